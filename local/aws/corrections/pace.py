@@ -23,6 +23,7 @@ SECONDS: Mapping[str, float] = {
     "node group deletion": 120,
     "launch": 40,
     "end": 60,
+    "shutdown": 40,
     "file system": 10,
     "mount target": 90,
     "mount target deletion": 60,

@@ -47,6 +47,8 @@ class Member:
     state: str = "Pending"
     health: str = "Healthy"
     is_protected: bool = False
+    is_ended: bool = False
+    """Whether EC2 has been told to end it. The group has it for a while after that."""
 
     @property
     def stays(self) -> bool:
@@ -108,7 +110,8 @@ class ScalingGroup:
             for instance in reservation.instances
             if instance.id in self.members
         }
-        for member in [m for m in self.members.values() if states.get(m.id, "terminated") in DEAD]:
+        lost = (m for m in self.members.values() if not m.is_ended and states.get(m.id, "terminated") in DEAD)
+        for member in list(lost):
             del self.members[member.id]
             if states.get(member.id, "").startswith("stop"):
                 self._ec2.terminate_instances([member.id])
@@ -129,8 +132,11 @@ class ScalingGroup:
             if member.at <= pace.now() and member.state == "Pending":
                 member.state = "InService"
                 return True
-            if member.at <= pace.now() and member.state in LEAVING:
+            if member.at <= pace.now() and member.state in LEAVING and not member.is_ended:
                 self._ec2.terminate_instances([member.id])
+                member.is_ended, member.at = True, pace.after("shutdown")
+                return True
+            if member.at <= pace.now() and member.is_ended:
                 del self.members[member.id]
                 return True
         return False

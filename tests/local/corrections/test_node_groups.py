@@ -62,6 +62,8 @@ def test_a_group_has_machines_in_its_subnets_and_ends_them(setting: Setting) -> 
     assert len(ids(setting.scaling_group(), "Terminating")) == 2
     assert refusal(setting.eks.delete_cluster, name="demo")[0] == "ResourceInUseException"
     setting.time.now += 10
+    assert setting.look_at_group()["status"] == "DELETING"
+    setting.time.now += 10
     assert refusal(setting.look_at_group)[0] == "ResourceNotFoundException"
     assert setting.machines() == []
     assert setting.scaling.describe_auto_scaling_groups()["AutoScalingGroups"] == []
@@ -122,6 +124,23 @@ def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting:
     leave(InstanceId=third, ShouldDecrementDesiredCapacity=False)
     again = refusal(leave, InstanceId=third, ShouldDecrementDesiredCapacity=False)
     assert again[0] == "ScalingActivityInProgress"
+
+
+def test_a_group_has_a_machine_until_after_its_end(setting: Setting) -> None:
+    setting.group()
+    first, second = ids(setting.scaling_group())
+    setting.time.seconds = 10
+    leave = setting.scaling.terminate_instance_in_auto_scaling_group
+    leave(InstanceId=first, ShouldDecrementDesiredCapacity=True)
+    seen_states = []
+    for _ in range(3):
+        machine = setting.ec2.describe_instances(InstanceIds=[first])["Reservations"][0]["Instances"][0]
+        seen_states.append((ids(setting.scaling_group(), "Terminating"), machine["State"]["Name"]))
+        setting.time.now += 10
+        setting.scaling_group()
+    # So who has not seen it end finds it in its group, and ends it by no other way.
+    assert seen_states == [([first], "running"), ([first], "terminated"), ([], "terminated")]
+    assert ids(setting.scaling_group()) == [second]
 
 
 @pytest.mark.parametrize("end", ["terminate_instances", "stop_instances"])
@@ -197,7 +216,7 @@ def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> 
     place = {"clusterName": "demo", "nodegroupName": "system"}
     update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
     counts = set()
-    for _ in range(12):
+    for _ in range(20):
         counts.add(len(setting.machines()))
         setting.time.now += 10
         assert setting.look_at_group()["status"] in {"UPDATING", "ACTIVE"}
