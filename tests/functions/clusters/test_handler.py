@@ -114,7 +114,7 @@ def test_a_dry_run_answers_a_plan_and_writes_nothing(managed: ManagedWorld, ask:
     assert [change.pointer for change in plan.changes] == [
         "/description",
         "/settings/node_groups/0/max_size",
-        "/settings/node_groups/1",
+        "/settings/node_groups/0",
     ]
     assert [(thing.kind, thing.name) for thing in plan.deletes] == [("pool", "l4")]
     assert plan.price_before is not None
