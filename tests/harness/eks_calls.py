@@ -64,6 +64,7 @@ class ManagedThings:
     ) -> None:
         self.number, self.tags, self.node_tags = number, tags, node_tags
         self.templates, self.prefixes = templates, prefixes
+        self.latest_group = "none"
         self.targets: dict[str, str] = {}
         """Mount target -> its file system."""
 
@@ -227,8 +228,10 @@ class ManagedThings:
             self.tags.setdefault(name, {"eks:nodegroup-name": "a", "eks:cluster-name": "b"})
             yield Ask(action, self._scaling_arn(call, name), {**request_tags(tags), **self._tags_of(name)})
             self.tags[name] |= tags
+            self.latest_group = name
             return
-        name = parameters.get("AutoScalingGroupName", "of its machine")
+        # A call for a machine does not name its group, which is one of ours as any is that we have marked.
+        name = parameters.get("AutoScalingGroupName", self.latest_group)
         yield Ask(action, self._scaling_arn(call, name), self._tags_of(name))
 
     # --- parts --------------------------------------------------------------------------------------------------------
