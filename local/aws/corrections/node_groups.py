@@ -32,7 +32,7 @@ from local.aws.corrections.node_templates import (
 )
 from local.aws.corrections.scaling_groups import ScalingGroup, scaling_backends
 
-FAILURE = "AsgInstanceLaunchFailures"
+FAILURE, UNREADY = "AsgInstanceLaunchFailures", "NodeCreationFailure"
 CLUSTER_TAG, GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """Tags of the machines of a group."""
 
@@ -50,7 +50,10 @@ class NodeGroup(Thing):
     """A node group and its auto scaling group."""
 
     scaling: ScalingGroup = field(kw_only=True)
+    cluster: Cluster = field(kw_only=True)
     rolling: Rolling | None = None
+    patience_until: float = 0.0
+    """Until when EKS waits for nodes that are not ready; 0 while it has seen none."""
 
     def settle(self) -> bool:
         """See ``Thing``; machines first."""
@@ -69,6 +72,9 @@ class NodeGroup(Thing):
     @property
     def issues(self) -> list[Document]:
         """Why the group has fewer machines than it should."""
+        if self.document["status"] == "CREATE_FAILED" and self._has_unready_nodes:
+            ids = sorted(self.scaling.members)
+            return [{"code": UNREADY, "message": "Unhealthy nodes in the kubernetes cluster", "resourceIds": ids}]
         if not self.scaling.is_failing:
             return []
         message = self.scaling.activities[-1].get("StatusMessage", "")
@@ -80,7 +86,15 @@ class NodeGroup(Thing):
         if waiting:
             self.at, self.change = max(member.at for member in self.scaling.members.values()), self.created
             return False
+        if self._has_unready_nodes:
+            self.patience_until = self.patience_until or pace.after("join")
+            self.at, self.change = self.patience_until, self.created
+            return self.become("CREATE_FAILED") if pace.now() > self.patience_until else False
         return self.become("CREATE_FAILED" if self.scaling.is_failing else "ACTIVE")
+
+    @property
+    def _has_unready_nodes(self) -> bool:
+        return bool(self.scaling.members) and not self.cluster.has_pod_network
 
     def _replace(self) -> bool:
         """One step of a replacement; whether something was done."""
@@ -219,7 +233,7 @@ class NodeGroups(Addons):
             tags=tags,
         )
         scaling_backends[self.account_id][self.region_name].groups[name] = scaling
-        return NodeGroup(document, scaling=scaling)
+        return NodeGroup(document, scaling=scaling, cluster=cluster)
 
     def _group(self, parameters: Mapping[str, Any]) -> tuple[Cluster, NodeGroup]:
         cluster, name = self.cluster(parameters), parameters["nodegroupName"]
