@@ -52,11 +52,15 @@ class NodeGroup(Thing):
     scaling: ScalingGroup = field(kw_only=True)
     cluster: Cluster = field(kw_only=True)
     rolling: Rolling | None = None
+    told_size: int = 0
+    """The desired size that EKS tells: now and then it looks what the auto scaling group has."""
+    next_sync: float = 0.0
     patience_until: float = 0.0
     """Until when EKS waits for nodes that are not ready; 0 while it has seen none."""
 
     def settle(self) -> bool:
         """See ``Thing``; machines first."""
+        self._sync()
         self.scaling.settle()
         while self.rolling is not None and self._replace():
             self.scaling.settle()
@@ -68,6 +72,14 @@ class NodeGroup(Thing):
             self.document["status"] = "DEGRADED" if self.issues else "ACTIVE"
         self.document["health"] = {"issues": self.issues}
         return False
+
+    def _sync(self) -> None:
+        if self.told_size == self.scaling.desired:
+            self.next_sync = 0.0
+            return
+        self.next_sync = self.next_sync or pace.after("size sync")
+        if pace.now() >= self.next_sync:
+            self.told_size, self.next_sync = self.scaling.desired, 0.0
 
     @property
     def issues(self) -> list[Document]:
@@ -233,7 +245,7 @@ class NodeGroups(Addons):
             tags=tags,
         )
         scaling_backends[self.account_id][self.region_name].groups[name] = scaling
-        return NodeGroup(document, scaling=scaling, cluster=cluster)
+        return NodeGroup(document, scaling=scaling, cluster=cluster, told_size=sizes["desiredSize"])
 
     def _group(self, parameters: Mapping[str, Any]) -> tuple[Cluster, NodeGroup]:
         cluster, name = self.cluster(parameters), parameters["nodegroupName"]
@@ -247,11 +259,11 @@ class NodeGroups(Addons):
         _, group = self._group(parameters)
         document = group.copy()
         scaling = group.scaling
-        # It shows what the auto scaling group has, also when somebody else has changed that.
+        # It shows what the auto scaling group has, also when somebody else has changed that, but late.
         document["scalingConfig"] = {
             "minSize": scaling.minimum,
             "maxSize": scaling.maximum,
-            "desiredSize": scaling.desired,
+            "desiredSize": group.told_size,
         }
         return {"nodegroup": document}
 

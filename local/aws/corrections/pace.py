@@ -21,6 +21,7 @@ SECONDS: Mapping[str, float] = {
     "node group": 60,
     "node group update": 30,
     "node group deletion": 120,
+    "size sync": 120,
     "launch": 40,
     "join": 1500,
     "end": 60,

@@ -131,6 +131,20 @@ def test_the_desired_size_moves_within_its_bounds(setting: Setting) -> None:
     assert len(setting.machines()) == 1
 
 
+def test_eks_tells_the_size_late_and_leaves_it_alone_where_none_is_asked_for(setting: Setting) -> None:
+    setting.group()
+    setting.time.seconds = 10
+    set_desired(setting, 4)
+    assert setting.look_at_group()["scalingConfig"]["desiredSize"] == 2
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    code, message = refusal(setting.eks.update_nodegroup_config, **place, scalingConfig={"minSize": 3})
+    assert (code, "greater than desired size 2" in message) == ("InvalidParameterException", True)
+    setting.eks.update_nodegroup_config(**place, scalingConfig={"minSize": 2, "maxSize": 6})
+    assert setting.scaling_group()["DesiredCapacity"] == 4
+    setting.time.now += 10
+    assert setting.look_at_group()["scalingConfig"] == {"minSize": 2, "maxSize": 6, "desiredSize": 4}
+
+
 def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting: Setting) -> None:
     setting.group()
     first, second = ids(setting.scaling_group())
