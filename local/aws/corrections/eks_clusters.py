@@ -57,6 +57,7 @@ class Clusters(Eks):
         self.require_role(parameters["roleArn"], "eks.amazonaws.com")
         vpc, vpc_id = self._vpc(parameters["resourcesVpcConfig"])
         cluster = Cluster(self._new_document(parameters, version, {**vpc, "vpcId": vpc_id}, policy))
+        cluster.is_bootstrapped = parameters.get("bootstrapSelfManagedAddons", True)
         cluster.begin("CREATING", "cluster", lambda: self._created(cluster))
         self.clusters[name] = cluster
         self._join_network(cluster)

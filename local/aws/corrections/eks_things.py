@@ -98,11 +98,18 @@ class Cluster(Thing):
     updates: dict[str, Update] = field(default_factory=dict)
     group_id: str = ""
     interface_ids: list[str] = field(default_factory=list)
+    is_bootstrapped: bool = True
+    """Whether EKS has put a network for pods into it that is no add-on."""
 
     @property
     def name(self) -> str:
         """Its name."""
         return str(self.document["name"])
+
+    @property
+    def has_pod_network(self) -> bool:
+        """Whether nodes become ready in it."""
+        return self.is_bootstrapped or "vpc-cni" in self.addons
 
     def require(self) -> None:
         """Raises unless it is active or being updated."""

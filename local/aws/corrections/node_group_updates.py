@@ -25,12 +25,15 @@ class NodeGroupUpdates(NodeGroups):
     def update_nodegroup_config(self, parameters: Mapping[str, Any]) -> Document:
         cluster, group = self._changeable(parameters)
         document, scaling = group.document, group.scaling
-        present = {"minSize": scaling.minimum, "maxSize": scaling.maximum, "desiredSize": scaling.desired}
+        present = {"minSize": scaling.minimum, "maxSize": scaling.maximum, "desiredSize": group.told_size}
         sizes = {**present, **(parameters.get("scalingConfig") or {})}
         check_sizes(sizes)
         labels = _labels(document["labels"], parameters.get("labels") or {})
         taints = _taints(document["taints"], parameters.get("taints") or {})
-        scaling.minimum, scaling.maximum, scaling.desired = sizes["minSize"], sizes["maxSize"], sizes["desiredSize"]
+        scaling.minimum, scaling.maximum = sizes["minSize"], sizes["maxSize"]
+        if "desiredSize" in (parameters.get("scalingConfig") or {}):
+            scaling.desired = group.told_size = sizes["desiredSize"]
+        scaling.desired = min(max(scaling.desired, scaling.minimum), scaling.maximum)
         document["scalingConfig"] = sizes
 
         def change() -> None:

@@ -32,7 +32,7 @@ from local.aws.corrections.node_templates import (
 )
 from local.aws.corrections.scaling_groups import ScalingGroup, scaling_backends
 
-FAILURE = "AsgInstanceLaunchFailures"
+FAILURE, UNREADY = "AsgInstanceLaunchFailures", "NodeCreationFailure"
 CLUSTER_TAG, GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """Tags of the machines of a group."""
 
@@ -50,10 +50,17 @@ class NodeGroup(Thing):
     """A node group and its auto scaling group."""
 
     scaling: ScalingGroup = field(kw_only=True)
+    cluster: Cluster = field(kw_only=True)
     rolling: Rolling | None = None
+    told_size: int = 0
+    """The desired size that EKS tells: now and then it looks what the auto scaling group has."""
+    next_sync: float = 0.0
+    patience_until: float = 0.0
+    """Until when EKS waits for nodes that are not ready; 0 while it has seen none."""
 
     def settle(self) -> bool:
         """See ``Thing``; machines first."""
+        self._sync()
         self.scaling.settle()
         while self.rolling is not None and self._replace():
             self.scaling.settle()
@@ -66,9 +73,20 @@ class NodeGroup(Thing):
         self.document["health"] = {"issues": self.issues}
         return False
 
+    def _sync(self) -> None:
+        if self.told_size == self.scaling.desired:
+            self.next_sync = 0.0
+            return
+        self.next_sync = self.next_sync or pace.after("size sync")
+        if pace.now() >= self.next_sync:
+            self.told_size, self.next_sync = self.scaling.desired, 0.0
+
     @property
     def issues(self) -> list[Document]:
         """Why the group has fewer machines than it should."""
+        if self.document["status"] == "CREATE_FAILED" and self._has_unready_nodes:
+            ids = sorted(self.scaling.members)
+            return [{"code": UNREADY, "message": "Unhealthy nodes in the kubernetes cluster", "resourceIds": ids}]
         if not self.scaling.is_failing:
             return []
         message = self.scaling.activities[-1].get("StatusMessage", "")
@@ -80,7 +98,15 @@ class NodeGroup(Thing):
         if waiting:
             self.at, self.change = max(member.at for member in self.scaling.members.values()), self.created
             return False
+        if self._has_unready_nodes:
+            self.patience_until = self.patience_until or pace.after("join")
+            self.at, self.change = self.patience_until, self.created
+            return self.become("CREATE_FAILED") if pace.now() > self.patience_until else False
         return self.become("CREATE_FAILED" if self.scaling.is_failing else "ACTIVE")
+
+    @property
+    def _has_unready_nodes(self) -> bool:
+        return bool(self.scaling.members) and not self.cluster.has_pod_network
 
     def _replace(self) -> bool:
         """One step of a replacement; whether something was done."""
@@ -219,7 +245,7 @@ class NodeGroups(Addons):
             tags=tags,
         )
         scaling_backends[self.account_id][self.region_name].groups[name] = scaling
-        return NodeGroup(document, scaling=scaling)
+        return NodeGroup(document, scaling=scaling, cluster=cluster, told_size=sizes["desiredSize"])
 
     def _group(self, parameters: Mapping[str, Any]) -> tuple[Cluster, NodeGroup]:
         cluster, name = self.cluster(parameters), parameters["nodegroupName"]
@@ -233,11 +259,11 @@ class NodeGroups(Addons):
         _, group = self._group(parameters)
         document = group.copy()
         scaling = group.scaling
-        # It shows what the auto scaling group has, also when somebody else has changed that.
+        # It shows what the auto scaling group has, also when somebody else has changed that, but late.
         document["scalingConfig"] = {
             "minSize": scaling.minimum,
             "maxSize": scaling.maximum,
-            "desiredSize": scaling.desired,
+            "desiredSize": group.told_size,
         }
         return {"nodegroup": document}
 

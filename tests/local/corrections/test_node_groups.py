@@ -91,6 +91,32 @@ def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
     assert other[0] == "ResourceNotFoundException"
 
 
+def test_nodes_without_a_network_for_pods_are_waited_for_and_given_up() -> None:
+    with eks_setting() as setting:
+        setting.cluster(bootstrapSelfManagedAddons=False)
+        setting.look()
+        for name in ("lonely", "empty"):
+            sizes = {"minSize": 0, "maxSize": 4, "desiredSize": 0 if name == "empty" else 2}
+            setting.group(name, scalingConfig=sizes)
+        assert setting.look_at_group("lonely")["status"] == "CREATING"
+        assert setting.look_at_group("empty")["status"] == "ACTIVE"
+        setting.time.now += 1
+        group = setting.look_at_group("lonely")
+        assert group["status"] == "CREATE_FAILED"
+        assert group["health"]["issues"][0]["code"] == "NodeCreationFailure"
+
+
+def test_nodes_with_a_network_for_pods_are_ready() -> None:
+    with eks_setting() as setting:
+        setting.cluster(bootstrapSelfManagedAddons=False)
+        setting.look()
+        setting.time.seconds = 10
+        setting.group()
+        setting.eks.create_addon(clusterName="demo", addonName="vpc-cni")
+        setting.time.now += 10
+        assert setting.look_at_group()["status"] == "ACTIVE"
+
+
 def test_the_desired_size_moves_within_its_bounds(setting: Setting) -> None:
     setting.group()
     set_desired(setting, 4)
@@ -105,6 +131,20 @@ def test_the_desired_size_moves_within_its_bounds(setting: Setting) -> None:
     assert absent[0] == "ValidationError"
     set_desired(setting, 1)
     assert len(setting.machines()) == 1
+
+
+def test_eks_tells_the_size_late_and_leaves_it_alone_where_none_is_asked_for(setting: Setting) -> None:
+    setting.group()
+    setting.time.seconds = 10
+    set_desired(setting, 4)
+    assert setting.look_at_group()["scalingConfig"]["desiredSize"] == 2
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    code, message = refusal(setting.eks.update_nodegroup_config, **place, scalingConfig={"minSize": 3})
+    assert (code, "greater than desired size 2" in message) == ("InvalidParameterException", True)
+    setting.eks.update_nodegroup_config(**place, scalingConfig={"minSize": 2, "maxSize": 6})
+    assert setting.scaling_group()["DesiredCapacity"] == 4
+    setting.time.now += 10
+    assert setting.look_at_group()["scalingConfig"] == {"minSize": 2, "maxSize": 6, "desiredSize": 4}
 
 
 def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting: Setting) -> None:

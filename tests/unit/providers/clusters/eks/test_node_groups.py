@@ -122,6 +122,26 @@ def test_limits_labels_and_taints_follow_the_settings_and_the_size_does_not(eks:
     assert group(eks, "workers")["scalingConfig"] == {"minSize": 0, "maxSize": 2, "desiredSize": 2}
 
 
+def test_machines_that_claims_have_made_stay_whatever_eks_tells_of_the_size(eks: Any, run: Run) -> None:
+    change(eks, {**WORKERS, "count": 2, "max_size": 8})
+    run("node_groups")
+    scaling = group(eks, "workers")["resources"]["autoScalingGroups"][0]["name"]
+    client, now = eks.tenant().client("autoscaling"), [START.timestamp()]
+    for size, sizes, limits in (
+        (5, {"min_size": 1, "max_size": 6}, (1, 6)),
+        (4, {"min_size": 3, "max_size": 4}, (3, 4)),
+        (3, {"min_size": 0, "max_size": 3}, (0, 4)),
+    ):
+        with paced(lambda kind: 3600.0 if kind == "size sync" else 0.0, lambda: now[0]):
+            client.set_desired_capacity(AutoScalingGroupName=scaling, DesiredCapacity=size)
+            change(eks, {**WORKERS, "count": 3, **sizes})
+            eks.ensure("node_groups")
+            (described,) = client.describe_auto_scaling_groups(AutoScalingGroupNames=[scaling])["AutoScalingGroups"]
+        assert described["DesiredCapacity"] == size
+        assert (described["MinSize"], described["MaxSize"]) == limits
+        now[0] += 7200
+
+
 def test_another_type_makes_a_group_beside_and_the_former_goes_when_it_is_empty(eks: Any, run: Run) -> None:
     change(eks, WORKERS)
     run("node_groups")

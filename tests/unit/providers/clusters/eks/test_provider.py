@@ -230,6 +230,16 @@ def test_addons_have_their_default_versions_and_the_files_an_identity(eks: Any, 
     assert marks["stockyard:resource"] == eks.cluster.id
 
 
+def test_what_nodes_need_to_become_ready_is_there_before_them(eks: Any, run: Run) -> None:
+    run("access")
+    outcome = eks.provider.ensure("node_groups", eks.work("node_groups"))
+    assert not outcome.done
+    assert set(installed(eks)) == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"}
+    assert not [line for line in eks.ledger.lines() if line.kind == "node_group"]
+    eks.ensure("node_groups")
+    assert set(installed(eks)) == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"}
+
+
 def test_a_version_of_the_settings_wins_and_what_fits_stays(eks: Any, run: Run) -> None:
     run("addons")
     before = installed(eks)

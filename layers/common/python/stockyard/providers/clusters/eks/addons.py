@@ -1,4 +1,7 @@
-"""The addons phase: what EKS itself installs in the cluster, each in a version that fits the cluster's."""
+"""The addons phase: what EKS itself installs in the cluster, each in a version that fits the cluster's.
+
+Some come before the first node: without a network for pods no node is ready, and EKS gives up a group of such nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ from stockyard.providers.clusters.eks.configuration import has_storage
 from stockyard.providers.clusters.eks.control_plane import token
 
 NETWORK, FILES = "vpc-cni", "aws-efs-csi-driver"
-ALWAYS = (NETWORK, "kube-proxy", "coredns", "eks-pod-identity-agent")
+BEFORE_NODES = (NETWORK, "kube-proxy", "eks-pod-identity-agent")
+"""What has a pod on each node, and so needs none to be well."""
+ALWAYS = (*BEFORE_NODES, "coredns")
 NAMESPACE, ACCOUNT = "kube-system", "efs-csi-controller-sa"
 """Whom the EFS driver's role is for."""
 WAIT_SECONDS = 20
@@ -40,6 +45,19 @@ def ensure(builder: Builder) -> Outcome:
     return Outcome(True, f"{len(addons(cluster))} add-ons of {names.cluster_name(cluster)}")
 
 
+def before_nodes(builder: Builder) -> str:
+    """Make what nodes need to become ready. What is waited for; a version that differs is left to the addons phase."""
+    return "; ".join(text for name in BEFORE_NODES if (text := _first(builder, name)))
+
+
+def _first(builder: Builder, name: str) -> str:
+    line = builder.ledger.find(eks_kinds.ADDON.name, name)
+    if line is None or line.state != "made":
+        return _addon(builder, name)
+    status = str(_described(builder, name)["status"])
+    return _addon(builder, name) if status in ("CREATING", "CREATE_FAILED") else ""
+
+
 def _addon(builder: Builder, name: str) -> str:
     """Make it, or give it the version that is wanted. What is waited for; empty when it works."""
     cluster = names.cluster_name(builder.work.cluster)
@@ -49,7 +67,7 @@ def _addon(builder: Builder, name: str) -> str:
         create = partial(_create, builder, cluster, name, version)
         builder.want(Wish(eks_kinds.ADDON, name, f"{cluster}/{name}", create, identity=True))
         return f"{name} {version} is new"
-    described = builder.calls.call("eks", "describe_addon", clusterName=cluster, addonName=name)["addon"]
+    described = _described(builder, name)
     status = str(described["status"])
     if status in ("CREATE_FAILED", "DELETE_FAILED"):
         raise VendorRefused(f"add-on {name} is {status}: {_issues(described)}", code=status)
@@ -60,6 +78,14 @@ def _addon(builder: Builder, name: str) -> str:
         _update(builder, line, described, version)
         return f"{name} {described['addonVersion']} becomes {version}"
     return "" if status == "ACTIVE" else f"{name} is {status}: {_issues(described)}"
+
+
+def _described(builder: Builder, name: str) -> dict[str, Any]:
+    cluster = names.cluster_name(builder.work.cluster)
+    described: dict[str, Any] = builder.calls.call("eks", "describe_addon", clusterName=cluster, addonName=name)[
+        "addon"
+    ]
+    return described
 
 
 def wanted_version(builder: Builder, name: str, present: str) -> str:

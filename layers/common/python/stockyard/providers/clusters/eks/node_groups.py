@@ -14,7 +14,7 @@ from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import InsufficientCapacity, VendorError, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds
-from stockyard.providers.clusters.eks import control_plane, identity, launch_templates, names, network, scaling
+from stockyard.providers.clusters.eks import addons, control_plane, identity, launch_templates, names, network, scaling
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import EFA, has_template, node_groups
 from stockyard.providers.clusters.eks.groups import node_labels
@@ -59,6 +59,9 @@ class Generation:
 
 def ensure(builder: Builder) -> Outcome:
     """Make the groups and bring them to the settings; remove those that these do not name."""
+    addons_awaited = addons.before_nodes(builder)
+    if addons_awaited:
+        return Outcome(False, addons_awaited, WAIT_SECONDS)
     groups = node_groups(builder.work.cluster)
     described = control_plane.describe(builder.calls, names.cluster_name(builder.work.cluster))
     security = _security_groups(builder, described, groups)

@@ -1,6 +1,7 @@
 """How many machines a managed node group may have, and what else EKS changes of one that is there.
 
-The desired size is given once. From then on the claims of the group's pool decide it.
+The desired size is given once. From then on the claims of the group's pool decide it, by the auto scaling group; what
+EKS tells of it is minutes old at times, so that it is never sent back: machines of claims would go.
 """
 
 from __future__ import annotations
@@ -50,14 +51,27 @@ def has_begun(builder: Builder, reservation: str) -> bool:
     return is_open and listing[0].get("State") == "active"
 
 
-def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int]) -> dict[str, int]:
-    """The limits that a group with these has to have. No machine goes because a limit is lowered: the claims see to
-    that."""
-    desired = int(present.get("desiredSize") or 0)
+def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int], size: int) -> dict[str, int]:
+    """The limits that a group has to have which EKS tells these of, and which really shall have ``size`` machines. No
+    machine goes because a limit is lowered: the claims see to that.
+
+    The desired size is among them only where EKS would refuse the others for want of it."""
+    told = int(present.get("desiredSize") or 0)
     least, most = int(group["min_size"]), max(LEAST_MAXIMUM, int(group["max_size"]))
     if group.get("capacity_reservation_id") and not has_begun(builder, str(group["capacity_reservation_id"])):
         least = 0
-    return {"minSize": least, "maxSize": max(most, desired), "desiredSize": max(desired, least)}
+    bounds = {"minSize": least, "maxSize": max(most, size, told)}
+    return bounds if min(size, told) >= least else {**bounds, "desiredSize": max(size, least)}
+
+
+def size_of(builder: Builder, described: Mapping[str, Any]) -> int:
+    """How many machines the group shall have, as EC2 Auto Scaling has it now."""
+    resources = described.get("resources") or {}
+    names_of_groups = [str(entry["name"]) for entry in resources.get("autoScalingGroups") or ()]
+    if not names_of_groups:
+        return int(described["scalingConfig"].get("desiredSize") or 0)
+    answer = builder.calls.call("autoscaling", "describe_auto_scaling_groups", AutoScalingGroupNames=names_of_groups)
+    return sum(int(item["DesiredCapacity"]) for item in answer["AutoScalingGroups"])
 
 
 def converge(builder: Builder, line: Resource, group: Mapping[str, Any], described: Mapping[str, Any]) -> str:
@@ -81,12 +95,11 @@ def converge(builder: Builder, line: Resource, group: Mapping[str, Any], describ
 
 def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> bool:
     """Let a group that is to go make no more machines. Whether it still has any."""
-    present = described["scalingConfig"]
-    desired = int(present.get("desiredSize") or 0)
-    target = {"minSize": 0, "maxSize": max(LEAST_MAXIMUM, desired), "desiredSize": desired}
-    if described["status"] != "UPDATING" and dict(present) != target:
+    present, size = described["scalingConfig"], size_of(builder, described)
+    target = {"minSize": 0, "maxSize": max(LEAST_MAXIMUM, size, int(present.get("desiredSize") or 0))}
+    if described["status"] != "UPDATING" and not target.items() <= dict(present).items():
         _call(builder, line, "update_nodegroup_config", str(described["nodegroupName"]), {"scalingConfig": target})
-    return desired > 0
+    return size > 0
 
 
 def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
@@ -115,8 +128,8 @@ def _changes(builder: Builder, group: Mapping[str, Any], described: Mapping[str,
     """What a group differs in, as EKS takes it."""
     change: dict[str, Any] = {}
     present = {name: int(size) for name, size in described["scalingConfig"].items()}
-    target = limits(builder, group, present)
-    if target != present:
+    target = limits(builder, group, present, size_of(builder, described))
+    if not target.items() <= present.items():
         change["scalingConfig"] = target
     labels, former = node_labels(group), dict(described.get("labels") or {})
     if labels != former:
