@@ -105,13 +105,28 @@ Maker = Callable[[str, str, Mapping[str, Any]], CreatedResource]
 """(type, logical id, resolved properties) -> the resource. Raises ``TemplateError`` for an unknown type."""
 
 
+_NO_VALUE = object()
+"""What ``AWS::NoValue`` stands for: the field or item that has it is left out."""
+
+
 class Stack:
-    """Creates the resources of one template. ``imports`` are the exports of earlier stacks."""
+    """Creates the resources of one template. ``imports`` are the exports of earlier stacks; ``parameters`` are those
+    that shall not have their defaults."""
 
     def __init__(
-        self, template: Mapping[str, Any], pseudo: Mapping[str, str], imports: Mapping[str, str], make: Maker
+        self,
+        template: Mapping[str, Any],
+        pseudo: Mapping[str, str],
+        imports: Mapping[str, str],
+        make: Maker,
+        parameters: Mapping[str, str] | None = None,
     ) -> None:
         self._template = template
+        self._parameters = {
+            name: str(parameter["Default"])
+            for name, parameter in template.get("Parameters", {}).items()
+            if "Default" in parameter
+        } | dict(parameters or {})
         self._pseudo = pseudo
         self._imports = imports
         self._make = make
@@ -120,8 +135,9 @@ class Stack:
 
     def create(self) -> dict[str, str]:
         """Creates every resource, and returns the exports."""
-        for logical in self._template["Resources"]:
-            self.resource(logical)
+        for logical, body in self._template["Resources"].items():
+            if "Condition" not in body or self._holds({"Condition": body["Condition"]}):
+                self.resource(logical)
         exports = {}
         for output in self._template.get("Outputs", {}).values():
             if "Export" in output:
@@ -138,8 +154,8 @@ class Stack:
             raise TemplateError(f"{logical} refers to itself")
         self._open.add(logical)
         body = self._template["Resources"][logical]
-        if "Condition" in body:
-            raise TemplateError(f"{logical} has a condition, which is not known here")
+        if "Condition" in body and not self._holds({"Condition": body["Condition"]}):
+            raise TemplateError(f"{logical} is referred to, and its condition does not hold")
         resource = self._make(body["Type"], logical, self.resolve(body.get("Properties", {})))
         self._open.discard(logical)
         self._made[logical] = resource
@@ -148,7 +164,8 @@ class Stack:
     def resolve(self, value: Any) -> Any:
         """``value`` with its intrinsic functions replaced."""
         if isinstance(value, list):
-            return [self.resolve(item) for item in value]
+            items = (self.resolve(item) for item in value)
+            return [item for item in items if item is not _NO_VALUE]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
@@ -157,9 +174,14 @@ class Stack:
                 return self._ref(argument)
             if name.startswith("Fn::"):
                 return self._function(name, argument)
-        return {key: self.resolve(item) for key, item in value.items()}
+        fields = {key: self.resolve(item) for key, item in value.items()}
+        return {key: item for key, item in fields.items() if item is not _NO_VALUE}
 
-    def _ref(self, name: str) -> str:
+    def _ref(self, name: str) -> Any:
+        if name == "AWS::NoValue":
+            return _NO_VALUE
+        if name in self._parameters:
+            return self._parameters[name]
         return self._pseudo[name] if name.startswith("AWS::") else self.resource(name).ref
 
     def _function(self, name: str, argument: Any) -> Any:
@@ -169,8 +191,11 @@ class Stack:
             if attribute not in attributes:
                 raise TemplateError(f"{logical} has no attribute {attribute} here")
             return attributes[attribute]
+        if name == "Fn::If":
+            condition, value, otherwise = argument
+            return self.resolve(value if self._holds({"Condition": condition}) else otherwise)
         if name == "Fn::Join":
-            return str(argument[0]).join(str(self.resolve(item)) for item in argument[1])
+            return str(argument[0]).join(str(item) for item in self.resolve(argument[1]))
         if name == "Fn::Sub":
             text, more = (argument, {}) if isinstance(argument, str) else argument
             return re.sub(r"\$\{([^}!]+)\}", lambda match: self._sub(match.group(1), more), text)
@@ -178,9 +203,23 @@ class Stack:
             return self._imports[str(self.resolve(argument))]
         raise TemplateError(f"{name} is not known here")
 
+    def _holds(self, condition: Mapping[str, Any]) -> bool:
+        """Whether a condition holds, or the function of one."""
+        ((name, argument),) = condition.items()
+        if name == "Condition":
+            if argument not in self._template.get("Conditions", {}):
+                raise TemplateError(f"there is no condition {argument}")
+            return self._holds(self._template["Conditions"][argument])
+        if name == "Fn::Equals":
+            first, second = self.resolve(argument)
+            return bool(first == second)
+        if name == "Fn::And":
+            return all(self._holds(part) for part in argument)
+        raise TemplateError(f"{name} is not known here as a condition")
+
     def _sub(self, name: str, more: Mapping[str, Any]) -> str:
         if name in more:
             return str(self.resolve(more[name]))
         if "." in name:
             return str(self._function("Fn::GetAtt", name))
-        return self._ref(name)
+        return str(self._ref(name))

@@ -13,7 +13,7 @@ from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
 from local.aws.corrections.reservations import reservation_backends
 from local.aws.corrections.scaling_groups import scaling_backends
-from stockyard.providers.clouds.aws import template_versions
+from stockyard.providers.clouds.aws import template_parts, template_versions
 
 _IN_CLUSTER = {
     "node_group": "groups",
@@ -26,7 +26,10 @@ _IN_CLUSTER = {
 
 def tenant_role(account: str, name: str) -> Any:
     """The role that a tenant's template makes, in moto."""
-    tags = [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}]
+    tags = [
+        {"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)},
+        {"Key": template_parts.TAG, "Value": " ".join([template_parts.COMMON, *template_parts.BY_FEATURE])},
+    ]
     return iam_backends[account]["aws"].create_role(name, "{}", "/", None, "", tags, "3600")
 
 

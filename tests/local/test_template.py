@@ -65,12 +65,62 @@ def test_referenced_resources_are_created_first() -> None:
         ({"A": {"Type": "T", "Properties": {"x": {"Ref": "none"}}}}, "no resource none"),
         ({"A": {"Type": "T", "Properties": {"x": {"Fn::Base64": "y"}}}}, "Fn::Base64"),
         ({"A": {"Type": "T", "Condition": "c"}}, "condition"),
+        ({"A": {"Type": "T", "Properties": {"x": {"Fn::If": ["c", 1, 2]}}}}, "condition c"),
         ({"A": {"Type": "T"}, "B": {"Type": "T", "Properties": {"x": {"Fn::GetAtt": ["A", "Url"]}}}}, "attribute Url"),
     ],
 )
 def test_unknown_references_and_functions_are_errors(resources: Mapping[str, Any], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         stack(resources)[0].create()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, {"A": {}, "B": {"list": ["ref-A", "x"], "text": "b a c", "field": "yes"}}),
+        ({"Inner": "no"}, {"A": {}, "B": {"list": ["ref-A"], "text": "b a", "field": "no"}}),
+        ({"Outer": "no"}, {"B": {"list": [], "text": "b", "field": "yes"}}),
+    ],
+)
+def test_conditions_decide_what_is_made_and_what_it_has(parameters: dict[str, str], expected: dict[str, Any]) -> None:
+    def item(condition: str, value: Any) -> dict[str, Any]:
+        return {"Fn::If": [condition, value, {"Ref": "AWS::NoValue"}]}
+
+    properties = {
+        "list": [item("HasOuter", {"Ref": "A"}), item("HasInner", "x")],
+        "text": {"Fn::Join": ["", ["b", item("HasOuter", " a"), item("HasInner", " c")]]},
+        "field": {"Ref": "Inner"},
+        "absent": {"Ref": "AWS::NoValue"},
+    }
+    own = {"Fn::Equals": [{"Ref": "Inner"}, "yes"]}
+    template = {
+        "Parameters": {"Outer": {"Default": "yes"}, "Inner": {"Default": "yes"}},
+        "Conditions": {
+            "HasOuter": {"Fn::Equals": [{"Ref": "Outer"}, "yes"]},
+            "HasInner": {"Fn::And": [{"Condition": "HasOuter"}, own]},
+        },
+        "Resources": {"A": {"Type": "T", "Condition": "HasOuter"}, "B": {"Type": "T", "Properties": properties}},
+    }
+    properties_by_id: dict[str, Mapping[str, Any]] = {}
+
+    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        properties_by_id[logical] = properties
+        return CreatedResource(f"ref-{logical}")
+
+    Stack(template, PSEUDO, {}, make, parameters).create()
+    assert properties_by_id == expected
+
+
+def test_a_condition_that_is_no_known_function_is_an_error() -> None:
+    resources, conditions = {"A": {"Type": "T", "Condition": "c"}}, {"c": {"Fn::Not": [{"Condition": "d"}]}}
+    with pytest.raises(TemplateError, match="Fn::Not"):
+        stack(resources, Conditions=conditions)[0].create()
+
+
+def test_a_reference_to_what_a_condition_leaves_out_is_an_error() -> None:
+    resources = {"A": {"Type": "T", "Condition": "c"}, "B": {"Type": "T", "Properties": {"x": {"Ref": "A"}}}}
+    with pytest.raises(TemplateError, match="A is referred to"):
+        stack(resources, Conditions={"c": {"Fn::Equals": ["1", "2"]}})[0].create()
 
 
 def test_an_unknown_type_is_an_error_and_a_skipped_one_has_a_reason() -> None:

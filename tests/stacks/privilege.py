@@ -64,7 +64,7 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeOurGroups autoscaling:TerminateInstanceInAutoScalingGroup": OF_CLAIMS,
     "MarkMachines ec2:CreateTags": OF_CLAIMS,
     "ReadGroups autoscaling:DescribeScalingActivities": OF_CLAIMS,
-    "ReadEks ec2:DescribeCapacityReservations": f"a node group of a capacity block: {ON_EKS}",
+    "ReadReservations ec2:DescribeCapacityReservations": f"a node group of a capacity block: {ON_EKS}",
     "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
@@ -82,8 +82,9 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
 """Granted action of the tenant's role that this run need not use -> when it is used."""
 WIDE_FOR_TENANTS: Mapping[str, str] = {
     "Read": "The Describe actions and IAM's lists know no resource; they are what the sweep finds our things by",
-    "ReadEks": "EKS lists clusters, and EC2 capacity reservations, by actions that know no resource",
+    "ReadEks": "EKS lists clusters, and the versions of add-ons, by actions that know no resource",
     "ReadGroups": "The Describe actions of EC2 Auto Scaling know no resource",
+    "ReadReservations": "EC2 describes capacity reservations by an action that knows no resource",
     "ControllersRead": "The boundary, and a control plane's role: what controllers read by Describe actions",
     "ReadTheMachine": "The node role: a kubelet reads the machine that it runs on by Describe actions",
 }

@@ -18,6 +18,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws import iam_kinds
 from stockyard.providers.clouds.aws.tags import Owner
 from stockyard.providers.clusters.ec2.identity import control_plane_policy, node_policy
+from tests.harness import tenant_stack
 from tests.harness.calls import Account, has_no_resource
 from tests.harness.own_calls import own_asks, workflow_asks
 from tests.harness.policies import Ask, Asks, Policies, allowed_by, refused, used, without
@@ -81,16 +82,17 @@ def own_policies(assembly: Any) -> Policies:
 
 @pytest.fixture(scope="module")
 def tenant_template(served: Served) -> dict[str, Any]:
-    resources: dict[str, Any] = served.call("GET", "/v1/cloud-accounts/1/template").body["Resources"]
-    return resources
+    template: dict[str, Any] = served.call("GET", "/v1/cloud-accounts/1/template").body
+    return template
 
 
 @pytest.fixture(scope="module")
 def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
     """What the template of the API gives the role, as CloudFormation hands it to IAM."""
-    attached = [item["Ref"] for item in tenant_template["Role"]["Properties"]["ManagedPolicyArns"]]
-    assert "Policies" not in tenant_template["Role"]["Properties"]
-    statements = [s for name in attached for s in tenant_template[name]["Properties"]["PolicyDocument"]["Statement"]]
+    resources = tenant_template["Resources"]
+    assert "Policies" not in resources["Role"]["Properties"]
+    attached = tenant_stack.attached(tenant_template)
+    statements = [s for name in attached for s in resources[name]["Properties"]["PolicyDocument"]["Statement"]]
     return {TENANT: listed([resolved(statement) for statement in statements])}
 
 
@@ -180,7 +182,7 @@ def test_removing_any_grant_of_tenant_role_is_noticed(tenant: Asks, tenant_polic
 @pytest.fixture(scope="module")
 def everyone(own_policies: Policies, tenant_policies: Policies, tenant_template: dict[str, Any]) -> Policies:
     """All policies of both sides, those of a cluster's machines too."""
-    boundary = tenant_template["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+    boundary = tenant_template["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
     account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
     controllers = control_plane_policy(account, Owner("inst", "acme", "clu_1", "1", "acme-c-0123456789ab", "vantage"))
     machines = {

@@ -23,9 +23,9 @@ from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.ports import CloudWork, Outcome
-from stockyard.providers.clouds.aws import template_versions
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
+from tests.harness import inventory
 from tests.harness.direct_aws import direct_aws
 from tests.harness.stage import Stage
 
@@ -312,6 +312,5 @@ def _new_yard(ec2_config: Ec2Config) -> Yard:
         MemoryLedger(cluster),
     )
     yard.tenant().client("ec2").create_key_pair(KeyName="my-key")
-    version = [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}]
-    yard.tenant().client("iam").create_role(RoleName="stockyard", AssumeRolePolicyDocument="{}", Tags=version)
+    inventory.tenant_role(ACME, "stockyard")
     return yard

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import stack
 from typing import Any
@@ -22,6 +22,7 @@ from stockyard.providers.clusters.ec2 import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
 from stockyard.providers.clusters.eks.settings import EksSettings
+from tests.harness import tenant_stack
 from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY, Account
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.harness.policies import Ask, allowed_by, refused, used, without
@@ -60,11 +61,13 @@ NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
 
 NODES = ("NodePermissions", "GroupPermissions")
 """The policies of what the sources of nodes do; their own tests hold them against their calls."""
-OF_EKS = (*NODES, "EksPermissions", "EksRolePermissions", "FilePermissions")
+OF_EKS = (*NODES, "CapacityBlockPermissions", "EksPermissions", "EksRolePermissions", "FilePermissions")
 
 
-def _statements(template: dict[str, Any], *, leaving: Sequence[str] = ()) -> list[dict[str, Any]]:
-    attached = [item["Ref"] for item in template["Resources"]["Role"]["Properties"]["ManagedPolicyArns"]]
+def _statements(
+    template: dict[str, Any], *, leaving: Sequence[str] = (), parameters: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    attached = tenant_stack.attached(template, **(parameters or {}))
     assert len(attached) <= 10, "IAM attaches no more to a role"
     attached = [name for name in attached if name not in leaving]
     policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
@@ -84,10 +87,16 @@ def _resolved(value: Any) -> Any:
 def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
     template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    assert len(policies) == 11
+    assert len(policies) == 12
     for policy in policies:
         size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"a policy has {size} characters"
+
+
+def test_a_file_of_the_template_is_within_the_size_limit_of_cloudformation(yard: Any) -> None:
+    """A larger one has to be put into a bucket first, which the command of the documentation does not."""
+    template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
+    assert len(json.dumps(template, separators=(",", ":"))) <= 51200
 
 
 def _action(service: str, operation: str) -> str:
@@ -144,13 +153,16 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     template = tenant_template.render(yard.account, "inst-1", Stage())
     every = {a for s in _statements(template, leaving=NODES) for a in s["Action"]}
     assert needed - every - NEEDS_NO_PERMISSION == set()
-    granted = {a for s in _statements(template, leaving=OF_EKS) for a in s["Action"]}
+    granted = {a for s in _statements(template, leaving=NODES, parameters={"Eks": "no"}) for a in s["Action"]}
+    # The sweep looks for what is on EKS too; where it may not, there is none.
+    assert needed - granted - NEEDS_NO_PERMISSION == SEEN_BY_THE_SWEEP
     assert (
         granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
         == set()
     )
 
 
+SEEN_BY_THE_SWEEP = {"eks:ListClusters", "elasticfilesystem:DescribeFileSystems"}
 TAGGING = ("TagResource", "UntagResource")
 GROUPS = {"autoscaling:CreateOrUpdateTags"}
 """Of the policy for groups, what the driver needs; the others are calls of the source of nodes."""
@@ -189,6 +201,8 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monk
     template = tenant_template.render(yard.account, "inst-1", Stage())
     statements = [_in_aws(statement) for statement in _statements(template)]
     assert refused({"tenant": asks}, {"tenant": statements}) == []
+    without_kubeadm = [_in_aws(statement) for statement in _statements(template, parameters={"Kubeadm": "no"})]
+    assert refused({"tenant": asks}, {"tenant": without_kubeadm}) == []
     of_eks = [_in_aws(statement) for statement in _statements(template, leaving=[*NODES, *BESIDES_EKS])]
     grants = {f"{statement['Sid']} {action}" for statement in of_eks for action in statement["Action"]}
     assert sorted(grants - used({"tenant": asks}, {"tenant": statements})["tenant"] - set(ELSEWHERE)) == []
@@ -197,7 +211,7 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monk
         assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
 
 
-BESIDES_EKS = ("MachinePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
+BESIDES_EKS = ("KubeadmPermissions", "MachinePermissions", "Permissions", "TagPermissions")
 ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
 """Granted action that this life has no use for -> who has."""
 
@@ -299,10 +313,11 @@ def test_statements_have_no_wildcard_except_resources_of_reads(yard: Any) -> Non
     for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
         assert not [action for action in statement["Action"] if "*" in action]
         if "*" in statement["Resource"]:
-            assert statement["Sid"] in ("Read", "ReadEks", "ReadGroups")
+            assert statement["Sid"] in READS
             assert all(a.split(":")[1].startswith(("Describe", "Get", "List")) for a in statement["Action"])
 
 
+READS = ("Read", "ReadEks", "ReadGroups", "ReadReservations")
 OURS_ON_EKS = (
     "CreateInClusters",
     "ChangeAccessentry",
@@ -368,7 +383,7 @@ def test_creations_and_changes_require_our_tag(yard: Any) -> None:
 
 def test_creations_without_condition_are_absent(yard: Any) -> None:
     for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
-        if "Condition" not in statement and statement["Sid"] not in ("Read", "ReadEks", "ReadGroups"):
+        if "Condition" not in statement and statement["Sid"] not in READS:
             types = {text["Fn::Sub"].split(":", 5)[5].split("/")[0] for text in statement["Resource"]}
             for action in statement["Action"]:
                 creating = {**tenant_template.CREATE_EC2, **node_statements.CREATE_NODES}
@@ -387,7 +402,9 @@ def test_reads_of_absent_identities_are_granted_without_path(yard: Any) -> None:
         "instance-profile/vantage-*-instance-profile",
     ]
     pathless = [s["Sid"] for s in statements.values() if any("role/vantage-" in str(r) for r in s["Resource"])]
-    assert pathless == ["ReadIdentities", "PassSnapshotRole"], "only reading and handing on reach beyond our path"
+    assert sorted(pathless) == ["PassSnapshotRole", "ReadIdentities"], (
+        "only reading and handing on reach beyond our path"
+    )
 
 
 def test_role_trusts_our_functions_with_external_id_only(yard: Any) -> None:
@@ -447,3 +464,65 @@ def test_only_tags_of_a_clusters_owner_are_changed_on_what_is_there(yard: Any) -
         assert not allowed_by(statements, Ask(action, thing, {"aws:TagKeys": ("team",)})), "not ours"
         for key in ("stockyard:installation", "kubernetes.io/cluster/c", "Name", "vantage-cluster"):
             assert not allowed_by(statements, Ask(action, thing, {**mark, "aws:TagKeys": ("team", key)})), key
+
+
+ALWAYS = {"MachinePermissions", "NodePermissions", "Permissions", "TagPermissions", "Role"}
+OF_PART = {
+    "kubeadm": {"Boundary", "KubeadmPermissions", "SnapshotRole"},
+    "eks": {"EksBoundary", "EksPermissions", "EksRolePermissions", "GroupPermissions"},
+    "efs": {"FilePermissions"},
+    "capacity-blocks": {"CapacityBlockPermissions"},
+}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "features"),
+    [
+        ({}, "kubeadm eks efs capacity-blocks"),
+        ({"Kubeadm": "no"}, "eks efs capacity-blocks"),
+        ({"Eks": "no"}, "kubeadm"),
+        ({"Efs": "no"}, "kubeadm eks capacity-blocks"),
+        ({"CapacityBlocks": "no"}, "kubeadm eks efs"),
+        ({"Kubeadm": "no", "Efs": "no", "CapacityBlocks": "no"}, "eks"),
+        ({"Kubeadm": "no", "Eks": "no"}, ""),
+    ],
+)
+def test_a_part_that_is_left_out_is_neither_made_nor_attached_nor_told(
+    yard: Any, parameters: dict[str, str], features: str
+) -> None:
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    expected = ALWAYS.union(*(OF_PART[feature] for feature in features.split()))
+    assert set(tenant_stack.resources(template, **parameters)) == expected
+    attached = tenant_stack.attached(template, **parameters)
+    assert sorted(attached) == sorted(name for name in expected if name.endswith("Permissions"))
+    tags = tenant_stack.role_tags(template, **parameters)
+    assert tags["stockyard:features"] == f"common {features}".strip()
+
+
+def test_parameters_are_choices_that_are_yes_unless_somebody_says_no(yard: Any) -> None:
+    parameters = tenant_template.render(yard.account, "inst-1", Stage())["Parameters"]
+    assert list(parameters) == ["Kubeadm", "Eks", "Efs", "CapacityBlocks"]
+    for parameter in parameters.values():
+        assert (parameter["Type"], parameter["Default"]) == ("String", "yes")
+        assert parameter["AllowedValues"] == ["yes", "no"]
+        assert parameter["Description"].endswith(".")
+
+
+@pytest.mark.parametrize("choices", [{}, {"Kubeadm": "no", "CapacityBlocks": "no"}])
+def test_cloudformation_makes_what_was_chosen(yard: Any, choices: dict[str, str]) -> None:
+    """The conditions and the tag, by an implementation that is not ours: moto's, which attaches nothing to the role."""
+    iam, formation = yard.tenant().client("iam"), yard.tenant().client("cloudformation")
+    iam.delete_role(RoleName="stockyard")
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    formation.create_stack(
+        StackName="stockyard-role",
+        TemplateBody=json.dumps(template),
+        Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in choices.items()],
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+    )
+    summaries = formation.list_stack_resources(StackName="stockyard-role")["StackResourceSummaries"]
+    # moto lists a resource whose condition does not hold without its name.
+    present = {summary["LogicalResourceId"] for summary in summaries} - {""}
+    assert present == set(tenant_stack.resources(template, **choices))
+    tags = {pair["Key"]: pair["Value"] for pair in iam.list_role_tags(RoleName="stockyard")["Tags"]}
+    assert tags == tenant_stack.role_tags(template, **choices)

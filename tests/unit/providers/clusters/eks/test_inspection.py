@@ -17,7 +17,8 @@ from local.aws.corrections.pace import paced
 from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.reservations import new_block
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import template_versions
+from stockyard.providers.clouds.aws import template_parts, template_versions
+from stockyard.providers.clouds.aws.template_parts import KUBEADM
 from stockyard.providers.clusters.eks import names
 from tests.unit.providers.clusters.eks.conftest import H100, settings
 from tests.unit.providers.conftest import ACME, START
@@ -133,11 +134,37 @@ def test_quotas_count_an_address_for_each_gateway(eks: Any) -> None:
 
 def test_an_account_with_an_older_template_is_told_and_refused(eks: Any) -> None:
     iam = eks.tenant().client("iam")
+    iam.untag_role(RoleName="stockyard", TagKeys=[template_parts.TAG])
     iam.tag_role(RoleName="stockyard", Tags=[{"Key": template_versions.TAG, "Value": "3"}])
     (finding,) = findings(eks)
     assert pointers([finding]) == [("/cloud_account_id", False)]
     assert "make clusters on EKS" in finding.detail
-    assert not template_versions.shortage(3).refuses  # type: ignore[union-attr]
+    older = template_versions.shortage(template_versions.Deployed(3), [KUBEADM])
+    assert older is not None
+    assert not older.refuses
+
+
+@pytest.mark.parametrize(
+    ("parts", "storage", "has_block", "parameters"),
+    [
+        ("common kubeadm", False, False, "Eks=yes"),
+        ("common kubeadm", True, True, "Eks=yes Efs=yes CapacityBlocks=yes"),
+        ("common eks", True, False, "Efs=yes"),
+        ("common eks", False, False, ""),
+        ("common eks efs", True, True, "CapacityBlocks=yes"),
+        ("common eks efs capacity-blocks", True, True, ""),
+    ],
+)
+def test_a_part_of_the_template_that_the_cluster_needs_is_asked_for(
+    eks: Any, parts: str, storage: bool, has_block: bool, parameters: str
+) -> None:
+    iam = eks.tenant().client("iam")
+    iam.tag_role(RoleName="stockyard", Tags=[{"Key": template_parts.TAG, "Value": parts}])
+    with at(START):
+        groups = [{**H100, "capacity_reservation_id": block()}] if has_block else []
+        own = [f for f in findings(eks, *groups, shared_storage=storage) if f.pointer == "/cloud_account_id"]
+    assert [finding.warning for finding in own] == [False] * bool(parameters)
+    assert all(f" {parameters}." in finding.detail for finding in own)
 
 
 def test_another_region_than_the_accounts_is_a_warning_and_none_is_refused(eks: Any) -> None:

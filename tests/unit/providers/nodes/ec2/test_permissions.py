@@ -15,6 +15,7 @@ import pytest
 
 from stockyard.providers.clouds.aws import tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
+from tests.harness import tenant_stack
 from tests.harness.policies import Ask, allowed_by, without
 from tests.harness.stage import Stage
 
@@ -134,10 +135,11 @@ def asks(hand: Any, build: Any, recorded_calls: list[tuple[str, dict[str, Any]]]
 
 
 def statements(hand: Any) -> list[dict[str, Any]]:
-    template = tenant_template.render(hand.yard.account, "inst-1", Stage())["Resources"]
-    attached = [item["Ref"] for item in template["Role"]["Properties"]["ManagedPolicyArns"]]
+    template = tenant_template.render(hand.yard.account, "inst-1", Stage())
     attached_statements = [
-        statement for name in attached for statement in template[name]["Properties"]["PolicyDocument"]["Statement"]
+        statement
+        for name in tenant_stack.attached(template)
+        for statement in template["Resources"][name]["Properties"]["PolicyDocument"]["Statement"]
     ]
     return [dict(_resolved(statement)) for statement in attached_statements]
 

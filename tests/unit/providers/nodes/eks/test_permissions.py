@@ -10,6 +10,7 @@ import pytest
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
+from tests.harness import tenant_stack
 from tests.harness.policies import Ask, allowed_by
 from tests.harness.stage import Stage
 
@@ -79,12 +80,11 @@ def asks(yard: Any, monkeypatch: pytest.MonkeyPatch) -> list[Ask]:
 
 def statements(yard: Any) -> list[dict[str, Any]]:
     account = yard.work(yard.claim("Z")).account
-    template = tenant_template.render(account, "inst", Stage())["Resources"]
-    names = [item["Ref"] for item in template["Role"]["Properties"]["ManagedPolicyArns"]]
+    template = tenant_template.render(account, "inst", Stage())
     return [
         dict(_resolved(statement))
-        for name in names
-        for statement in template[name]["Properties"]["PolicyDocument"]["Statement"]
+        for name in tenant_stack.attached(template)
+        for statement in template["Resources"][name]["Properties"]["PolicyDocument"]["Statement"]
     ]
 
 

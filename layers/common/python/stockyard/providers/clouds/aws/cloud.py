@@ -9,7 +9,14 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, sweep, template_versions, tenant_template
+from stockyard.providers.clouds.aws import (
+    DEFAULT_REGION,
+    regions,
+    sweep,
+    template_parts,
+    template_versions,
+    tenant_template,
+)
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number, role_arn
 
@@ -52,19 +59,19 @@ class AwsCloud:
         try:
             self._sessions.assume(arn, VERIFY_SESSION, None)
         except PermissionDenied:
-            text = "The role can be assumed, and only with the external id."
-            return Verification(True, text, self._warnings(account))
+            template = self._template(account)
+            text = f"The role can be assumed, and only with the external id.{_parts(template)}"
+            shortage = template_versions.shortage(template)
+            return Verification(True, text, (shortage.text,) if shortage is not None else ())
         return Verification(
             False,
             f"{arn} can be assumed without the external id, so others could use it through us. "
             "Deploy the account's current template again.",
         )
 
-    def _warnings(self, account: CloudAccount) -> tuple[str, ...]:
+    def _template(self, account: CloudAccount) -> template_versions.Deployed:
         (region,) = self.regions(account)
-        calls = Calls(self._sessions.of(account, VERIFY_SESSION), region)
-        shortage = template_versions.shortage(template_versions.deployed(calls, account))
-        return (shortage.text,) if shortage is not None else ()
+        return template_versions.deployed(Calls(self._sessions.of(account, VERIFY_SESSION), region), account)
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the role."""
@@ -106,3 +113,10 @@ class AwsCloud:
         if thing.tenant != tenant:
             return False
         return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION), thing.region), thing)
+
+
+def _parts(template: template_versions.Deployed) -> str:
+    """Which parts of the template are deployed, where the role tells."""
+    if not template.features:
+        return ""
+    return f" Its template has the parts {', '.join(template_parts.listed(template.features))}."

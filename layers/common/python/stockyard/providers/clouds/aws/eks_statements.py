@@ -1,5 +1,5 @@
-"""What Stockyard may do for clusters on EKS in a tenant's account: the clusters, their roles, their shared files, and
-the scaling groups behind their node groups. Each is a policy of its own."""
+"""What Stockyard may do for clusters on EKS in a tenant's account: the clusters, their roles, their shared files, the
+scaling groups behind their node groups, and capacity blocks. Each is a policy of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from stockyard.providers.clouds.aws.statements import Place, Statement, allow, b
 THINGS = ("access-entry", "addon", "cluster", "nodegroup", "podidentityassociation")
 """Types of EKS's resources that we make; all carry tags."""
 READ = (
-    "ec2:DescribeCapacityReservations",
     "eks:DescribeAddonVersions",
     "eks:ListClusters",
 )
@@ -150,6 +149,15 @@ def groups(here: Place, installation: str) -> list[Statement]:
     ]
 
 
+def blocks(here: Place) -> list[Statement]:
+    """Capacity blocks that the account has reserved."""
+    return [
+        allow("ReadReservations", ["ec2:DescribeCapacityReservations"], ["*"]),
+        # EKS tries in the caller's name whether machines can be had by a launch template.
+        allow("UseReservations", ["ec2:RunInstances"], [here.arn("ec2", "capacity-reservation/*")]),
+    ]
+
+
 def _eks(*names: str) -> list[str]:
     return [f"eks:{name}" for name in names]
 
@@ -177,6 +185,4 @@ def _network(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str
         allow(
             "RemoveInterfaces", ["ec2:DeleteNetworkInterface"], [here.arn("ec2", "network-interface/*")], thing_tagged
         ),
-        # EKS tries in the caller's name whether machines can be had by a launch template.
-        allow("UseReservations", ["ec2:RunInstances"], [here.arn("ec2", "capacity-reservation/*")]),
     ]

@@ -6,14 +6,15 @@ together. The first version had no tag, so an account without the tag has that o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import PermissionDenied, VendorNotFound
-from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws import tags, template_parts
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import role_arn
+from stockyard.providers.clouds.aws.template_parts import BLOCKS, BY_FEATURE, EKS, FILES, KUBEADM
 
 TAG = "stockyard:template"
 """The tag on the tenant's role that says the version."""
@@ -33,13 +34,16 @@ class Addition:
     """What alone needs them; empty: every cluster may."""
 
 
-EKS, FILES, BLOCKS = "eks", "files", "capacity-blocks"
-"""Features: clusters on EKS, their shared files, and groups of capacity blocks."""
-
 ADDITIONS = (
     Addition(2, "read which version of the template an account has", ("iam:ListRoleTags",)),
     Addition(2, "show the console of a machine that did not come up", ("ec2:GetConsoleOutput",)),
-    Addition(2, "keep the data of etcd on a volume of its own", ("ec2:AttachVolume", "ec2:CreateVolume"), needed=True),
+    Addition(
+        2,
+        "keep the data of etcd on a volume of its own",
+        ("ec2:AttachVolume", "ec2:CreateVolume"),
+        needed=True,
+        feature=KUBEADM,
+    ),
     Addition(
         2,
         "take daily snapshots of that volume",
@@ -52,6 +56,7 @@ ADDITIONS = (
             "ec2:DescribeSnapshots",
         ),
         needed=True,
+        feature=KUBEADM,
     ),
     Addition(
         2,
@@ -168,6 +173,19 @@ CURRENT = max(addition.version for addition in ADDITIONS)
 
 
 @dataclass(frozen=True, slots=True)
+class Deployed:
+    """What the role of an account tells of its template."""
+
+    version: int
+    features: frozenset[str] | None = None
+    """The parts that it has. None: it does not say, as templates before there were parts, and has all."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the part for this feature was not left out."""
+        return not feature or self.features is None or feature in self.features
+
+
+@dataclass(frozen=True, slots=True)
 class Shortage:
     """What an account's template lacks, in words, and whether clusters can be made without it."""
 
@@ -180,25 +198,57 @@ def role_name(account: CloudAccount) -> str:
     return role_arn(account).rsplit("/", 1)[-1]
 
 
-def deployed(calls: Calls, account: CloudAccount) -> int:
-    """The version that the account's role is tagged with; ``FIRST`` where it has no tag or may not be read."""
+def deployed(calls: Calls, account: CloudAccount) -> Deployed:
+    """What the account's role is tagged with; ``FIRST`` where it has no tag or may not be read."""
     try:
         pairs = calls.call("iam", "list_role_tags", RoleName=role_name(account))["Tags"]
     except (PermissionDenied, VendorNotFound):
-        return FIRST
-    version = tags.mapping(pairs).get(TAG, "")
-    return int(version) if version.isdecimal() else FIRST
+        return Deployed(FIRST)
+    own_tags = tags.mapping(pairs)
+    version, parts = own_tags.get(TAG, ""), own_tags.get(template_parts.TAG)
+    return Deployed(
+        int(version) if version.isdecimal() else FIRST, None if parts is None else template_parts.features(parts)
+    )
 
 
-def shortage(version: int, features: Collection[str] = ()) -> Shortage | None:
-    """What a template of that version lacks; None when it is the current one, or a later release's. With features,
-    clusters are made that have these."""
-    lacking = [addition for addition in ADDITIONS if addition.version > version]
-    if not lacking:
+def shortage(template: Deployed, features: Collection[str] = ()) -> Shortage | None:
+    """What that template lacks; None when nothing. With features, clusters are made that have these: then a part for
+    one of them that was left out is lacking. Without, an account that is meant for one kind of cluster is no fault."""
+    # What came for a part that was left out on purpose is not missed.
+    older = [
+        addition for addition in ADDITIONS if addition.version > template.version and template.has(addition.feature)
+    ]
+    absent = [feature for feature in template_parts.listed(features) if not template.has(feature)]
+    texts = [_of_version(template.version, older)] if older else []
+    if absent:
+        texts.append(_of_parts(absent))
+    elif not features and not (template.has(KUBEADM) or template.has(EKS)):
+        texts.append(_NO_CLUSTERS)
+    if not texts:
         return None
+    needed = any(addition.needed and addition.feature in ("", *features) for addition in older)
+    return Shortage(" ".join(texts), needed or bool(absent))
+
+
+_NO_CLUSTERS = (
+    "The template of the cloud account was deployed without the parts for any kind of cluster. Deploy the account's"
+    f" current template again with the parameter {BY_FEATURE[KUBEADM].setting} or {BY_FEATURE[EKS].setting}."
+)
+
+
+def _of_version(version: int, lacking: Sequence[Addition]) -> str:
     parts = "; ".join(f"{', '.join(addition.actions)} (to {addition.purpose})" for addition in lacking)
-    text = (
+    return (
         f"The template of the cloud account is version {version}, the current one is {CURRENT}. It lacks {parts}."
         " Deploy the account's current template again."
     )
-    return Shortage(text, any(addition.needed and addition.feature in ("", *features) for addition in lacking))
+
+
+def _of_parts(absent: Sequence[str]) -> str:
+    parts = [BY_FEATURE[feature] for feature in absent]
+    word = "parameters" if len(parts) > 1 else "parameter"
+    return (
+        f"The template of the cloud account was deployed without the part for"
+        f" {' and that for '.join(part.purpose for part in parts)}. Deploy the account's current template again with"
+        f" the {word} {' '.join(part.setting for part in parts)}."
+    )

@@ -3,6 +3,8 @@
 Every action is written out. Creating needs our installation's tag in the request, changing and deleting needs it on
 the thing, so that the role cannot touch anything else in the account. Where AWS offers no resource or condition for an
 action, ``*`` stands alone in a statement that only reads.
+
+What only some clusters need is in parts, which whoever deploys the template may leave out; see ``template_parts``.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from stockyard.providers.clouds.aws import (
     eks_roles,
     eks_statements,
     iam_kinds,
+    kubeadm_statements,
     tags,
+    template_parts,
     template_versions,
 )
 from stockyard.providers.clouds.aws.boundary import boundary_name
@@ -37,6 +41,7 @@ from stockyard.providers.clouds.aws.statements import (
     things,
 )
 from stockyard.providers.clouds.aws.tag_statements import changed_tags
+from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES, KUBEADM
 
 READ = (
     "dlm:GetLifecyclePolicies",
@@ -111,13 +116,6 @@ CHANGE_EC2 = {
     "ec2:RevokeSecurityGroupIngress": ("security-group",),
     "ec2:TerminateInstances": ("instance",),
 }
-CREATE_ELB = ("CreateListener", "CreateLoadBalancer", "CreateTargetGroup")
-CHANGE_ELB = (
-    "DeleteLoadBalancer",
-    "DeleteTargetGroup",
-    "ModifyLoadBalancerAttributes",
-    "RegisterTargets",
-)
 ROLE_ACTIONS = (
     "iam:DeleteRole",
     "iam:DeleteRolePolicy",
@@ -147,7 +145,6 @@ CONTROLLER_TAGS = {
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller. Other clusters of the account
 have them too, so what is removed must also carry our installation's tag, which the controllers take as an extra one."""
-BALANCING = "elasticloadbalancing.amazonaws.com"
 
 
 class Stage(Protocol):
@@ -160,17 +157,19 @@ class Stage(Protocol):
     def principal_pattern(self) -> str: ...
 
 
-_POLICIES = (
-    "EksPermissions",
-    "EksRolePermissions",
-    "FilePermissions",
-    "GroupPermissions",
-    "MachinePermissions",
-    "NodePermissions",
-    "Permissions",
-    "SnapshotPermissions",
-    "TagPermissions",
-)
+_POLICIES = {
+    "CapacityBlockPermissions": BLOCKS,
+    "EksPermissions": EKS,
+    "EksRolePermissions": EKS,
+    "FilePermissions": FILES,
+    "GroupPermissions": EKS,
+    "KubeadmPermissions": KUBEADM,
+    "MachinePermissions": "",
+    "NodePermissions": "",
+    "Permissions": "",
+    "TagPermissions": "",
+}
+"""Policy -> the part of the template that it belongs to; empty: it is in all. IAM attaches ten to a role."""
 
 
 def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
@@ -178,49 +177,72 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     if len(stage.principal_pattern.split(":")) < 6:
         raise Internal("This stage has no principal pattern, so no role can trust it.")
     here = Place(account_number(account))
-    own_role = here.arn("iam", role_arn(account).split(":", 5)[5])
     prefix = stage.name_prefix
-    tagged = in_request(installation), on_thing(installation)
-    marks = {tags.INSTALLATION: installation}
-    boundary = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
-    eks_boundary = eks_roles.boundary(lambda *place: resolved(here.arn(*place)))
+    statements = _statements(here, installation, account, prefix)
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
+        "Parameters": template_parts.parameters(),
+        "Conditions": template_parts.conditions(),
         "Resources": {
-            "Boundary": managed(policy(boundary), boundary_name(account, prefix)),
-            "EksBoundary": managed(policy(eks_boundary), eks_roles.managed_boundary_name(account, prefix)),
-            # IAM takes 6,144 characters a managed policy, and ten policies a role.
-            "EksPermissions": managed(policy(eks_statements.clusters(here, installation))),
-            "EksRolePermissions": managed(policy(eks_statements.roles(here, installation, account, prefix))),
-            "FilePermissions": managed(policy(eks_statements.files(here, installation))),
-            "GroupPermissions": managed(policy(eks_statements.groups(here, installation))),
-            "MachinePermissions": managed(policy(_machines(here, *tagged))),
-            "NodePermissions": managed(policy(nodes(here, installation))),
-            "Permissions": managed(
-                policy(
-                    [
-                        *_balancing(here, *tagged),
-                        *_identities(here, *tagged, prefix, boundary_name(account, prefix)),
-                        *_controllers(here, tagged[1]),
-                        allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role]),
-                    ]
-                )
-            ),
-            "TagPermissions": managed(policy(changed_tags(here, installation, prefix))),
-            "SnapshotPermissions": managed(policy(snapshots(here, installation, account, prefix))),
-            "SnapshotRole": snapshot_role(here, installation, account, prefix),
+            **_boundaries(here, installation, account, prefix),
+            **{
+                name: template_parts.conditional(managed(policy(statements[name])), feature)
+                for name, feature in _POLICIES.items()
+            },
+            "SnapshotRole": template_parts.conditional(snapshot_role(here, installation, account, prefix), KUBEADM),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
                     "RoleName": template_versions.role_name(account),
-                    "Tags": [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}],
+                    "Tags": [
+                        {"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)},
+                        template_parts.tag(),
+                    ],
                     "AssumeRolePolicyDocument": policy([_own_trust(account, stage)]),
-                    "ManagedPolicyArns": [{"Ref": name} for name in _POLICIES],
+                    "ManagedPolicyArns": template_parts.attached(_POLICIES),
                 },
             },
         },
         "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
+    }
+
+
+def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
+    """What bounds the roles of machines: each kind of cluster has its own."""
+    marks = {tags.INSTALLATION: installation}
+    volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
+    on_eks = eks_roles.boundary(lambda *place: resolved(here.arn(*place)))
+    names = boundary_name(account, prefix), eks_roles.managed_boundary_name(account, prefix)
+    return {
+        "Boundary": template_parts.conditional(managed(policy(volumes), names[0]), KUBEADM),
+        "EksBoundary": template_parts.conditional(managed(policy(on_eks), names[1]), EKS),
+    }
+
+
+def _statements(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, list[Statement]]:
+    """Policy -> its statements. IAM takes 6,144 characters a managed policy."""
+    tagged = in_request(installation), on_thing(installation)
+    own_role = here.arn("iam", role_arn(account).split(":", 5)[5])
+    return {
+        "CapacityBlockPermissions": eks_statements.blocks(here),
+        "EksPermissions": eks_statements.clusters(here, installation),
+        "EksRolePermissions": eks_statements.roles(here, installation, account, prefix),
+        "FilePermissions": eks_statements.files(here, installation),
+        "GroupPermissions": eks_statements.groups(here, installation),
+        "KubeadmPermissions": [
+            *kubeadm_statements.balancing(here, installation),
+            *kubeadm_statements.roles(here, installation, prefix, boundary_name(account, prefix)),
+            *snapshots(here, installation, account, prefix),
+        ],
+        "MachinePermissions": _machines(here, *tagged),
+        "NodePermissions": nodes(here, installation),
+        "Permissions": [
+            *_identities(here, *tagged, prefix),
+            *_controllers(here, tagged[1]),
+            allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role]),
+        ],
+        "TagPermissions": changed_tags(here, installation, prefix),
     }
 
 
@@ -257,30 +279,8 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
     ]
 
 
-def _balancing(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
-    def elb(names: tuple[str, ...]) -> list[str]:
-        return [f"elasticloadbalancing:{name}" for name in names]
-
-    new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
-    listener = here.arn("elasticloadbalancing", "listener/net/*")
-    made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": list(CREATE_ELB)}}
-    linked = here.arn("iam", f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing")
-    return [
-        # The first balancer of an account makes the service's own role in the caller's name.
-        allow(
-            "FirstBalancer",
-            ["iam:CreateServiceLinkedRole"],
-            [linked],
-            {"StringEquals": {"iam:AWSServiceName": BALANCING}},
-        ),
-        allow("CreateBalancers", elb(CREATE_ELB), new, request_tagged),
-        allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], both(request_tagged, made_by)),
-        allow("ChangeOurBalancers", elb(CHANGE_ELB), new, thing_tagged),
-    ]
-
-
 def _identities(
-    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str, bound: str
+    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str
 ) -> list[Statement]:
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
@@ -289,11 +289,8 @@ def _identities(
         here.arn("iam", f"role/{prefix}-*-role"),
         here.arn("iam", f"instance-profile/{prefix}-*-instance-profile"),
     ]
-    bounded = {"StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{bound}")}}}
     passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
     return [
-        allow("CreateBoundedRoles", ["iam:CreateRole"], [role], both(request_tagged, bounded)),
-        allow("FillBoundedRoles", ["iam:PutRolePolicy"], [role], both(thing_tagged, bounded)),
         allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], request_tagged),
         allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], request_tagged),
         # Path and name are ours alone, and a read of an absent thing has no tag to look at.

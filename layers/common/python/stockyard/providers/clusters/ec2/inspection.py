@@ -8,6 +8,7 @@ from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import images, offerings, quotas
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.template_parts import KUBEADM
 from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
@@ -24,7 +25,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
     if not all(fault.warning for fault in faults):
         # there is nobody to ask, and each answer would be a time-out
         return
-    yield from offerings.template_findings(calls, account)
+    yield from offerings.template_findings(calls, account, [KUBEADM])
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))

@@ -11,7 +11,7 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import offerings, own_network, quotas
-from stockyard.providers.clouds.aws.template_versions import BLOCKS, EKS, FILES
+from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
