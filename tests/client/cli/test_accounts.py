@@ -70,8 +70,8 @@ def test_list_and_get(cli, api):
 @pytest.mark.parametrize(
     ("body", "printed"),
     [
-        ({"Resources": {"template": 1}}, '{\n  "Resources": {\n    "template": 1\n  }\n}\n'),
-        ({"template": {"Resources": {}}}, '{\n  "Resources": {}\n}\n'),
+        ({"Resources": {"template": 1}}, '{"Resources":{"template":1}}\n'),
+        ({"template": {"Resources": {}}}, '{"Resources":{}}\n'),
         ("Resources: {}\n", "Resources: {}\n"),
     ],
 )
