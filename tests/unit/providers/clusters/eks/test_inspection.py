@@ -15,6 +15,7 @@ from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.eks_things import planned_insights
 from local.aws.corrections.pace import paced
 from local.aws.corrections.quotas import account_quotas
+from local.aws.corrections.refusals import planned_refusals
 from local.aws.corrections.reservations import new_block
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import template_parts, template_versions
@@ -160,7 +161,8 @@ def test_a_part_of_the_template_that_the_cluster_needs_is_asked_for(
 ) -> None:
     iam = eks.tenant().client("iam")
     iam.tag_role(RoleName="stockyard", Tags=[{"Key": template_parts.TAG, "Value": parts}])
-    with at(START):
+    denials = {} if "capacity-blocks" in parts else {"ec2:DescribeCapacityReservations": 1}
+    with at(START), planned_refusals({}, denials, lambda _: True):
         groups = [{**H100, "capacity_reservation_id": block()}] if has_block else []
         own = [f for f in findings(eks, *groups, shared_storage=storage) if f.pointer == "/cloud_account_id"]
     assert [finding.warning for finding in own] == [False] * bool(parameters)

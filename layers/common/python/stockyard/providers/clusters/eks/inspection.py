@@ -29,7 +29,11 @@ def findings(builder: Builder) -> Iterator[Finding]:
         yield from faults
         if not all(fault.warning for fault in faults):
             return
-    yield from offerings.template_findings(calls, builder.work.account, _features(cluster))
+    lacking = list(offerings.template_findings(calls, builder.work.account, _features(cluster)))
+    yield from lacking
+    if not all(finding.warning for finding in lacking):
+        # What comes next asks by permissions of the parts: a denial would hide why.
+        return
     zones, zone_faults = _zones(builder)
     yield from zone_faults
     yield from _groups(builder, zones)
