@@ -11,6 +11,7 @@ from stockyard.errors import (
     Fenced,
     IllegalTransition,
     InvalidInput,
+    PermissionDenied,
     PreconditionFailed,
     VendorRefused,
     VendorUnavailable,
@@ -276,6 +277,21 @@ def test_an_upgrade_is_refused_by_what_the_cloud_knows(managed: ManagedWorld) ->
     assert {"pointer": "/kubernetes_version", "detail": "an add-on is old"} in managed.plan(UPGRADE)["warnings"]
     managed.patch(UPGRADE)
     assert managed.drive("upgrade_managed") == "upgraded"
+
+
+def test_an_account_that_may_not_be_asked_about_an_upgrade_says_why(
+    managed: ManagedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A denial of the second question would make all that was found before a cloud that could not be asked."""
+
+    def denied(_work: Any) -> Any:
+        raise PermissionDenied("no")
+
+    managed.provider.findings = [Finding("/cloud_account_id", "the template lacks a part")]
+    monkeypatch.setattr(managed.provider, "upgrade_findings", denied)
+    with pytest.raises(InvalidInput) as refused:
+        managed.patch(UPGRADE)
+    assert faults(refused.value) == {"/cloud_account_id": "the template lacks a part"}
 
 
 def test_version_and_groups_change_one_after_the_other(managed: ManagedWorld) -> None:

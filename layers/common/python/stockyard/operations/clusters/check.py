@@ -56,7 +56,9 @@ def live_findings(driver: ClusterDriver, work: CloudWork) -> list[Finding]:
     """What the cloud says of the settings, and of the minor that a cluster which stands is to have."""
     upgrades: object = driver
     findings = list(driver.inspect(work))
-    if work.cluster.status == "ready" and isinstance(upgrades, Upgrades):
+    # Who may not even make such a cluster may mostly not ask about it either, and a denial would hide why.
+    is_refused = not all(finding.warning for finding in findings)
+    if work.cluster.status == "ready" and isinstance(upgrades, Upgrades) and not is_refused:
         findings += upgrades.upgrade_findings(work)
     return findings
 
