@@ -6,18 +6,14 @@ runs one cell of each place, ``make soak`` runs all.
 
 from __future__ import annotations
 
-import os
-import time
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from tests.harness.crash_cells import Cell, Life, judge_all, matrix, sample, tasks
+from tests.harness.crash_cells import matrix, sample, tasks
+from tests.harness.crash_matrix import Recorded, judged
 from tests.harness.crash_world import CrashWorld
 from tests.harness.faults import Mode
-
-Recorded = dict[str, tuple[int, Life]]
 
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
@@ -52,28 +48,9 @@ def test_crash_matrix(
     seed: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    every = matrix(world.cloud.stories, recorded)
-    cells = every if soaking else sample(world.cloud.stories, every, seed)
-    started = time.perf_counter()
-    faults_by_cell = judge_all(
-        world, cells, recorded["clean"][1].things, processes=(os.cpu_count() or 1) if soaking else 1
-    )
-    record_property("figure:crash_matrix", _figures(every, faults_by_cell, seed, time.perf_counter() - started))
-    assert {str(cell): wrong for cell, wrong in faults_by_cell.items() if wrong} == {}
-
-
-def _figures(every: list[Cell], faults_by_cell: dict[Cell, list[str]], seed: int, seconds: float) -> dict[str, object]:
-    passed = [cell for cell, wrong in faults_by_cell.items() if not wrong]
-    return {
-        "cells": len(every),
-        "run": len(faults_by_cell),
-        "passed": len(passed),
-        "places": len({cell.call.place for cell in faults_by_cell}),
-        "by_mode": dict(Counter(cell.mode.value for cell in passed)),
-        "by_story": dict(Counter(cell.story for cell in passed)),
-        "seed": seed,
-        "seconds": round(seconds, 1),
-    }
+    figures, wrong = judged(world, recorded, seed, soaking=soaking)
+    record_property("figure:crash_matrix", figures)
+    assert wrong == {}
 
 
 def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:

@@ -6,20 +6,17 @@ cell of each place, ``make soak`` runs all.
 
 from __future__ import annotations
 
-import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from statistics import median
 
 import pytest
 
-from tests.harness.crash_cells import Cell, Life, judge_all, live, matrix, recordings, sample, tasks
+from tests.harness.crash_cells import Cell, matrix, recordings, sample, tasks
 from tests.harness.crash_eks import CrashEks
+from tests.harness.crash_matrix import Recorded, judged, milliseconds_a_life
 from tests.harness.crash_world import CrashWorld, crash_world
 from tests.harness.faults import Mode
 
-Recorded = dict[str, tuple[int, Life]]
 FAILS_FIRST = {"undone"}
 """Stories whose creation fails until a person resumes it."""
 
@@ -81,36 +78,10 @@ def test_eks_cluster_crash_matrix(
     seed: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    every = matrix(world.cloud.stories, recorded)
-    cells = every if soaking else sample(world.cloud.stories, every, seed)
-    started = time.perf_counter()
-    faults_by_cell = judge_all(
-        world, cells, recorded["clean"][1].things, processes=(os.cpu_count() or 1) if soaking else 1
-    )
-    passed = [cell for cell, wrong in faults_by_cell.items() if not wrong]
-    figures: dict[str, object] = {
-        "cells": len(every),
-        "run": len(faults_by_cell),
-        "passed": len(passed),
-        "places": len({cell.call.place for cell in faults_by_cell}),
-        "by_mode": dict(Counter(cell.mode.value for cell in passed)),
-        "by_story": dict(Counter(cell.story for cell in passed)),
-        "seed": seed,
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    figures["milliseconds_a_life"] = round(_milliseconds_a_life(world, seed), 1)
+    figures, wrong = judged(world, recorded, seed, soaking=soaking)
+    figures["milliseconds_a_life"] = milliseconds_a_life(world, seed)
     record_property("figure:eks_cluster_crash_matrix", figures)
-    assert {str(cell): wrong for cell, wrong in faults_by_cell.items() if wrong} == {}
-
-
-def _milliseconds_a_life(world: CrashWorld, seed: int) -> float:
-    """Of CPU, for a life without a fault."""
-    lives = []
-    for number in range(9):
-        started = time.process_time()
-        live(world, "clean", seed + number)
-        lives.append(1000 * (time.process_time() - started))
-    return median(lives)
+    assert wrong == {}
 
 
 def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:

@@ -12,6 +12,7 @@ from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
 from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.domain.models.group_fields import GroupTaints
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.configuration import (
@@ -31,19 +32,6 @@ MAX_NODES = 10_000
 _SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
-class Taint(Input):
-    """A Kubernetes node taint."""
-
-    key: fields.LabelKey
-    value: fields.LabelValue = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-
-
-def _taints(taints: list[Taint]) -> list[Taint]:
-    check(repeated([(taint.key, taint.effect) for taint in taints], "same key and effect as another"))
-    return taints
-
-
 class NodeGroup(Input):
     """A group of equal nodes. The ``control`` group gives size and type of the control plane."""
 
@@ -53,7 +41,7 @@ class NodeGroup(Input):
     max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
     instance_types: aws_fields.InstanceTypes
     labels: fields.Labels = Field(default_factory=dict)
-    taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
+    taints: GroupTaints = Field(default_factory=list)
     allocation_strategy: Literal["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"] = (
         "lowest-price"
     )

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.domain.models.group_fields import GroupTaints
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem
@@ -35,19 +36,6 @@ Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZO
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
 AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
 AddonVersion = Annotated[str, StringConstraints(pattern=_ADDON_VERSION)]
-
-
-class Taint(Input):
-    """A Kubernetes node taint."""
-
-    key: fields.LabelKey
-    value: fields.LabelValue = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-
-
-def _taints(taints: list[Taint]) -> list[Taint]:
-    check(repeated([(taint.key, taint.effect) for taint in taints], "same key and effect as another"))
-    return taints
 
 
 class EksNodeGroup(Input):
@@ -72,7 +60,7 @@ class EksNodeGroup(Input):
         Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=RESERVATION)] | None
     ) = None
     labels: fields.Labels = Field(default_factory=dict)
-    taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
+    taints: GroupTaints = Field(default_factory=list)
     builtin: Literal[True] | None = None
     """Of the group that nobody has named, in the settings of a cluster as they are read."""
 

@@ -22,6 +22,7 @@ from stockyard.errors import (
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, MachineHolds, NodeWork
 from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker
 from stockyard.providers.nodes.eks import capacity_blocks, scaling
 from stockyard.providers.nodes.eks.configuration import reservation_of
@@ -236,7 +237,10 @@ def _end(maker: Maker, machine_id: str, group_name: str) -> None:
         with suppress(VendorNotFound):
             scaling.end(maker.calls, group, machine_id)
         return
-    ec2_kinds.INSTANCE.delete(maker.calls, machine_id)
+    # The group may have let it go because it ended meanwhile: then there is nothing left to end, nor the right to.
+    item = described(maker, machine_id)
+    if item is not None and ec2_kinds.state_of(item) not in (State.LEAVING, State.ABSENT):
+        ec2_kinds.INSTANCE.delete(maker.calls, machine_id)
 
 
 def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork, line: Resource) -> Outcome:
