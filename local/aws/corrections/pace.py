@@ -22,6 +22,7 @@ SECONDS: Mapping[str, float] = {
     "node group update": 30,
     "node group deletion": 120,
     "size sync": 120,
+    "rebalance": 600,
     "launch": 40,
     "join": 1500,
     "end": 60,

@@ -78,6 +78,8 @@ class ScalingGroup:
     surge: int = 0
     """How many more than desired there may be, while machines are replaced."""
     retry_at: float = 0.0
+    uneven_until: float = 0.0
+    """When its machines are spread anew over the zones; 0 while they are even."""
     is_failing: bool = False
 
     @property
@@ -97,7 +99,7 @@ class ScalingGroup:
     def settle(self) -> None:
         """Do what has its time behind it, and what follows from that."""
         for _ in range(_MOST_STEPS):
-            if not (self._bury() or self._advance() or self._grow() or self._shrink()):
+            if not (self._bury() or self._advance() or self._grow() or self._shrink() or self._rebalance()):
                 return
 
     def _bury(self) -> bool:
@@ -183,6 +185,25 @@ class ScalingGroup:
         # Old machines first, then the fullest zone, then the oldest.
         last = max(spare, key=lambda member: (member.generation < self.generation, zones[member.zone]))
         self.leave(last, "in response to a difference between desired and actual capacity")
+        return True
+
+    def _rebalance(self) -> bool:
+        """Make a machine in the zone that has least and end one where most are, when they differ by two or more."""
+        counts = dict.fromkeys(self.zones.values(), 0) | Counter(member.zone for member in self.staying)
+        fullest, emptiest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+        if counts[fullest] - counts[emptiest] < 2 or "AZRebalance" in self.suspended_processes:
+            self.uneven_until = 0.0
+            return False
+        self.uneven_until = self.uneven_until or pace.after("rebalance")
+        if pace.now() < self.uneven_until or self.surge:
+            return False
+        try:
+            self._welcome(self.launch(next(subnet for subnet, zone in self.zones.items() if zone == emptiest)))
+        except ServiceException:
+            self.uneven_until = pace.after("rebalance") + 1
+            return False
+        last = next(member for member in self.staying if member.zone == fullest)
+        self.leave(last, "because instances were not balanced between zones")
         return True
 
     def leave(self, member: Member, reason: str) -> dict[str, Any]:

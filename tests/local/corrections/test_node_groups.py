@@ -164,6 +164,26 @@ def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting:
     assert again[0] == "ScalingActivityInProgress"
 
 
+@pytest.mark.parametrize("suspended", [False, True])
+def test_machines_are_spread_over_zones_unless_that_is_suspended(setting: Setting, suspended: bool) -> None:
+    setting.group()
+    set_desired(setting, 4)
+    scaling = setting.scaling_group()["AutoScalingGroupName"]
+    if suspended:
+        setting.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
+    before = setting.machines()
+    for machine in before:
+        if machine["SubnetId"] == setting.subnets[0]:
+            setting.scaling.terminate_instance_in_auto_scaling_group(
+                InstanceId=machine["InstanceId"], ShouldDecrementDesiredCapacity=True
+            )
+    remaining = {machine["InstanceId"] for machine in before if machine["SubnetId"] == setting.subnets[1]}
+    setting.look_at_group()
+    now = {machine["InstanceId"] for machine in setting.machines()}
+    assert len(now) == 2
+    assert (now == remaining) is suspended
+
+
 @pytest.mark.parametrize("end", ["terminate_instances", "stop_instances"])
 def test_a_machine_that_dies_is_replaced(setting: Setting, end: str) -> None:
     setting.group()

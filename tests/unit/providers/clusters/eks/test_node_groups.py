@@ -181,6 +181,8 @@ def test_scaling_groups_carry_our_tags(eks: Any, run: Run) -> None:
     tags = {tag["Key"]: tag["Value"] for tag in described["AutoScalingGroups"][0]["Tags"]}
     assert tags["stockyard:installation"] == "inst-1"
     assert tags["stockyard:resource"] == eks.cluster.id
+    (suspended,) = described["AutoScalingGroups"][0]["SuspendedProcesses"]
+    assert suspended["ProcessName"] == "AZRebalance"
 
 
 def test_nodes_get_the_version_of_their_control_plane(eks: Any, run: Run) -> None:

@@ -16,6 +16,7 @@ from stockyard.providers.clouds.aws import (
     eks_roles,
     eks_statements,
     iam_kinds,
+    scaling_statements,
     tags,
     template_versions,
 )
@@ -194,7 +195,9 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
             "EksPermissions": managed(policy(eks_statements.clusters(here, installation))),
             "EksRolePermissions": managed(policy(eks_statements.roles(here, installation, account, prefix))),
             "FilePermissions": managed(policy(eks_statements.files(here, installation))),
-            "GroupPermissions": managed(policy(eks_statements.groups(here, installation))),
+            "GroupPermissions": managed(
+                policy([*eks_statements.groups(here, installation), *scaling_statements.processes(here, installation)])
+            ),
             "MachinePermissions": managed(policy(_machines(here, *tagged))),
             "NodePermissions": managed(policy(nodes(here, installation))),
             "Permissions": managed(
