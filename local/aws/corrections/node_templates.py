@@ -86,7 +86,9 @@ class NodeTemplate:
         if reason == "Unsupported":
             raise Unsupported(kind, zone)
         if reason:
-            raise InsufficientInstanceCapacity
+            raise InsufficientInstanceCapacity(
+                f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
+            )
 
 
 def image_id(ami_type: str, release: str, region: str) -> str:

@@ -24,6 +24,7 @@ SECONDS: Mapping[str, float] = {
     "size sync": 120,
     "rebalance": 600,
     "launch": 40,
+    "next zone": 15,
     "join": 1500,
     "end": 60,
     "file system": 10,

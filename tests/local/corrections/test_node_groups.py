@@ -203,9 +203,12 @@ def test_a_group_stays_small_while_ec2_has_no_more(setting: Setting) -> None:
         group = setting.look_at_group()
         assert (group["status"], group["health"]["issues"][0]["code"]) == ("CREATE_FAILED", "AsgInstanceLaunchFailures")
         assert len(ids(setting.scaling_group())) == 1
-        (message,) = failures(setting)
-        assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
-        assert message.endswith("Launching EC2 instance failed.")
+        messages = failures(setting)
+        assert len(messages) == len(ZONES)
+        for message in messages:
+            assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
+            assert message.endswith("Launching EC2 instance failed.")
+        assert all(any(f"you requested ({zone})" in message for message in messages) for zone in ZONES)
         limits["m6i.xlarge"] = 2
         assert len(ids(setting.scaling_group())) == 2
         setting.group("more")

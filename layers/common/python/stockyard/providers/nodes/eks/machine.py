@@ -107,7 +107,7 @@ class Launch:
         """Have the group as large as its claims need it, unless it has told that it cannot be. ``elsewhere``: so many
         claims have machines of former groups."""
         shown_activities = scaling.activities(self.maker.calls, group)
-        failure = scaling.failure_after(shown_activities, str(line.detail[AFTER])) if AFTER in line.detail else None
+        failure = self._failure(shown_activities, group, line)
         if failure is not None:
             scaling.shrink(self.maker.calls, group, self.holds.count(own=False) - elsewhere)
             self.maker.ledger.gone(line)
@@ -128,6 +128,14 @@ class Launch:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
         return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
+
+    def _failure(
+        self, shown_activities: Sequence[Mapping[str, Any]], group: ScalingGroup, line: Resource
+    ) -> VendorError | None:
+        if AFTER not in line.detail:
+            return None
+        zones = [zone for zone in group.zones if self._may_be_in(zone)]
+        return scaling.failure_after(shown_activities, str(line.detail[AFTER]), zones)
 
     def _check_zone(self, group: ScalingGroup, need: int) -> None:
         """``InsufficientCapacity`` when the group has a machine for each claim, and none left in a zone for this one: a
