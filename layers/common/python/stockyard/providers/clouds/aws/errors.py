@@ -84,7 +84,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
-        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed",
+        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed|"
+        r"InvalidCapacityReservationId\.Malformed",
         errors.VendorNotFound,
         "It does not exist in this region of the account.",
     ),
