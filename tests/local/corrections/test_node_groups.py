@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
 from local.aws.corrections.refusals import scarce_capacity
 from local.aws.corrections.reservations import NOTICE, new_block
@@ -83,6 +85,10 @@ def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
         code, message = refusal(setting.group, **fields)
         assert code == "InvalidParameterException"
         assert text in message
+    table = INSTANCE_TYPE_OFFERINGS["availability-zone"]
+    with patch.dict(table, {REGION: [row for row in table[REGION] if row["Location"] != ZONES[1]]}):
+        code, message = refusal(setting.group)
+        assert (code, f"({ZONES[1]})" in message) == ("InvalidRequestException", True)
     setting.group()
     assert refusal(setting.group)[0] == "ResourceInUseException"
     other = refusal(setting.eks.describe_nodegroup, clusterName="demo", nodegroupName="other")
