@@ -330,6 +330,15 @@ def test_machine_of_a_group_that_is_gone_is_ended_by_itself(yard: Any) -> None:
     assert (yard.groups.machines(), holders(yard)) == ([], {})
 
 
+def test_a_machine_that_ended_before_it_joined_is_said_at_once(yard: Any) -> None:
+    yard.groups.group("workers", "m6i.xlarge", size=1)
+    claim = yard.claim("A")
+    machine = yard.launch(claim).facts["machine_id"]
+    yard.groups.ec2.terminate_instances(InstanceIds=[machine])
+    with pytest.raises(NodeCouldNotBeProvisioned, match=f"{machine} was ended"):
+        yard.step(claim)
+
+
 def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:
     yard.groups.group("workers", "m6i.xlarge", size=1)
     claim = yard.claim("A")

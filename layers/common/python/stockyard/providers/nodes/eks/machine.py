@@ -162,11 +162,12 @@ class Launch:
     def _outcome(self, machine_id: str) -> Outcome:
         """What the claim's machine is. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         item = described(self.maker, machine_id)
-        if item is None or not item.get("PrivateDnsName"):
-            raise NotYetVisible(f"{machine_id} is not shown yet")
-        if _STATES.get(item["State"]["Name"]) == "gone":
+        # One that is ended has no name any more either.
+        if item is not None and _STATES.get(item["State"]["Name"]) == "gone":
             why = item.get("StateReason", {}).get("Message") or "no reason given"
             raise NodeCouldNotBeProvisioned(f"{machine_id} was ended: {why}")
+        if item is None or not item.get("PrivateDnsName"):
+            raise NotYetVisible(f"{machine_id} is not shown yet")
         facts = {
             "machine_id": machine_id,
             "host_name": str(item["PrivateDnsName"]),
