@@ -131,6 +131,7 @@ def test_the_cluster_is_as_modelplane_makes_it(eks: Any, run: Run) -> None:
     assert network["publicAccessCidrs"] == ["0.0.0.0/0"]
     assert set(network["subnetIds"]) == {s["SubnetId"] for s in subnets(eks)}
     assert described["upgradePolicy"] == {"supportType": "STANDARD"}
+    assert described["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "172.20.0.0/16"
     assert eks.cluster.endpoint == described["endpoint"]
     assert eks.cluster.certificate_authority == described["certificateAuthority"]["data"]
 
