@@ -273,6 +273,7 @@ def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, b
     run("node_groups")
     described = group(eks, "h100")
     assert described["capacityType"] == "CAPACITY_BLOCK"
+    assert described["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
     assert described.get("instanceTypes", []) == []
     data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])

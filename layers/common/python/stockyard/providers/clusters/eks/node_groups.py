@@ -99,6 +99,8 @@ def managed_group(
         own["diskSize"] = int(group["disk_gib"])
     if group.get("capacity_reservation_id"):
         own["capacityType"] = "CAPACITY_BLOCK"
+        # EKS else makes a machine more before it ends one, and a block that is in use has none.
+        own["updateConfig"] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     return {
         "clusterName": names.cluster_name(cluster),
         "nodegroupName": generation.name,
