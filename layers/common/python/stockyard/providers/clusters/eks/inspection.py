@@ -36,7 +36,8 @@ def findings(builder: Builder) -> Iterator[Finding]:
     yield from zone_faults
     yield from _groups(builder, zones)
     if cluster.status != "ready":
-        types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
+        groups = [group for group in node_groups(cluster) if not group.get("capacity_reservation_id")]
+        types = sorted({str(group["instance_type"]) for group in groups})
         addresses = planning.nat_gateways(cluster)
         own = "/settings/node_groups"
         yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
