@@ -35,7 +35,7 @@ from moto.utilities.utils import get_partition
 from local.aws.corrections import eks, file_systems, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.capacity_reservations import capacity_reservations
-from local.aws.corrections.interfaces import managed_interfaces_hold, tagged_interfaces
+from local.aws.corrections.interfaces import managed_interfaces_hold, names_end_with_machines, tagged_interfaces
 from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
@@ -84,6 +84,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         quick_offerings(),
         quick_tags(),
         tagged_interfaces(),
+        names_end_with_machines(),
         managed_interfaces_hold(),
         capacity_reservations(),
         scaling_groups(),

@@ -57,7 +57,10 @@ class NodeGroups:
         limits = {"minSize": least, "maxSize": most, "desiredSize": max(size, least)}
         self.eks.create_nodegroup(**name, nodeRole=self.node_role, scalingConfig=limits, **{**usual, **fields})
         answer = self.eks.describe_nodegroup(**name)["nodegroup"]
-        return str(answer["resources"]["autoScalingGroups"][0]["name"])
+        scaling = str(answer["resources"]["autoScalingGroups"][0]["name"])
+        # As its cluster's driver does.
+        self.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
+        return scaling
 
     def block_group(self, pool: str, instance_type: str, block: str, most: int = 4) -> str:
         """Make a node group of a capacity block, as its cluster's driver does."""

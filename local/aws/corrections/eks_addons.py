@@ -117,6 +117,8 @@ class Addons(Access):
         changed = {**_optional(parameters), **({"addonVersion": version} if version else {})}
 
         def change() -> None:
+            # Whether what an update does not name stays, AWS does not say.
+            addon.document.pop("configurationValues", None)
             addon.document |= {**changed, "modifiedAt": pace.moment()}
             addon.become("ACTIVE")
 

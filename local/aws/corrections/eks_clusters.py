@@ -27,6 +27,8 @@ from local.aws.corrections.eks_things import (
 from local.aws.corrections.interfaces import managed_interface
 
 PLATFORM = "eks.4"
+SERVICES = ("172.20.0.0/16", "10.100.0.0/16")
+"""Ranges that EKS has for the services of a cluster that names none."""
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 """Ways to admit callers. A cluster may only go to a later one."""
 SKEW = 3
@@ -68,7 +70,7 @@ class Clusters(Eks):
         self, parameters: Mapping[str, Any], version: str, vpc: Document, policy: Mapping[str, Any]
     ) -> Document:
         access = {"authenticationMode": "CONFIG_MAP", "bootstrapClusterCreatorAdminPermissions": True}
-        network = {"serviceIpv4Cidr": "172.20.0.0/16", "ipFamily": "ipv4"}
+        network = {"serviceIpv4Cidr": self._service_range(parameters, vpc["vpcId"]), "ipFamily": "ipv4"}
         return {
             "name": parameters["name"],
             "arn": self.arn("cluster", parameters["name"]),
@@ -76,7 +78,7 @@ class Clusters(Eks):
             "version": version,
             "roleArn": parameters["roleArn"],
             "resourcesVpcConfig": vpc,
-            "kubernetesNetworkConfig": network | parameters.get("kubernetesNetworkConfig", {}),
+            "kubernetesNetworkConfig": {**parameters.get("kubernetesNetworkConfig", {}), **network},
             "logging": parameters.get("logging", {"clusterLogging": []}),
             "platformVersion": PLATFORM,
             "tags": dict(parameters.get("tags", {})),
@@ -86,6 +88,16 @@ class Clusters(Eks):
             "upgradePolicy": dict(policy),
             "deletionProtection": parameters.get("deletionProtection", False),
         }
+
+    def _service_range(self, parameters: Mapping[str, Any], vpc_id: str) -> str:
+        """The range of the services, which must not be the VPC's."""
+        vpc = ipaddress.ip_network(ec2_backends[self.account_id][self.region_name].vpcs[vpc_id].cidr_block)
+        asked_for = (parameters.get("kubernetesNetworkConfig") or {}).get("serviceIpv4Cidr")
+        ranges = [asked_for] if asked_for else list(SERVICES)
+        free = [text for text in ranges if not ipaddress.ip_network(text).overlaps(vpc)]
+        if not free:
+            raise bad_parameter(f"The service CIDR {ranges[0]} overlaps with the CIDR block {vpc} of the VPC")
+        return str(free[0])
 
     def _admit_creator(self, cluster: Cluster) -> None:
         raise NotImplementedError

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from stockyard.adapters import catalog
+
+_DATA = json.loads((Path(catalog.__file__).parent / "data" / "eks_versions.json").read_text(encoding="utf-8"))
+_PATCHES = {"1.36": 1, "1.35": 4, "1.34": 6, "1.33": 9, "1.32": 12, "1.31": 14}
 VERSIONS: Mapping[str, tuple[str, str, str, str]] = {
-    "1.36": ("2026-06-02", "2027-08-02", "2028-08-02", "1.36.1"),
-    "1.35": ("2026-01-27", "2027-03-27", "2028-03-27", "1.35.4"),
-    "1.34": ("2025-10-02", "2026-12-02", "2027-12-02", "1.34.6"),
-    "1.33": ("2025-05-29", "2026-07-29", "2027-07-29", "1.33.9"),
-    "1.32": ("2025-01-23", "2026-03-23", "2027-03-23", "1.32.12"),
-    "1.31": ("2024-09-26", "2025-11-26", "2026-11-26", "1.31.14"),
+    version: (release, standard, extended, f"{version}.{_PATCHES.get(version, 0)}")
+    for version, release, standard, extended in _DATA["versions"]
 }
-"""Version -> days of its release, of the end of standard and of extended support, and its patch."""
-EXTENDED = frozenset({"1.31", "1.32", "1.33"})
+"""Version -> days of its release, of the end of standard and of extended support, and its patch. The days are those of
+the product's own data, so that both are refreshed at once."""
+EXTENDED = frozenset(version for version, days in VERSIONS.items() if days[1] <= _DATA["as_of"])
 """Versions out of standard support."""
 DEFAULT_VERSION = "1.35"
 ADDONS: Mapping[str, Sequence[str]] = {

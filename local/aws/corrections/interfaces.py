@@ -1,5 +1,6 @@
 """EC2: the network interface of a NAT gateway is deleted with the gateway, and one that comes with an instance gets the
-tags that the request has for interfaces. In moto it stays, and has none. And what managed services' interfaces hold."""
+tags that the request has for interfaces; in moto it stays, and has none. A machine's name ends with it. And what
+managed services' interfaces hold."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from unittest.mock import patch
 
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.instances import Instance
 
 
 @contextmanager
@@ -40,6 +42,18 @@ def tagged_interfaces() -> Iterator[None]:
         return reservation
 
     with patch.object(EC2Backend, "run_instances", run_instances):
+        yield
+
+
+@contextmanager
+def names_end_with_machines() -> Iterator[None]:
+    """A terminated instance has no private DNS name any more. In moto it keeps it."""
+    original = Instance.private_dns_name.fget
+
+    def private_dns_name(instance: Any) -> str:
+        return "" if instance.state == "terminated" else str(original(instance))
+
+    with patch.object(Instance, "private_dns_name", property(private_dns_name)):
         yield
 
 

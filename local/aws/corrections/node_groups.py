@@ -23,8 +23,10 @@ from local.aws.corrections.eks_things import (
 )
 from local.aws.corrections.node_templates import (
     DEFAULT_DISK,
+    RESERVED,
     SPOT,
     NodeTemplate,
+    check_places,
     check_template,
     check_types,
     image_id,
@@ -148,6 +150,9 @@ class NodeGroups(Addons):
         check_sizes(scaling)
         subnets = {subnet.id: str(subnet.availability_zone) for subnet in self._subnets(parameters["subnets"])}
         document, data = self._document(cluster, parameters, scaling)
+        if document["capacityType"] != RESERVED:
+            kinds = document.get("instanceTypes") or (data["InstanceType"],)
+            check_places(tuple(kinds), subnets.values(), self.region_name)
         group = self._begin(cluster, document, self._template(cluster, document, data), subnets)
         group.begin("CREATING", "node group", group.created)
         cluster.groups[name] = group

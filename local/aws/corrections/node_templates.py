@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -12,7 +12,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 from moto.ec2.utils import convert_tag_spec
 
-from local.aws.corrections.eks_things import Document, bad_parameter
+from local.aws.corrections.eks_things import Document, bad_parameter, bad_request
 from local.aws.corrections.refusals import Unsupported
 from local.aws.corrections.reservations import BLOCK
 from local.aws.corrections.scarcity import InsufficientInstanceCapacity, shortage_now
@@ -86,7 +86,9 @@ class NodeTemplate:
         if reason == "Unsupported":
             raise Unsupported(kind, zone)
         if reason:
-            raise InsufficientInstanceCapacity
+            raise InsufficientInstanceCapacity(
+                f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
+            )
 
 
 def image_id(ami_type: str, release: str, region: str) -> str:
@@ -127,6 +129,16 @@ def check_types(parameters: Mapping[str, Any], data: Mapping[str, Any], region: 
             text = f"[{kind}] is not a valid instance type for requested amiType {parameters['amiType']}"
             raise bad_parameter(text)
     return kinds
+
+
+def check_places(kinds: tuple[str, ...], zones: Iterable[str], region: str) -> None:
+    """Raises ``ServiceRefusal`` for a subnet in a zone that has none of the types."""
+    rows = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
+    offers = {(row["InstanceType"], row["Location"]) for row in rows}
+    for zone in zones:
+        if not any((kind, zone) in offers for kind in kinds):
+            text = f"Your requested instance type ({kinds[0]}) is not supported in your requested Availability Zone"
+            raise bad_request(f"{text} ({zone}).")
 
 
 def check_template(parameters: Mapping[str, Any], data: Mapping[str, Any]) -> None:

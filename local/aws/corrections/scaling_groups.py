@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from moto.autoscaling.exceptions import ValidationError
@@ -80,7 +81,11 @@ class ScalingGroup:
     surge: int = 0
     """How many more than desired there may be, while machines are replaced."""
     retry_at: float = 0.0
+    uneven_until: float = 0.0
+    """When its machines are spread anew over the zones; 0 while they are even."""
     is_failing: bool = False
+    failed_zones: set[str] = field(default_factory=set)
+    """Those that had no machine since one was last looked for in all of them."""
 
     @property
     def _ec2(self) -> Any:
@@ -99,7 +104,7 @@ class ScalingGroup:
     def settle(self) -> None:
         """Do what has its time behind it, and what follows from that."""
         for _ in range(_MOST_STEPS):
-            if not (self._bury() or self._advance() or self._grow() or self._shrink()):
+            if not (self._bury() or self._advance() or self._grow() or self._shrink() or self._rebalance()):
                 return
 
     def _bury(self) -> bool:
@@ -144,42 +149,50 @@ class ScalingGroup:
     def _grow(self) -> bool:
         if len(self.staying) >= self.desired + self.surge or "Launch" in self.suspended_processes:
             self.is_failing = self.is_failing and len(self.staying) < self.desired
+            self.failed_zones.clear()
             return False
-        if self.is_failing and pace.now() < self.retry_at:
+        if (self.is_failing or self.failed_zones) and pace.now() < self.retry_at:
             return False
         taken_zones = Counter(member.zone for member in self.staying)
-        refusal: ServiceException | None = None
-        for subnet in sorted(self.subnets, key=lambda subnet: taken_zones[self.zones[subnet]]):
-            try:
-                instance = self.launch(subnet)
-            except ServiceException as error:
-                refusal = refusal or error
-                continue
-            self._welcome(instance)
-            return True
-        if refusal is not None:
-            self._fail(refusal)
-        return False
+        subnets = [subnet for subnet in self.subnets if self.zones[subnet] not in self.failed_zones]
+        subnet = min(subnets, key=lambda subnet: taken_zones[self.zones[subnet]])
+        try:
+            self._welcome(self.launch(subnet))
+        except ServiceException as error:
+            return self._fail(error, self.zones[subnet])
+        return True
 
     def _welcome(self, instance: Any) -> None:
         kind, zone = str(instance.instance_type), str(instance.placement.zone)
         member = Member(str(instance.id), kind, zone, self.generation, pace.after("launch"))
         self.members[member.id] = member
         self.is_failing = False
+        self.failed_zones.clear()
         cause = f"At {_text()} an instance was started in response to a difference between desired and actual capacity."
         self.record(f"Launching a new EC2 instance: {member.id}", cause)
 
-    def _fail(self, refusal: ServiceException) -> None:
+    def _fail(self, refusal: ServiceException, zone: str) -> bool:
+        """One zone has no machine; whether another one is tried now."""
+        self.failed_zones.add(zone)
+        is_last = self.failed_zones >= set(self.zones.values())
+        self.retry_at = pace.after("launch" if is_last else "next zone")
+        if is_last:
+            self.is_failing = True
+            self.failed_zones.clear()
         message = f"Could not launch {self.label} Instances. {refusal.code} - {refusal.message}"
         if not message.endswith("."):
             message += "."
         message += " Launching EC2 instance failed."
-        self.is_failing, self.retry_at = True, pace.after("launch")
-        if self.activities and self.activities[-1].get("StatusMessage") == message:
-            self.activities[-1]["EndTime"] = pace.moment()
-            return
-        cause = f"At {_text()} an instance was started in response to a difference between desired and actual capacity."
-        self.record("Launching a new EC2 instance", cause, "Failed", message)
+        earlier = takewhile(lambda activity: activity["StatusCode"] == "Failed", reversed(self.activities))
+        same = next((activity for activity in earlier if activity.get("StatusMessage") == message), None)
+        if same is not None:
+            same["EndTime"] = pace.moment()
+        else:
+            cause = (
+                f"At {_text()} an instance was started in response to a difference between desired and actual capacity."
+            )
+            self.record("Launching a new EC2 instance", cause, "Failed", message)
+        return not is_last
 
     def _shrink(self) -> bool:
         spare = [member for member in self.staying if not member.is_protected]
@@ -189,6 +202,25 @@ class ScalingGroup:
         # Old machines first, then the fullest zone, then the oldest.
         last = max(spare, key=lambda member: (member.generation < self.generation, zones[member.zone]))
         self.leave(last, "in response to a difference between desired and actual capacity")
+        return True
+
+    def _rebalance(self) -> bool:
+        """Make a machine in the zone that has least and end one where most are, when they differ by two or more."""
+        counts = dict.fromkeys(self.zones.values(), 0) | Counter(member.zone for member in self.staying)
+        fullest, emptiest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+        if counts[fullest] - counts[emptiest] < 2 or "AZRebalance" in self.suspended_processes:
+            self.uneven_until = 0.0
+            return False
+        self.uneven_until = self.uneven_until or pace.after("rebalance")
+        if pace.now() < self.uneven_until or self.surge:
+            return False
+        try:
+            self._welcome(self.launch(next(subnet for subnet, zone in self.zones.items() if zone == emptiest)))
+        except ServiceException:
+            self.uneven_until = pace.after("rebalance") + 1
+            return False
+        last = next(member for member in self.staying if member.zone == fullest)
+        self.leave(last, "because instances were not balanced between zones")
         return True
 
     def leave(self, member: Member, reason: str) -> dict[str, Any]:

@@ -67,6 +67,15 @@ def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
     assert setting.eks.list_clusters()["clusters"] == []
 
 
+def test_services_have_other_addresses_than_the_network(setting: Setting) -> None:
+    network = {"serviceIpv4Cidr": "10.0.128.0/20"}
+    code, message = refusal(setting.cluster, kubernetesNetworkConfig=network)
+    assert (code, "overlaps" in message) == ("InvalidParameterException", True)
+    assert setting.cluster()["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "172.20.0.0/16"
+    other = setting.cluster("other", kubernetesNetworkConfig={"serviceIpv4Cidr": "10.100.0.0/16"})
+    assert other["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "10.100.0.0/16"
+
+
 def test_a_repeated_token_makes_one_cluster(setting: Setting) -> None:
     first = setting.cluster(clientRequestToken="t")
     assert setting.cluster(clientRequestToken="t")["createdAt"] == first["createdAt"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
 from local.aws.corrections.refusals import scarce_capacity
 from local.aws.corrections.reservations import NOTICE, new_block
@@ -85,6 +87,10 @@ def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
         code, message = refusal(setting.group, **fields)
         assert code == "InvalidParameterException"
         assert text in message
+    table = INSTANCE_TYPE_OFFERINGS["availability-zone"]
+    with patch.dict(table, {REGION: [row for row in table[REGION] if row["Location"] != ZONES[1]]}):
+        code, message = refusal(setting.group)
+        assert (code, f"({ZONES[1]})" in message) == ("InvalidRequestException", True)
     setting.group()
     assert refusal(setting.group)[0] == "ResourceInUseException"
     other = refusal(setting.eks.describe_nodegroup, clusterName="demo", nodegroupName="other")
@@ -183,6 +189,26 @@ def test_a_group_has_a_machine_until_after_its_end(setting: Setting) -> None:
     assert ids(setting.scaling_group()) == [second]
 
 
+@pytest.mark.parametrize("suspended", [False, True])
+def test_machines_are_spread_over_zones_unless_that_is_suspended(setting: Setting, suspended: bool) -> None:
+    setting.group()
+    set_desired(setting, 4)
+    scaling = setting.scaling_group()["AutoScalingGroupName"]
+    if suspended:
+        setting.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
+    before = setting.machines()
+    for machine in before:
+        if machine["SubnetId"] == setting.subnets[0]:
+            setting.scaling.terminate_instance_in_auto_scaling_group(
+                InstanceId=machine["InstanceId"], ShouldDecrementDesiredCapacity=True
+            )
+    remaining = {machine["InstanceId"] for machine in before if machine["SubnetId"] == setting.subnets[1]}
+    setting.look_at_group()
+    now = {machine["InstanceId"] for machine in setting.machines()}
+    assert len(now) == 2
+    assert (now == remaining) is suspended
+
+
 @pytest.mark.parametrize("end", ["terminate_instances", "stop_instances"])
 def test_a_machine_that_dies_is_replaced(setting: Setting, end: str) -> None:
     setting.group()
@@ -202,9 +228,12 @@ def test_a_group_stays_small_while_ec2_has_no_more(setting: Setting) -> None:
         group = setting.look_at_group()
         assert (group["status"], group["health"]["issues"][0]["code"]) == ("CREATE_FAILED", "AsgInstanceLaunchFailures")
         assert len(ids(setting.scaling_group())) == 1
-        (message,) = failures(setting)
-        assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
-        assert message.endswith("Launching EC2 instance failed.")
+        messages = failures(setting)
+        assert len(messages) == len(ZONES)
+        for message in messages:
+            assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
+            assert message.endswith("Launching EC2 instance failed.")
+        assert all(any(f"you requested ({zone})" in message for message in messages) for zone in ZONES)
         limits["m6i.xlarge"] = 2
         assert len(ids(setting.scaling_group())) == 2
         setting.group("more")

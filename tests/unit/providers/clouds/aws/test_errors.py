@@ -45,6 +45,12 @@ ROWS = [
     ("EntityAlreadyExists", "", 409, errors.VendorRefused),
     ("IdempotentParameterMismatch", "", 400, errors.NotYetVisible),
     ("Unsupported", "", 400, errors.VendorRefused),
+    ("InvalidCapacityReservationId.Malformed", "", 400, errors.VendorNotFound),
+    ("ValidationError", "Instance Id not found - No managed instance found for instance ID i-1", 400,
+     errors.VendorNotFound),
+    ("ValidationError", "Currently, desiredSize equals minSize (1). Terminating instance without replacement will "
+     "violate group's min size constraint.", 400, errors.VendorConflict),
+    ("ValidationError", "something else", 400, errors.VendorRefused),
     ("InternalError", "", 500, errors.VendorUnavailable),
     ("Strange", "", 502, errors.VendorUnavailable),
     ("Strange", "", 429, errors.VendorThrottled),

@@ -65,6 +65,15 @@ def test_quota_that_has_room_for_some_types_is_a_warning(yard: Any) -> None:
     assert "needs 4 for m5.xlarge, 4 for t3.xlarge." in complete.detail
 
 
+@pytest.mark.parametrize(("name", "code"), [("g6.xlarge", "L-DB2E81BA"), ("p5.48xlarge", "L-417A185B")])
+def test_gpus_have_quotas_of_their_own(yard: Any, name: str, code: str) -> None:
+    with account_quotas({**NEW_ACCOUNT, code: 0}):
+        (finding,) = findings(yard, "m5.xlarge", name, own_network=False)
+        assert findings(yard, "m5.xlarge", "inf2.48xlarge", own_network=False) == []
+    assert (finding.warning, code in finding.detail) == (True, True)
+    assert f"for {name}." in finding.detail
+
+
 def test_a_role_that_may_not_look_is_a_warning(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Calls.call
 

@@ -83,7 +83,7 @@ def block(**fields: Any) -> str:
     ("fields", "pointer", "text"),
     [
         ({"zone": "us-east-1a"}, f"{PLACE}/zones", "is in us-east-1a"),
-        ({"count": 2}, f"{PLACE}/max_size", "has 2 machines"),
+        ({"count": 2}, f"{PLACE}/count", "has 2 machines"),
         ({"kind": "p4d.24xlarge"}, f"{PLACE}/instance_type", "is of p4d.24xlarge"),
     ],
 )
@@ -91,11 +91,43 @@ def test_a_block_that_is_not_what_the_group_takes_it_for(
     eks: Any, fields: dict[str, Any], pointer: str, text: str
 ) -> None:
     with at(START):
-        group = {**H100, "capacity_reservation_id": block(**fields)}
+        group = {**H100, "capacity_reservation_id": block(**fields), "count": 3}
         first, *more = [finding for finding in findings(eks, group) if not finding.warning]
     assert more == []
     assert first.pointer == pointer
     assert text in first.detail
+
+
+def test_a_block_smaller_than_the_maximum_is_a_warning(eks: Any) -> None:
+    eks.now = BEGIN + timedelta(hours=1)
+    with at(eks.now):
+        (finding,) = findings(eks, {**H100, "capacity_reservation_id": block(count=2), "count": 2})
+    assert pointers([finding]) == [(f"{PLACE}/max_size", True)]
+
+
+def test_a_reservation_that_is_no_block_is_refused(eks: Any) -> None:
+    with at(START):
+        answer = (
+            eks.tenant()
+            .client("ec2")
+            .create_capacity_reservation(
+                InstanceType="p5.48xlarge",
+                InstancePlatform="Linux/UNIX",
+                AvailabilityZone="us-east-1b",
+                InstanceCount=4,
+            )
+        )
+        reservation = answer["CapacityReservation"]["CapacityReservationId"]
+        (finding,) = findings(eks, {**H100, "capacity_reservation_id": reservation})
+    assert pointers([finding]) == [(f"{PLACE}/capacity_reservation_id", False)]
+    assert "is no capacity block" in finding.detail
+
+
+def test_what_a_zone_offers_does_not_matter_to_a_block(eks: Any) -> None:
+    eks.now = BEGIN + timedelta(hours=1)
+    with at(eks.now):
+        group = {**H100, "instance_type": "x9.huge", "capacity_reservation_id": block(kind="x9.huge")}
+        assert findings(eks, group) == []
 
 
 def test_a_block_before_its_start_is_a_warning_with_the_date(eks: Any) -> None:
@@ -119,9 +151,10 @@ def test_a_block_that_has_ended_is_refused_and_one_that_goes_on_is_not(eks: Any)
     assert "has ended" in finding.detail
 
 
-def test_a_block_that_is_not_there_is_named(eks: Any) -> None:
+@pytest.mark.parametrize("reservation", ["cr-0123456789abcdef0", "cr-1"])
+def test_a_block_that_is_not_there_is_named(eks: Any, reservation: str) -> None:
     with at(START):
-        (finding,) = findings(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
+        (finding,) = findings(eks, {**H100, "capacity_reservation_id": reservation})
     assert finding.pointer == f"{PLACE}/capacity_reservation_id"
 
 

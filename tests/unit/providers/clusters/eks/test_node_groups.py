@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.pace import paced
 from local.aws.corrections.reservations import new_block
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
+from stockyard.providers.clouds.aws import offerings
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import launch_templates, names
 from stockyard.providers.clusters.eks.node_groups import Generation
@@ -60,6 +62,24 @@ def test_a_group_without_a_template_has_type_disk_and_all_private_subnets(eks: A
     system = group(eks, "system")
     assert system["scalingConfig"] == {"minSize": 1, "maxSize": 2, "desiredSize": 1}
     assert system["instanceTypes"] == ["m6i.xlarge"]
+
+
+def test_a_group_that_names_no_zones_is_where_its_type_is_offered(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = INSTANCE_TYPE_OFFERINGS["availability-zone"]
+    row = {"InstanceType": "m6i.large", "Location": "us-east-1b"}
+    monkeypatch.setitem(table, "us-east-1", [offer for offer in table["us-east-1"] if not row.items() <= offer.items()])
+    original = offerings.places
+
+    def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
+        return original(calls, names, zones=zones) - {(row["InstanceType"], row["Location"])}
+
+    monkeypatch.setattr(offerings, "places", places)
+    change(eks, WORKERS)
+    run("node_groups")
+    assert group(eks, "workers")["subnets"] == private(eks, "us-east-1a", "us-east-1c")
+    assert group(eks, "system")["subnets"] == private(eks)
 
 
 def test_a_group_with_efa_has_a_template_with_an_interface_for_each_card(eks: Any, run: Run) -> None:
@@ -181,6 +201,8 @@ def test_scaling_groups_carry_our_tags(eks: Any, run: Run) -> None:
     tags = {tag["Key"]: tag["Value"] for tag in described["AutoScalingGroups"][0]["Tags"]}
     assert tags["stockyard:installation"] == "inst-1"
     assert tags["stockyard:resource"] == eks.cluster.id
+    (suspended,) = described["AutoScalingGroups"][0]["SuspendedProcesses"]
+    assert suspended["ProcessName"] == "AZRebalance"
 
 
 def test_nodes_get_the_version_of_their_control_plane(eks: Any, run: Run) -> None:
@@ -251,6 +273,7 @@ def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, b
     run("node_groups")
     described = group(eks, "h100")
     assert described["capacityType"] == "CAPACITY_BLOCK"
+    assert described["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
     assert described.get("instanceTypes", []) == []
     data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])

@@ -131,6 +131,7 @@ def test_the_cluster_is_as_modelplane_makes_it(eks: Any, run: Run) -> None:
     assert network["publicAccessCidrs"] == ["0.0.0.0/0"]
     assert set(network["subnetIds"]) == {s["SubnetId"] for s in subnets(eks)}
     assert described["upgradePolicy"] == {"supportType": "STANDARD"}
+    assert described["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "172.20.0.0/16"
     assert eks.cluster.endpoint == described["endpoint"]
     assert eks.cluster.certificate_authority == described["certificateAuthority"]["data"]
 
@@ -251,6 +252,18 @@ def test_a_version_of_the_settings_wins_and_what_fits_stays(eks: Any, run: Run) 
     change(eks)
     eks.ensure("addons")
     assert installed(eks) == {**before, "coredns": other}
+
+
+def test_a_new_version_of_the_network_keeps_its_configuration(eks: Any, run: Run) -> None:
+    run("addons")
+    client, place = eks.tenant().client("eks"), {"clusterName": names.cluster_name(eks.cluster), "addonName": "vpc-cni"}
+    before = client.describe_addon(**place)["addon"]
+    versions = addons.versions(Calls(eks.provider._sessions.of(eks.account, "op_1"), "us-east-1"), "vpc-cni", "1.35")
+    change(eks, addon_versions={"vpc-cni": next(v for v in versions if v != before["addonVersion"])})
+    eks.ensure("addons")
+    after = client.describe_addon(**place)["addon"]
+    assert after["addonVersion"] != before["addonVersion"]
+    assert after["configurationValues"] == before["configurationValues"]
 
 
 def test_an_addon_without_a_node_is_waited_for_with_the_reason(eks: Any, run: Run) -> None:

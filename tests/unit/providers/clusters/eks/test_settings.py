@@ -130,6 +130,7 @@ GROUP_FAULTS: list[tuple[dict[str, Any], str, str]] = [
         "must be one zone, that of the capacity reservation",
     ),
     ({"builtin": True}, "/builtin", "is said of the group system alone"),
+    ({"labels": {"node-role.kubernetes.io/gpu": "1"}}, "/labels/node-role.kubernetes.io~1gpu", "must not be of"),
     ({"taints": [{"key": "a", "effect": "Never"}]}, "/taints/0/effect", ""),
     ({"taints": [{"key": "a", "effect": "NoExecute"}] * 2}, "/taints/1", "same key and effect as another"),
 ]

@@ -129,3 +129,31 @@ def test_of_a_region_that_is_not_known_only_sizes_are_checked(prices: PriceList)
     assert findings_of(prices, region_name="us-west-2", node_groups=[group]) == []
     (finding,) = findings_of(prices, region_name="us-west-2", node_groups=[{**group, "instance_type": "g6.xlarge"}])
     assert finding.detail == "g6.xlarge has no EFA."
+
+
+def test_efa_needs_a_version_that_allocates_interfaces(prices: PriceList) -> None:
+    group = {**GROUP, "instance_type": "p4d.24xlarge", "fabric": "efa"}
+    (finding,) = findings_of(prices, "1.34", "2026-07-01T00:00:00.000Z", node_groups=[group])
+    assert finding.pointer == "/settings/node_groups/0/fabric"
+    assert finding.detail.startswith("needs Kubernetes 1.35 or newer")
+
+
+SYSTEM = {"name": "system", "role": "system", "instance_type": "m6i.large"}
+
+
+@pytest.mark.parametrize(
+    ("system", "is_refused"),
+    [
+        ({}, False),
+        ({"count": 0}, True),
+        ({"taints": [{"key": "a", "effect": "NoSchedule"}]}, True),
+        ({"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}, False),
+    ],
+)
+def test_a_cluster_begins_with_a_node_that_takes_every_pod(
+    prices: PriceList, system: dict[str, Any], is_refused: bool
+) -> None:
+    groups = [GROUP, {**SYSTEM, **system}]
+    refused = findings_of(prices, node_groups=groups)
+    assert [finding.pointer for finding in refused] == ["/settings/node_groups"] * is_refused
+    assert findings_of(prices, node_groups=groups, status="ready") == []

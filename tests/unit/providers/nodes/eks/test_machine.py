@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.aws.corrections.pace import paced
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.domain.records import MachineHold
 from stockyard.errors import (
@@ -137,11 +138,50 @@ def test_refused_capacity_names_the_ways_and_the_group_is_lowered_again(yard: An
     yard.full.add("m6i.xlarge")
     assert not yard.step(claim).done
     assert yard.groups.size(group) == 1
-    with pytest.raises(InsufficientCapacity, match="do not have sufficient capacity") as caught:
+    with pytest.raises(InsufficientCapacity, match="do not have sufficient m6i") as caught:
         yard.step(claim)
     ways = {("m6i.xlarge", "on-demand", zone) for zone in (*yard.groups.zones, "*")}
     assert (set(caught.value.refused), caught.value.code) == (ways, "InsufficientInstanceCapacity")
     assert yard.groups.size(group) == 0, "it would try it for ever"
+
+
+def test_a_full_zone_is_no_failure_while_the_group_has_another(yard: Any) -> None:
+    group = yard.groups.group("workers", "m6i.xlarge")
+    full, other = yard.groups.zones
+    yard.full.add(f"m6i.xlarge/{full}")
+    claim = yard.claim("A")
+    waits = {"launch": 40.0, "next zone": 15.0}
+    with paced(lambda kind: waits.get(kind, 0.0), lambda: yard.clock.now().timestamp()):
+        assert not yard.step(claim).done
+        assert not yard.step(claim).done, "the other zone was not tried yet"
+        assert yard.groups.size(group) == 1
+        yard.clock.advance(15)
+        assert yard.launch(claim).facts["zone"] == other
+
+
+def test_a_full_zone_is_a_failure_of_a_claim_that_may_be_nowhere_else(yard: Any) -> None:
+    yard.groups.group("workers", "m6i.xlarge")
+    full, _ = yard.groups.zones
+    yard.full.add(f"m6i.xlarge/{full}")
+    only = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [full]},)
+    claim = yard.claim("A", requirements=only)
+    with paced(lambda kind: 600.0 if kind == "next zone" else 0.0, lambda: yard.clock.now().timestamp()):
+        assert not yard.step(claim).done
+        with pytest.raises(InsufficientCapacity, match="do not have sufficient"):
+            yard.step(claim)
+
+
+@pytest.mark.parametrize(
+    ("zones", "is_failure"), [(("us-west-2a",), True), (("us-west-2a", "us-west-2b"), False), ((), True)]
+)
+def test_ec2_names_the_zone_that_was_tried_before_those_that_may_do(zones: tuple[str, ...], is_failure: bool) -> None:
+    message = (
+        "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have sufficient "
+        "g6.xlarge capacity in the Availability Zone you requested (us-west-2a). You can currently get it by choosing "
+        "us-west-2b (or none). Launching EC2 instance failed."
+    )
+    activity = {"ActivityId": "1", "StatusCode": "Failed", "StatusMessage": message}
+    assert isinstance(scaling.failure_after([activity], "0 ", zones), InsufficientCapacity) is is_failure
 
 
 def test_what_failed_before_a_claim_came_is_not_its_failure(yard: Any) -> None:
@@ -309,6 +349,15 @@ def test_machine_that_ends_while_its_group_is_looked_at_is_not_ended_again(
     monkeypatch.setattr(Calls, "call", call)
     yard.end(claim)
     assert (ended, yard.groups.machines(), holders(yard)) == ([], [], {})
+
+
+def test_a_machine_that_ended_before_it_joined_is_said_at_once(yard: Any) -> None:
+    yard.groups.group("workers", "m6i.xlarge", size=1)
+    claim = yard.claim("A")
+    machine = yard.launch(claim).facts["machine_id"]
+    yard.groups.ec2.terminate_instances(InstanceIds=[machine])
+    with pytest.raises(NodeCouldNotBeProvisioned, match=f"{machine} was ended"):
+        yard.step(claim)
 
 
 def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:

@@ -42,6 +42,12 @@ _BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
         errors.VendorNotFound,
         "The auto scaling group, or the machine in it, is gone.",
     ),
+    (
+        r"ValidationError",
+        r"desiredsize equals minsize",
+        errors.VendorConflict,
+        "Another machine of the group has just left; it is tried again.",
+    ),
 )
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
@@ -84,7 +90,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
-        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed",
+        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed|"
+        r"InvalidCapacityReservationId\.Malformed",
         errors.VendorNotFound,
         "It does not exist in this region of the account.",
     ),

@@ -6,6 +6,7 @@ The codes are those of the Service Quotas console, where a person asks for more.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -18,9 +19,13 @@ _NETWORK = (
     ("ec2", "L-0263D0A3", "Elastic IP addresses", "describe_addresses", "Addresses"),
 )
 """Service, code, what is counted, and how."""
-_STANDARD = "L-1216C47A"
-"""vCPUs of running on-demand instances of the standard families."""
-_STANDARD_FAMILIES = tuple("acdhimrtz")
+_PROCESSORS = (
+    ("L-1216C47A", "standard", re.compile(r"(?!dl|hpc|inf|mac|trn)[acdhimrtz]")),
+    ("L-DB2E81BA", "G and VT", re.compile(r"(g|vt)[0-9]")),
+    ("L-417A185B", "P", re.compile(r"p[0-9]")),
+)
+"""Code of a quota for vCPUs of running on-demand instances, the instances, and how the names of their types begin. That
+for GPUs is 0 in a new account."""
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
 
@@ -53,26 +58,26 @@ def _network(calls: Calls, pointer: str, addresses: int) -> Iterator[Finding]:
 
 
 def _processors(calls: Calls, instance_types: Sequence[str], pointer: str) -> Iterator[Finding]:
-    standard = [name for name in instance_types if name.startswith(_STANDARD_FAMILIES)]
-    if not standard:
+    asked_for = [(row, names) for row in _PROCESSORS if (names := [n for n in instance_types if row[2].match(n)])]
+    if not asked_for:
         return
     running: Counter[str] = Counter()
     for reservation in calls.pages("ec2", "describe_instances", "Reservations", Filters=_RUNNING):
         for instance in reservation["Instances"]:
-            name = str(instance["InstanceType"])
-            if "InstanceLifecycle" not in instance and name.startswith(_STANDARD_FAMILIES):
-                running[name] += 1
+            if "InstanceLifecycle" not in instance:
+                running[str(instance["InstanceType"])] += 1
     # A filter, since a list of names is refused when the region does not have one of them.
-    named = [{"Name": "instance-type", "Values": sorted({*running, *standard})}]
+    named = [{"Name": "instance-type", "Values": sorted({*running, *instance_types})}]
     described = calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=named)
     sizes = {str(kind["InstanceType"]): int(kind["VCpuInfo"]["DefaultVCpus"]) for kind in described}
-    used = sum(count * sizes.get(name, 0) for name, count in running.items())
-    quota = _quota(calls, "ec2", _STANDARD)
-    full = [name for name in standard if used + sizes.get(name, 0) > quota]
-    if full:
-        needed = ", ".join(f"{sizes[name]} for {name}" for name in full)
-        text = _text(calls.region, _STANDARD, quota, "vCPUs of standard instances", used, needed)
-        yield Finding(pointer, text, warning=len(full) < len(instance_types))
+    for (code, noun, pattern), names in asked_for:
+        used = sum(count * sizes.get(name, 0) for name, count in running.items() if pattern.match(name))
+        quota = _quota(calls, "ec2", code)
+        full = [name for name in names if used + sizes.get(name, 0) > quota]
+        if full:
+            needed = ", ".join(f"{sizes[name]} for {name}" for name in full)
+            text = _text(calls.region, code, quota, f"vCPUs of {noun} instances", used, needed)
+            yield Finding(pointer, text, warning=len(full) < len(instance_types))
 
 
 def _quota(calls: Calls, service: str, code: str) -> float:

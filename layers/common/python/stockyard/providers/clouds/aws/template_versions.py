@@ -139,6 +139,7 @@ ADDITIONS = (
             "autoscaling:DescribeAutoScalingGroups",
             "autoscaling:DescribeScalingActivities",
             "autoscaling:SetDesiredCapacity",
+            "autoscaling:SuspendProcesses",
             "autoscaling:TerminateInstanceInAutoScalingGroup",
         ),
         needed=True,

@@ -19,6 +19,7 @@ from stockyard.providers.clouds.aws import (
     eks_statements,
     iam_kinds,
     kubeadm_statements,
+    scaling_statements,
     tags,
     template_parts,
     template_versions,
@@ -229,7 +230,10 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
         "EksPermissions": eks_statements.clusters(here, installation),
         "EksRolePermissions": eks_statements.roles(here, installation, account, prefix),
         "FilePermissions": eks_statements.files(here, installation),
-        "GroupPermissions": eks_statements.groups(here, installation),
+        "GroupPermissions": [
+            *eks_statements.groups(here, installation),
+            *scaling_statements.processes(here, installation),
+        ],
         "KubeadmPermissions": [
             *kubeadm_statements.balancing(here, installation),
             *kubeadm_statements.roles(here, installation, prefix, boundary_name(account, prefix)),

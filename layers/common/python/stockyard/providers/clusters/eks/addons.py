@@ -145,6 +145,8 @@ def _update(builder: Builder, line: Resource, described: Mapping[str, Any], vers
         # What a person has changed of it stays.
         resolveConflicts="PRESERVE",
         clientRequestToken=token(line, str(described["addonVersion"]), version, str(described.get("modifiedAt"))),
+        # An update that says nothing of it may take it away.
+        **_configuration(builder, str(described["addonName"])),
     )
 
 

@@ -14,7 +14,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import State
-from stockyard.providers.clusters.eks import identity, names, network
+from stockyard.providers.clusters.eks import identity, layout, names, network
 from stockyard.providers.clusters.eks.building import Builder, Wish
 
 KEY = "main"
@@ -87,6 +87,8 @@ def _create(builder: Builder, name: str, line: Resource, marks: dict[str, str]) 
         version=cluster.kubernetes_version,
         roleArn=identity.arn(builder, identity.CONTROL_PLANE),
         resourcesVpcConfig={"subnetIds": subnets, **endpoint_access(cluster)},
+        # The range that EKS would choose too, said by us: machines outside of node groups have to be told it.
+        kubernetesNetworkConfig={"serviceIpv4Cidr": layout.service_cidr(network.vpc_cidr(cluster))},
         accessConfig={"authenticationMode": "API_AND_CONFIG_MAP", "bootstrapClusterCreatorAdminPermissions": True},
         upgradePolicy={"supportType": _support(cluster)},
         # The add-ons are ours to make, each with a version and tags.

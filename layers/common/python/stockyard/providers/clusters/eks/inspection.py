@@ -17,6 +17,8 @@ from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
 
 _VERSION = "/kubernetes_version"
+BLOCK = "capacity-block"
+"""The type of a reservation that somebody has bought for a time."""
 _SKEW = 3
 """By how many minors nodes may be older than their control plane."""
 
@@ -38,7 +40,8 @@ def findings(builder: Builder) -> Iterator[Finding]:
     yield from zone_faults
     yield from _groups(builder, zones)
     if cluster.status != "ready":
-        types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
+        groups = [group for group in node_groups(cluster) if not group.get("capacity_reservation_id")]
+        types = sorted({str(group["instance_type"]) for group in groups})
         addresses = planning.nat_gateways(cluster)
         own = "/settings/node_groups"
         yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
@@ -119,12 +122,14 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             text = f"The cluster has no subnet in {', '.join(outside)}; its zones are {', '.join(zones)}."
             yield Finding(f"{place}/zones", text)
             continue
+        if group.get("capacity_reservation_id"):
+            # Machines that somebody has bought are there, whatever the zone offers to others.
+            yield from _reservation(builder, group, place)
+            continue
         name = str(group["instance_type"])
         lacking = [zone for zone in group["zones"] or zones if (name, zone) not in offers]
         if lacking and (group["zones"] or len(lacking) == len(zones)):
             yield Finding(f"{place}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
-        if group.get("capacity_reservation_id"):
-            yield from _reservation(builder, group, place)
 
 
 def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding]:
@@ -138,13 +143,19 @@ def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding
         yield Finding(pointer, f"There is no capacity reservation {reservation} in {builder.calls.region}.")
         return
     described = listing[0]
+    if described.get("ReservationType", BLOCK) != BLOCK:
+        yield Finding(pointer, f"{reservation} is no capacity block, and a node group takes machines of nothing else.")
+        return
     if described.get("InstanceType") != group["instance_type"]:
         yield Finding(f"{place}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
     if described.get("AvailabilityZone") not in group["zones"]:
         yield Finding(f"{place}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
     count = int(described.get("TotalInstanceCount") or 0)
-    if int(group["max_size"]) > count:
-        yield Finding(f"{place}/max_size", f"{reservation} has {count} machines.")
+    if int(group["count"]) > count:
+        yield Finding(f"{place}/count", f"{reservation} has {count} machines.")
+    elif int(group["max_size"]) > count:
+        text = f"{reservation} has {count} machines, and the group will have no more."
+        yield Finding(f"{place}/max_size", text, warning=True)
     yield from _dates(builder.now, described, reservation, pointer)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import InsufficientCapacity, VendorError, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds
+from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds, offerings
 from stockyard.providers.clusters.eks import addons, control_plane, identity, launch_templates, names, network, scaling
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import EFA, has_template, node_groups
@@ -24,7 +24,8 @@ WAIT_SECONDS = 20
 AMI_TYPES = {"system": "AL2023_x86_64_STANDARD", "gpu": "AL2023_x86_64_NVIDIA"}
 _EFA_DESCRIPTION = "EFA OS-bypass traffic between gang nodes"
 """As Modelplane has it."""
-_SHAPE = "shape"
+_SHAPE, _LIMITS, _PLACES = "shape", "limits", "places"
+"""In the line's detail: what EKS cannot change, and how many machines in which zones the group has at first."""
 _UNCHANGING = ("instance_type", "disk_gib", "zones", "fabric", "capacity_reservation_id", "role")
 
 
@@ -85,11 +86,12 @@ def generations(builder: Builder, pool: str) -> list[Resource]:
 
 
 def managed_group(
-    builder: Builder, group: Mapping[str, Any], generation: Generation, limits: Mapping[str, int]
+    builder: Builder, group: Mapping[str, Any], generation: Generation, first: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The parameters of the call that makes the group. With a launch template it names neither type nor disk."""
+    """The parameters of the call that makes the group. With a launch template it names neither type nor disk.
+    ``first`` is what was decided when the group was first wanted."""
     cluster = builder.work.cluster
-    subnets = network.subnets_of(builder, network.PRIVATE, [str(zone) for zone in group.get("zones") or ()])
+    subnets = network.subnets_of(builder, network.PRIVATE, [str(zone) for zone in first[_PLACES]])
     own: dict[str, Any] = {"instanceTypes": [group["instance_type"]]}
     if has_template(group):
         own = {"launchTemplate": {"name": generation.template(cluster), "version": "$Latest"}}
@@ -97,6 +99,8 @@ def managed_group(
         own["diskSize"] = int(group["disk_gib"])
     if group.get("capacity_reservation_id"):
         own["capacityType"] = "CAPACITY_BLOCK"
+        # EKS else makes a machine more before it ends one, and a block that is in use has none.
+        own["updateConfig"] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     return {
         "clusterName": names.cluster_name(cluster),
         "nodegroupName": generation.name,
@@ -105,7 +109,7 @@ def managed_group(
         "subnets": [subnet.id for subnet in subnets],
         "labels": node_labels(group),
         "taints": scaling.eks_taints(group),
-        "scalingConfig": dict(limits),
+        "scalingConfig": dict(first[_LIMITS]),
         **own,
     }
 
@@ -148,15 +152,25 @@ def _current(builder: Builder, group: Mapping[str, Any]) -> Generation:
 
 def _make(builder: Builder, group: Mapping[str, Any], generation: Generation) -> None:
     def create(line: Resource, marks: dict[str, str]) -> str:
-        limits = line.detail["limits"]
-        parameters = managed_group(builder, group, generation, limits)
+        parameters = managed_group(builder, group, generation, line.detail)
         # The same whatever the settings say meanwhile: a repeated call must not differ.
         builder.calls.call("eks", "create_nodegroup", **parameters, tags=marks, clientRequestToken=line.token)
         return name
 
     name = f"{names.cluster_name(builder.work.cluster)}/{generation.name}"
-    detail = {_SHAPE: shape(group), "limits": scaling.first(builder, group)}
+    detail = {_SHAPE: shape(group), _LIMITS: scaling.first(builder, group), _PLACES: _places(builder, group)}
     builder.want(Wish(eks_kinds.NODE_GROUP, generation.key, name, create, detail=detail, identity=True))
+
+
+def _places(builder: Builder, group: Mapping[str, Any]) -> list[str]:
+    """The zones of the group: those that it names, else those of the cluster that have its type. EKS refuses a group
+    with a subnet in another one. A type that no zone has is left to EKS, which says so."""
+    if group.get("zones"):
+        return [str(zone) for zone in group["zones"]]
+    name = str(group["instance_type"])
+    offers = offerings.places(builder.calls, [name], zones=True)
+    zones = [subnet.zone for subnet in network.subnets_of(builder, network.PRIVATE)]
+    return [zone for zone in zones if (name, zone) in offers] or zones
 
 
 def _described(builder: Builder, generation: Generation) -> dict[str, Any] | None:

@@ -19,6 +19,8 @@ from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.control_plane import token
 from stockyard.providers.clusters.eks.groups import node_labels, node_taints
 
+REBALANCE = "AZRebalance"
+"""The process of EC2 Auto Scaling that makes a machine in one zone and ends one in another when they differ by two."""
 LEAST_MAXIMUM = 1
 """EKS takes no smaller one."""
 _EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
@@ -103,8 +105,8 @@ def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> boo
 
 
 def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
-    """Give the scaling groups behind the group our tags, once: by these our role may change them. What is waited
-    for."""
+    """Give the scaling groups behind the group our tags, once: by these our role may change them. And let them end no
+    machine of a claim for the sake of an even spread over zones. What is waited for."""
     if line.detail.get(_MARKED):
         return ""
     own = {**tags.of_owner(builder.owner), tags.GENERATION: builder.owner.generation}
@@ -120,6 +122,12 @@ def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
             for key, value in own.items()
         ]
         builder.calls.call("autoscaling", "create_or_update_tags", Tags=pairs)
+        builder.calls.call(
+            "autoscaling",
+            "suspend_processes",
+            AutoScalingGroupName=scaling_group["name"],
+            ScalingProcesses=[REBALANCE],
+        )
     builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: True})
     return ""
 

@@ -29,6 +29,8 @@ FEWEST_ZONES, MOST_ZONES = 2, 6
 DEFAULT_VPC = "10.0.0.0/16"
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
 RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- and hexadecimal digits")
+RESERVED_LABELS = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
+"""What the keys of a node group's labels must not contain: EKS refuses them, or the machine's kubelet does."""
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
 _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
@@ -79,6 +81,10 @@ class EksNodeGroup(Input):
             faults.append((("zones",), "must be one zone, that of the capacity reservation"))
         if self.builtin and self.name != SYSTEM:
             faults.append((("builtin",), f"is said of the group {SYSTEM} alone"))
+        for key in self.labels:
+            if any(reserved in key for reserved in RESERVED_LABELS):
+                text = f"must not be of {', '.join(RESERVED_LABELS)}: kubelets may not give themselves such labels"
+                faults.append((("labels", key), text))
         check(faults)
         return self
 

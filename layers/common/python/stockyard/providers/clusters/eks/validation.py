@@ -7,16 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
+from stockyard.domain.kubernetes_minors import number
 from stockyard.domain.node_groups import Group
 from stockyard.domain.offers import EXTENDED, STANDARD, ClusterVersion
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster
 from stockyard.ports import Finding, PriceList
+from stockyard.providers.clusters.eks.configuration import EFA
+from stockyard.providers.clusters.eks.groups import node_taints
 
 SOON_DAYS = 60
 """How long before a version's support ends people are warned: as long as AWS tells it before."""
 ARCHITECTURE = "x86_64"
 """What the images of the nodes are made for."""
+FIRST_WITH_EFA = "1.35"
+"""The first minor that serves what the driver of EFA's interfaces needs."""
 _VERSION, _SUPPORT = "/kubernetes_version", "/settings/support"
 
 
@@ -31,6 +36,18 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
     for place, group in sent_groups(cluster):
         yield from _type_findings(group, region, prices, place)
+        if group["fabric"] == EFA and number(cluster.kubernetes_version) < number(FIRST_WITH_EFA):
+            text = f"needs Kubernetes {FIRST_WITH_EFA} or newer, by which pods get interfaces with EFA"
+            yield Finding(f"{place}/fabric", text)
+    if not stands and not any(map(_has_room_at_first, cluster.settings["node_groups"])):
+        text = "One group must have a node at first that takes every pod: what a cluster consists of runs on it."
+        yield Finding("/settings/node_groups", text)
+
+
+def _has_room_at_first(group: Group) -> bool:
+    """Whether pods without tolerations have a node of the group from the first moment on."""
+    is_closed = any(taint["effect"] != "PreferNoSchedule" for taint in node_taints(group))
+    return group["count"] > 0 and not is_closed and not group.get("capacity_reservation_id")
 
 
 def sent_groups(cluster: Cluster) -> Iterator[tuple[str, Group]]:
@@ -76,5 +93,5 @@ def _type_findings(group: Group, region: str, prices: PriceList, place: str) -> 
         yield Finding(f"{place}/instance_type", text)
     elif group["role"] == "gpu" and not any(gpu["manufacturer"] == "NVIDIA" for gpu in offer["gpus"]):
         yield Finding(f"{place}/instance_type", f"{name} has no NVIDIA GPU, which a group with the role gpu needs.")
-    if group["fabric"] == "efa" and not offer["fabric_interfaces"]:
+    if group["fabric"] == EFA and not offer["fabric_interfaces"]:
         yield Finding(f"{place}/fabric", f"{name} has no EFA.")

@@ -108,7 +108,7 @@ class Launch:
         """Have the group as large as its claims need it, unless it has told that it cannot be. ``elsewhere``: so many
         claims have machines of former groups."""
         shown_activities = scaling.activities(self.maker.calls, group)
-        failure = scaling.failure_after(shown_activities, str(line.detail[AFTER])) if AFTER in line.detail else None
+        failure = self._failure(shown_activities, group, line)
         if failure is not None:
             scaling.shrink(self.maker.calls, group, self.holds.count(own=False) - elsewhere)
             self.maker.ledger.gone(line)
@@ -129,6 +129,14 @@ class Launch:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
         return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
+
+    def _failure(
+        self, shown_activities: Sequence[Mapping[str, Any]], group: ScalingGroup, line: Resource
+    ) -> VendorError | None:
+        if AFTER not in line.detail:
+            return None
+        zones = [zone for zone in group.zones if self._may_be_in(zone)]
+        return scaling.failure_after(shown_activities, str(line.detail[AFTER]), zones)
 
     def _check_zone(self, group: ScalingGroup, need: int) -> None:
         """``InsufficientCapacity`` when the group has a machine for each claim, and none left in a zone for this one: a
@@ -155,11 +163,12 @@ class Launch:
     def _outcome(self, machine_id: str) -> Outcome:
         """What the claim's machine is. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         item = described(self.maker, machine_id)
-        if item is None or not item.get("PrivateDnsName"):
-            raise NotYetVisible(f"{machine_id} is not shown yet")
-        if _STATES.get(item["State"]["Name"]) == "gone":
+        # One that is ended has no name any more either.
+        if item is not None and _STATES.get(item["State"]["Name"]) == "gone":
             why = item.get("StateReason", {}).get("Message") or "no reason given"
             raise NodeCouldNotBeProvisioned(f"{machine_id} was ended: {why}")
+        if item is None or not item.get("PrivateDnsName"):
+            raise NotYetVisible(f"{machine_id} is not shown yet")
         facts = {
             "machine_id": machine_id,
             "host_name": str(item["PrivateDnsName"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ _RECENT = 20
 """Activities that one look reads."""
 _CODE = re.compile(r"\b([A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)*) - ")
 _SCARCE = re.compile(r"not have sufficient|insufficient .*capacity|capacity reservation .*(exceed|not enough)", re.I)
+_IN_ZONE = re.compile(r"Availability Zone(?: you requested)? \(([a-z0-9-]+)\)")
+"""How EC2 names the zone that was tried. The zones that it names further on are others, which may do."""
 _USED_UP = re.compile(r"current (vCPU|instance) limit", re.I)
 
 
@@ -138,19 +140,38 @@ def _mark(activity: Mapping[str, Any]) -> str:
     return f"{activity['ActivityId']} {activity.get('EndTime') or ''}"
 
 
-def failure_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> VendorError | None:
+def failure_after(
+    shown_activities: Sequence[Mapping[str, Any]], mark: str, zones: Iterable[str] = ()
+) -> VendorError | None:
     """What failed for good after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do
-    not."""
-    activity_id = mark.partition(" ")[0]
-    for activity in shown_activities:
-        is_marked = str(activity["ActivityId"]) == activity_id
-        if activity.get("StatusCode") == "Failed" and not (is_marked and _mark(activity) == mark):
-            error = error_of(str(activity.get("StatusMessage") or ""))
-            if isinstance(error, InsufficientCapacity) or not error.retryable:
-                return error
-        if is_marked:
-            return None
+    not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
+    left, scarce = set(zones), None
+    for message in _failures_after(shown_activities, mark):
+        error, zone = error_of(message), _zone_of(message)
+        if zone and left:
+            left.discard(zone)
+            scarce = error if scarce is None or isinstance(error, InsufficientCapacity) else scarce
+            if not left:
+                return scarce
+        elif isinstance(error, InsufficientCapacity) or not error.retryable:
+            return error
     return None
+
+
+def _failures_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> Iterator[str]:
+    """What failed activities say that are later than the marked one, or have ended again since then."""
+    marked_id, _, marked_end = mark.partition(" ")
+    is_later = True
+    for activity in shown_activities:
+        is_later = is_later and str(activity["ActivityId"]) != marked_id
+        if activity.get("StatusCode") == "Failed" and (is_later or str(activity.get("EndTime") or "") > marked_end):
+            yield str(activity.get("StatusMessage") or "")
+
+
+def _zone_of(message: str) -> str:
+    """The zone that had no machine; empty where the message is of something else."""
+    match = _IN_ZONE.search(message)
+    return match[1] if match else ""
 
 
 def error_of(message: str) -> VendorError:
