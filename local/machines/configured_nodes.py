@@ -10,9 +10,8 @@ import base64
 import binascii
 import gzip
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email import message_from_string
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -55,13 +54,10 @@ def _text(user_data: str | bytes) -> str:
 
 @dataclass
 class ConfiguredNode(ManagedNode):
-    """See ``ManagedNode``. ``role`` gives the ARN of the role of the machine's instance profile, empty without one;
-    ``log`` takes why the machine does not join."""
+    """See ``ManagedNode``. ``role`` gives the ARN of the role of the machine's instance profile, empty without one."""
 
     config: Object
     role: Callable[[], str]
-    log: Path
-    _last: str = field(default="", init=False)
 
     @property
     def cluster_name(self) -> str:
@@ -92,27 +88,20 @@ class ConfiguredNode(ManagedNode):
             return f"kubelet: {self._cluster['apiServerEndpoint']} does not answer for {self.cluster_name}"
         if self._cluster["certificateAuthority"] != base64.b64encode(cluster.certificate.encode()).decode():
             return f"kubelet: the certificate of {cluster.url} is not of the authority of the NodeConfig"
-        role = self.role()
+        return self._unauthorized(self.role())
+
+    def _unauthorized(self, role: str) -> str:
+        """Why EKS does not take the role for that of a node; empty when it does."""
         if not role:
             return "kubelet: the instance has no role"
         with LOCK:
-            there = eks_backends[self.account][self.region].clusters.get(self.cluster_name)
-            entry = there.entries.get(role) if there else None
+            cluster = eks_backends[self.account][self.region].clusters.get(self.cluster_name)
+            entry = cluster.entries.get(role) if cluster else None
             kind = entry.document["type"] if entry else ""
-        if kind != NODE_ENTRY:
-            present = f"that of {role} is of type {kind}" if kind else f"there is none of {role}"
-            return (
-                f"kubelet: Unauthorized: {self.cluster_name} admits nodes by access entries of {NODE_ENTRY}, {present}"
-            )
-        return ""
-
-    def say(self, text: str) -> None:
-        """One line to the log, once until it is another."""
-        if text == self._last:
-            return
-        self._last = text
-        with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{self.instance.id}: {text}\n")
+        if kind == NODE_ENTRY:
+            return ""
+        present = f"that of {role} is of type {kind}" if kind else f"there is none of {role}"
+        return f"kubelet: Unauthorized: {self.cluster_name} admits nodes by access entries of {NODE_ENTRY}, {present}"
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -129,7 +129,8 @@ class Machines(MachineWatch):
             self._boot(account, instance)
 
     def _group_node(self, account: str, instance: Any, managed: ManagedClusters) -> ManagedNode:
-        return GroupNode(account, _region(instance), instance, _with_gpus(instance), managed, _tags(instance))
+        shown = (account, _region(instance), instance, _with_gpus(instance), managed, self._log)
+        return GroupNode(*shown, _tags(instance))
 
     def _boot_managed(self, instance: Any, node: ManagedNode) -> None:
         """A machine of a cluster of EKS, which has no script of ours."""
@@ -146,9 +147,8 @@ class Machines(MachineWatch):
             return
         config = node_config(instance.user_data) if self._managed is not None else None
         if config is not None and self._managed is not None:
-            region, role = _region(instance), partial(_role_arn, account, instance)
-            shown = (account, region, instance, _with_gpus(instance), self._managed)
-            self._boot_managed(instance, ConfiguredNode(*shown, config, role, self._log))
+            shown = (account, _region(instance), instance, _with_gpus(instance), self._managed, self._log)
+            self._boot_managed(instance, ConfiguredNode(*shown, config, partial(_role_arn, account, instance)))
             return
         if self._silent:
             self._silent -= 1

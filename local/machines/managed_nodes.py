@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
@@ -25,13 +26,15 @@ Own = tuple[dict[str, str], list[Object]]
 
 @dataclass
 class ManagedNode(ABC):
-    """See ``Program``: what an instance of such a cluster does."""
+    """See ``Program``: what an instance of such a cluster does. ``log`` takes why it does not join."""
 
     account: str
     region: str
     instance: Any
     kubelet: Kubelet
     clusters: ManagedClusters
+    log: Path
+    _said: str = field(default="", init=False)
     _joined: ManagedCluster | None = field(default=None, init=False)
     _own: Own = field(default_factory=lambda: ({}, []), init=False)
 
@@ -51,22 +54,18 @@ class ManagedNode(ABC):
         """Why the machine cannot join; empty where nothing is against it."""
         return ""
 
-    def say(self, _text: str) -> None:
-        """One line to the log, for machines that have one."""
-
     def begin(self) -> bool:
         """See ``Program``: the kubelet registers its node."""
         self.name = str(self.instance.private_dns_name)
         cluster = self.clusters.at(self.account, self.region, self.cluster_name)
         own, refusal = self.own(), self.refusal(cluster)
-        if refusal:
-            self.say(refusal)
         if cluster is None or own is None or refusal:
+            self._say(refusal)
             return False
         try:
             cluster.admit(self.name, self.kubelet, {**self._labels(), **own[0]}, own[1])
         except InitFailed as error:
-            self.say(str(error))
+            self._say(str(error))
             return False
         self._joined, self._own = cluster, own
         return True
@@ -89,6 +88,14 @@ class ManagedNode(ABC):
         """See ``Program``: the cloud's controller deletes the node of an instance that is gone."""
         if self._joined is not None:
             self._joined.forget(self.name, self.kubelet.provider_id)
+
+    def _say(self, text: str) -> None:
+        """One line to the log, unless it was the last one."""
+        if text in ("", self._said):
+            return
+        self._said = text
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"{self.instance.id}: {text}\n")
 
     def _labels(self) -> dict[str, str]:
         """What kubelets and the cloud's controller put on every node."""
