@@ -32,6 +32,7 @@ from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, names_end_with_machines, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
+from local.aws.corrections.node_images import node_images
 from local.aws.corrections.pace import SECONDS, paced
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
@@ -186,6 +187,7 @@ def _managed_services(scale: float, plan: FaultPlan) -> Iterator[None]:
         stack.enter_context(attachable_policies())
         stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
+        stack.enter_context(node_images())
         stack.enter_context(file_systems())
         stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
         stack.enter_context(planned_insights([insight.model_dump() for insight in plan.insights]))

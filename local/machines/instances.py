@@ -26,7 +26,8 @@ from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import ManagedClusters
 from local.machines.booted import TERMINATED, Machine, MachineWatch
-from local.machines.managed_nodes import ManagedNode
+from local.machines.configured_nodes import ConfiguredNode, node_config
+from local.machines.managed_nodes import GroupNode, ManagedNode
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import Place, cloud_init_files, program_of
 from stockyard.domain.ids import CLUSTER
@@ -38,7 +39,8 @@ class Machines(MachineWatch):
     """Watches the instances of some accounts, and boots each new instance with our tag.
 
     ``plan`` says how long an instance takes to boot and how many instances never report. Their output goes to ``log``,
-    their files below ``folder``. With ``managed`` those of EKS's node groups become nodes of its clusters.
+    their files below ``folder``. With ``managed`` those of EKS's node groups, and those that start with a NodeConfig,
+    become nodes of its clusters.
     """
 
     def __init__(
@@ -120,25 +122,33 @@ class Machines(MachineWatch):
             return
         elif GROUP_TAG in _tags(instance) and self._managed is not None:
             self._seen.add(instance.id)
-            self._boot_managed(account, instance, self._managed)
+            self._boot_managed(instance, self._group_node(account, instance, self._managed))
         elif TAG in _tags(instance):
             # An instance without the tag is checked again, because moto shows an instance before its tags.
             self._seen.add(instance.id)
             self._boot(account, instance)
 
-    def _boot_managed(self, account: str, instance: Any, managed: ManagedClusters) -> None:
-        """A machine of a node group of EKS, which has no script of ours."""
+    def _group_node(self, account: str, instance: Any, managed: ManagedClusters) -> ManagedNode:
+        shown = (account, _region(instance), instance, _with_gpus(instance), managed, self._log)
+        return GroupNode(*shown, _tags(instance))
+
+    def _boot_managed(self, instance: Any, node: ManagedNode) -> None:
+        """A machine of a cluster of EKS, which has no script of ours."""
         if self._silent:
             self._silent -= 1
             return
-        kubelet = replace(_kubelet(instance), gpus=_gpus(instance.instance_type))
         machine = Machine(instance.id, self._plan.boot_seconds, lambda: None)
-        machine.program = ManagedNode(account, _region(instance), instance, kubelet, _tags(instance), managed)
+        machine.program = node
         self._machines[instance.id] = machine
         machine.start()
 
     def _boot(self, account: str, instance: Any) -> None:
         if not instance.user_data:
+            return
+        config = node_config(instance.user_data) if self._managed is not None else None
+        if config is not None and self._managed is not None:
+            shown = (account, _region(instance), instance, _with_gpus(instance), self._managed, self._log)
+            self._boot_managed(instance, ConfiguredNode(*shown, config, partial(_role_arn, account, instance)))
             return
         if self._silent:
             self._silent -= 1
@@ -196,6 +206,10 @@ def _kubelet(instance: Any) -> Kubelet:
     )
 
 
+def _with_gpus(instance: Any) -> Kubelet:
+    return replace(_kubelet(instance), gpus=_gpus(instance.instance_type))
+
+
 def _gpus(kind: str) -> int:
     """How many GPUs of NVIDIA machines of a type have."""
     gpus = INSTANCE_TYPES.get(kind, {}).get("GpuInfo", {}).get("Gpus", [])
@@ -209,14 +223,26 @@ def _tags(instance: Any) -> dict[str, str]:
 
 def _profile_keys(account: str, instance: Any, region: str) -> tuple[str, dict[str, str]]:
     """Name of the instance's role and keys of a session of it, named after the instance."""
+    role = _role(account, instance)
+    if role is None:
+        raise AccessDenied(instance.id, "(the instance has no profile)")
+    return role.name, service_session(role.arn, "ec2.amazonaws.com", instance.id, region)
+
+
+def _role_arn(account: str, instance: Any) -> str:
+    role = _role(account, instance)
+    return "" if role is None else str(role.arn)
+
+
+def _role(account: str, instance: Any) -> Any:
+    """The role of the instance's profile; None without one."""
     profile = instance.iam_instance_profile or {}
     profiles = {profile.get("Arn"), profile.get("Name")} - {None}
     # moto keeps a profile that was associated after the launch in another place.
-    later = ec2_backends[account][region].iam_instance_profile_associations.get(instance.id)
+    later = ec2_backends[account][_region(instance)].iam_instance_profile_associations.get(instance.id)
     if later is not None:
         profiles.add(later.iam_instance_profile.arn)
     for profile_of_account in iam_backends[account]["aws"].instance_profiles.values():
         if profiles & {profile_of_account.arn, profile_of_account.name} and profile_of_account.roles:
-            role = profile_of_account.roles[0]
-            return role.name, service_session(role.arn, "ec2.amazonaws.com", instance.id, region)
-    raise AccessDenied(instance.id, "(the instance has no profile)")
+            return profile_of_account.roles[0]
+    return None

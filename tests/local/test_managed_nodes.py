@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -24,11 +25,11 @@ from local.aws.presigned import presigned_requests
 from local.fault_plan import MachinePlan
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import GPU, ManagedClusters
-from local.machines.instances import Machines
+from local.machines.instances import TAG, Machines
 from stockyard.errors import CredentialsRevoked, PermissionDenied
 from stockyard.providers.clouds.aws.cluster_tokens import presign
 from stockyard.providers.kubernetes.client import KubernetesApi
-from tests.harness.eks_setting import KEYS, REGION, Setting, Time
+from tests.harness.eks_setting import KEYS, REGION, ZONES, Setting, Time
 
 ACCOUNT = "123456789012"
 PLUGIN = {
@@ -49,6 +50,8 @@ class World(Setting):
     """The account with its machines switched on."""
 
     clients: list[KubernetesApi]
+    log: Path
+    """What machines say."""
 
     def api(self, role: str) -> KubernetesApi:
         """The cluster's API for a session of a role."""
@@ -89,7 +92,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         stack.callback(machines.close)
         machines.start()
         world = World(lambda service: make(service, endpoint_url=url, **KEYS), Time())
-        world.clients = []
+        world.clients, world.log = [], tmp_path / "machines.log"
         yield world
         for client in world.clients:
             client.close()
@@ -102,6 +105,34 @@ def until(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
             return value
         time.sleep(0.05)
     raise AssertionError("it does not happen")
+
+
+def configured(world: World, role: str, spec: dict[str, Any] | None = None) -> Any:
+    """A machine outside of node groups: its user data is a NodeConfig, its profile has the role of that name."""
+    cluster = world.look()
+    place = {
+        "name": "demo",
+        "apiServerEndpoint": cluster["endpoint"],
+        "certificateAuthority": cluster["certificateAuthority"]["data"],
+        "cidr": cluster["kubernetesNetworkConfig"]["serviceIpv4Cidr"],
+    }
+    kubelet = {"flags": ["--register-with-taints=team=a:NoSchedule,boot=:NoExecute", "--node-labels=a=b"]}
+    document = {"kind": "NodeConfig", "spec": spec or {"cluster": place, "kubelet": kubelet}}
+    part = f"--x\nContent-Type: application/node.eks.aws\n\n{json.dumps(document)}\n--x--\n"
+    data = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n\n{part}'
+    world.iam.create_instance_profile(InstanceProfileName="p")
+    world.iam.add_role_to_instance_profile(InstanceProfileName="p", RoleName=role)
+    (machine,) = world.ec2.run_instances(
+        ImageId="ami-0123456789abcdef0",
+        InstanceType="m6i.large",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=world.subnets[0],
+        UserData=data,
+        IamInstanceProfile={"Name": "p"},
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": TAG, "Value": "ncl_1"}]}],
+    )["Instances"]
+    return machine
 
 
 def admitted(world: World, policy: str) -> str:
@@ -153,6 +184,70 @@ def test_machines_of_a_group_are_nodes_while_they_live(world: World) -> None:
     until(lambda: [node["spec"]["providerID"] != provider for node in world.nodes(api)] == [True])
     world.eks.delete_nodegroup(clusterName="demo", nodegroupName="gpu")
     until(lambda: not world.nodes(api))
+
+
+def test_a_machine_with_a_node_config_is_a_node_while_it_lives(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    world.eks.create_access_entry(clusterName="demo", principalArn=world.node_role, type="EC2_LINUX")
+    machine = configured(world, "node")
+    api = world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))
+    (node,) = until(lambda: world.nodes(api))
+    assert node["metadata"]["name"] == machine["PrivateDnsName"]
+    assert node["spec"]["providerID"] == f"aws:///{ZONES[0]}/{machine['InstanceId']}"
+    assert node["spec"]["taints"] == [
+        {"key": "team", "value": "a", "effect": "NoSchedule"},
+        {"key": "boot", "value": "", "effect": "NoExecute"},
+    ]
+    labels = node["metadata"]["labels"]
+    expected = {"a": "b", "node.kubernetes.io/instance-type": "m6i.large", "topology.kubernetes.io/zone": ZONES[0]}
+    assert expected.items() <= labels.items()
+    assert [key for key in labels if key.startswith(("eks.amazonaws.com/", "stockyard.dev/"))] == []
+    world.ec2.terminate_instances(InstanceIds=[machine["InstanceId"]])
+    until(lambda: not world.nodes(api))
+
+
+def test_a_machine_whose_role_has_no_entry_of_nodes_does_not_join_and_says_so(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    api = world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))
+    machine = configured(world, "node")
+    refusal = f"{machine['InstanceId']}: kubelet: Unauthorized: demo admits nodes by access entries of EC2_LINUX, "
+    until(lambda: world.log.exists() and world.log.read_text(encoding="utf-8"))
+    assert world.log.read_text(encoding="utf-8") == f"{refusal}there is none of {world.node_role}\n"
+    world.eks.create_access_entry(clusterName="demo", principalArn=world.node_role)
+    until(lambda: "STANDARD" in world.log.read_text(encoding="utf-8"))
+    assert world.nodes(api) == []
+    world.eks.delete_access_entry(clusterName="demo", principalArn=world.node_role)
+    world.eks.create_access_entry(clusterName="demo", principalArn=world.node_role, type="EC2_LINUX")
+    until(lambda: world.nodes(api))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("cidr", "", "nodeadm: spec.cluster of the NodeConfig has no cidr"),
+        ("apiServerEndpoint", "https://other.example", "https://other.example does not answer for demo"),
+        ("certificateAuthority", "Y2E=", "is not of the authority of the NodeConfig"),
+        ("name", "other", "kubelet: other has no API"),
+    ],
+)
+def test_a_machine_that_is_told_another_cluster_does_not_join(
+    world: World, field: str, value: str, reason: str
+) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    world.eks.create_access_entry(clusterName="demo", principalArn=world.node_role, type="EC2_LINUX")
+    cluster = world.look()
+    place = {
+        "name": "demo",
+        "apiServerEndpoint": cluster["endpoint"],
+        "certificateAuthority": cluster["certificateAuthority"]["data"],
+        "cidr": "172.20.0.0/16",
+    }
+    configured(world, "node", {"cluster": {**place, field: value}})
+    until(lambda: world.log.exists() and reason in world.log.read_text(encoding="utf-8"))
+    assert world.nodes(world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))) == []
 
 
 def test_a_role_may_do_what_its_access_policy_says(world: World) -> None:
