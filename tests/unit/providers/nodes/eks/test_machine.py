@@ -336,19 +336,19 @@ def test_machine_that_ends_while_its_group_is_looked_at_is_not_ended_again(
     yard.groups.group("workers", "m6i.xlarge", size=1)
     claim = yard.claim("A")
     machine = yard.launch(claim).facts["machine_id"]
-    real, ended = Calls.call, []
+    real, terminations = Calls.call, []
 
     def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
         if operation == "terminate_instances":
-            ended.append(parameters)
-        if operation == "describe_auto_scaling_groups" and not ended:
+            terminations.append(parameters)
+        if operation == "describe_auto_scaling_groups" and not terminations:
             yard.groups.ec2.terminate_instances(InstanceIds=[machine])
             scaling_backends["222222222222"]["us-east-1"].groups.clear()
         return real(calls, service, operation, **parameters)
 
     monkeypatch.setattr(Calls, "call", call)
     yard.end(claim)
-    assert (ended, yard.groups.machines(), holders(yard)) == ([], [], {})
+    assert (terminations, yard.groups.machines(), holders(yard)) == ([], [], {})
 
 
 def test_a_machine_that_ended_before_it_joined_is_said_at_once(yard: Any) -> None:
