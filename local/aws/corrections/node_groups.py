@@ -116,6 +116,11 @@ class NodeGroup(Thing):
         if rolling is None or any(member.state == "Pending" for member in scaling.members.values()):
             return False
         old = [member for member in scaling.staying if member.generation < scaling.generation]
+        if old and "AZRebalance" in scaling.suspended_processes:
+            # By it EKS has new machines where the old ones are; without it the update waits for them in vain.
+            scaling.surge, self.rolling = 0, None
+            rolling.done(False)
+            return False
         leaving = any(not member.stays for member in scaling.members.values())
         if scaling.surge < 0 and not leaving:
             scaling.surge = 0

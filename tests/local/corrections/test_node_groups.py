@@ -301,6 +301,17 @@ def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> 
     assert back[0] == "InvalidParameterException"
 
 
+def test_a_version_does_not_come_while_machines_may_not_be_spread(setting: Setting) -> None:
+    setting.group(version="1.34")
+    scaling = setting.scaling_group()["AutoScalingGroupName"]
+    setting.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    update = setting.eks.update_nodegroup_version(**place)["update"]
+    answer = setting.eks.describe_update(name="demo", nodegroupName="system", updateId=update["id"])
+    assert answer["update"]["status"] == "Failed"
+    assert setting.look_at_group()["version"] == "1.34"
+
+
 def test_a_version_without_room_for_another_machine_fails(setting: Setting) -> None:
     setting.group(version="1.34")
     before = ids(setting.scaling_group())

@@ -164,7 +164,7 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
 
 SEEN_BY_THE_SWEEP = {"eks:ListClusters", "elasticfilesystem:DescribeFileSystems"}
 TAGGING = ("TagResource", "UntagResource")
-GROUPS = {"autoscaling:CreateOrUpdateTags", "autoscaling:SuspendProcesses"}
+GROUPS = {"autoscaling:CreateOrUpdateTags", "autoscaling:ResumeProcesses", "autoscaling:SuspendProcesses"}
 """Of the policy for groups, what the driver needs; the others are calls of the source of nodes."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.pace import paced
 from local.aws.corrections.reservations import new_block
+from local.aws.corrections.scarcity import limited
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
 from stockyard.providers.clouds.aws import offerings
 from stockyard.providers.clouds.aws.calls import Calls
@@ -42,6 +43,12 @@ def group(eks: Any, name: str) -> dict[str, Any]:
 def groups(eks: Any) -> set[str]:
     client = eks.tenant().client("eks")
     return set(client.list_nodegroups(clusterName=names.cluster_name(eks.cluster))["nodegroups"])
+
+
+def suspended(eks: Any, name: str) -> list[str]:
+    scaling = group(eks, name)["resources"]["autoScalingGroups"][0]["name"]
+    answer = eks.tenant().client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[scaling])
+    return [process["ProcessName"] for process in answer["AutoScalingGroups"][0]["SuspendedProcesses"]]
 
 
 def private(eks: Any, *zones: str) -> list[str]:
@@ -201,8 +208,7 @@ def test_scaling_groups_carry_our_tags(eks: Any, run: Run) -> None:
     tags = {tag["Key"]: tag["Value"] for tag in described["AutoScalingGroups"][0]["Tags"]}
     assert tags["stockyard:installation"] == "inst-1"
     assert tags["stockyard:resource"] == eks.cluster.id
-    (suspended,) = described["AutoScalingGroups"][0]["SuspendedProcesses"]
-    assert suspended["ProcessName"] == "AZRebalance"
+    assert suspended(eks, "system") == ["AZRebalance"]
 
 
 def test_nodes_get_the_version_of_their_control_plane(eks: Any, run: Run) -> None:
@@ -211,6 +217,20 @@ def test_nodes_get_the_version_of_their_control_plane(eks: Any, run: Run) -> Non
     eks.ensure("control_plane")
     eks.ensure("node_groups")
     assert group(eks, "system")["version"] == "1.36"
+    assert suspended(eks, "system") == ["AZRebalance"]
+
+
+def test_a_version_that_its_nodes_did_not_get_leaves_machines_of_claims_alone(eks: Any, run: Run) -> None:
+    run("node_groups")
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.36")
+    eks.ensure("control_plane")
+    full: Mapping[str, int] = {"m6i.xlarge": 1}
+    with limited(full), pytest.raises(VendorRefused, match="did not carry out"):
+        eks.ensure("node_groups")
+    assert suspended(eks, "system") == ["AZRebalance"]
+    eks.ensure("node_groups")
+    assert group(eks, "system")["version"] == "1.36"
+    assert suspended(eks, "system") == ["AZRebalance"]
 
 
 @pytest.mark.parametrize(

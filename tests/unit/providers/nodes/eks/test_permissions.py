@@ -18,6 +18,7 @@ REGION, ACCOUNT = "us-east-1", "222222222222"
 OUR_TAG, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"
 OF_GROUPS = ("ChangeOurGroups", "KeepMachinesOfClaims", "MarkGroups", "MarkMachines", "ReadEksImages", "ReadGroups")
 ELSEWHERE = {
+    "KeepMachinesOfClaims autoscaling:ResumeProcesses": "the cluster's driver",
     "KeepMachinesOfClaims autoscaling:SuspendProcesses": "the cluster's driver",
     "MarkGroups autoscaling:CreateOrUpdateTags": "the cluster's driver",
     "ReadEksImages ssm:GetParameter": "machines of EC2 outside of groups",

@@ -6,7 +6,8 @@ from stockyard.providers.clouds.aws.statements import Place, Statement, allow, o
 
 
 def processes(here: Place, installation: str) -> list[Statement]:
-    """Suspend them: a group that spreads its machines over zones ends those of claims. AWS offers no condition that
-    names the process."""
+    """Suspend and resume them: a group that spreads its machines over zones ends those of claims, and is upgraded by
+    just that. AWS offers no condition that names the process."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
-    return [allow("KeepMachinesOfClaims", ["autoscaling:SuspendProcesses"], group, on_thing(installation))]
+    actions = ["autoscaling:ResumeProcesses", "autoscaling:SuspendProcesses"]
+    return [allow("KeepMachinesOfClaims", actions, group, on_thing(installation))]

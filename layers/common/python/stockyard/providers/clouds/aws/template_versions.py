@@ -138,6 +138,7 @@ ADDITIONS = (
             "autoscaling:CreateOrUpdateTags",
             "autoscaling:DescribeAutoScalingGroups",
             "autoscaling:DescribeScalingActivities",
+            "autoscaling:ResumeProcesses",
             "autoscaling:SetDesiredCapacity",
             "autoscaling:SuspendProcesses",
             "autoscaling:TerminateInstanceInAutoScalingGroup",

@@ -81,7 +81,11 @@ def converge(builder: Builder, line: Resource, group: Mapping[str, Any], describ
     name = str(described["nodegroupName"])
     if described["status"] not in ("ACTIVE", "DEGRADED"):
         return f"node group {name} is {described['status']}"
-    waiting = _update_in_progress(builder, line, name)
+    try:
+        waiting = _update_in_progress(builder, line, name)
+    except VendorRefused:
+        _processes(builder, described, "suspend_processes")
+        raise
     if waiting:
         return waiting
     change = _changes(builder, group, described)
@@ -90,6 +94,9 @@ def converge(builder: Builder, line: Resource, group: Mapping[str, Any], describ
         return f"node group {name} is changed"
     version = builder.work.cluster.kubernetes_version
     if described.get("version", version) != version:
+        # EKS has new machines in the zones of the old ones by this process alone; they are replaced anyway.
+        _processes(builder, described, "resume_processes")
+        line = builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: False})
         _call(builder, line, "update_nodegroup_version", name, {"version": version})
         return f"the nodes of {name} get Kubernetes {version}"
     return ""
@@ -105,8 +112,8 @@ def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> boo
 
 
 def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
-    """Give the scaling groups behind the group our tags, once: by these our role may change them. And let them end no
-    machine of a claim for the sake of an even spread over zones. What is waited for."""
+    """Give the scaling groups behind the group our tags, once and after each new version: by these our role may change
+    them. And let them end no machine of a claim for the sake of an even spread over zones. What is waited for."""
     if line.detail.get(_MARKED):
         return ""
     own = {**tags.of_owner(builder.owner), tags.GENERATION: builder.owner.generation}
@@ -122,14 +129,16 @@ def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
             for key, value in own.items()
         ]
         builder.calls.call("autoscaling", "create_or_update_tags", Tags=pairs)
-        builder.calls.call(
-            "autoscaling",
-            "suspend_processes",
-            AutoScalingGroupName=scaling_group["name"],
-            ScalingProcesses=[REBALANCE],
-        )
+    _processes(builder, described, "suspend_processes")
     builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: True})
     return ""
+
+
+def _processes(builder: Builder, described: Mapping[str, Any], operation: str) -> None:
+    """Suspend or resume the spreading over zones, of each scaling group behind the group."""
+    for scaling_group in described.get("resources", {}).get("autoScalingGroups", ()):
+        name = str(scaling_group["name"])
+        builder.calls.call("autoscaling", operation, AutoScalingGroupName=name, ScalingProcesses=[REBALANCE])
 
 
 def _changes(builder: Builder, group: Mapping[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
