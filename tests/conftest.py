@@ -105,9 +105,11 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """``python -m local serve`` in a process and a home of its own."""
+    from tests.harness.blocks import plan_file
     from tests.harness.serving import serving
 
-    yield from serving(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
+    folder = tmp_path_factory.mktemp("cloud")
+    yield from serving(folder / "home", "--no-limits", "--faults", str(plan_file(folder)))
 
 
 @pytest.fixture(scope="session")

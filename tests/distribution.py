@@ -37,7 +37,7 @@ UNITS = {
     "tests/stacks/test_synth.py": STACKS,
 }
 SECONDS = {
-    SERVED: 150,
+    SERVED: 160,
     PRIVILEGE: 80,
     REAL: 75,
     "tests/kubernetes/test_served.py": 70,
