@@ -31,6 +31,10 @@ RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- a
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
 _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
+_SET_BY_US = ("stockyard.dev", "karpenter.sh", "modelplane.ai")
+_SET_BY_EKS = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
+_OPEN = ("node.kubernetes.io", "kubelet.kubernetes.io")
+"""Parts of these whose labels a kubelet may give its node."""
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
 AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
@@ -48,6 +52,23 @@ class Taint(Input):
 def _taints(taints: list[Taint]) -> list[Taint]:
     check(repeated([(taint.key, taint.effect) for taint in taints], "same key and effect as another"))
     return taints
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    """With a label of Kubernetes' own a kubelet does not start; ours say whose the node is."""
+    faults: list[Fault] = []
+    for key in labels:
+        domain = key.rpartition("/")[0]
+        if _is_within(domain, _SET_BY_US):
+            faults.append(((key,), "is set by Stockyard and cannot be given"))
+        elif _is_within(domain, _SET_BY_EKS) and not _is_within(domain, _OPEN):
+            faults.append(((key,), f"is of the domain {domain}, whose labels Kubernetes and EKS set themselves"))
+    check(faults)
+    return labels
+
+
+def _is_within(domain: str, parents: Sequence[str]) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
 
 
 class EksNodeGroup(Input):
@@ -71,7 +92,7 @@ class EksNodeGroup(Input):
     capacity_reservation_id: (
         Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=RESERVATION)] | None
     ) = None
-    labels: fields.Labels = Field(default_factory=dict)
+    labels: Annotated[fields.Labels, AfterValidator(_labels)] = Field(default_factory=dict)
     taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
     builtin: Literal[True] | None = None
     """Of the group that nobody has named, in the settings of a cluster as they are read."""
