@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.text import Text
@@ -65,6 +66,12 @@ def _described(line: Any) -> str:
         return str(line)
     if "detail" in line:
         return f"{line['pointer']}: {line['detail']}" if line.get("pointer") else str(line["detail"])
+    if "before" in line and "after" in line:
+        return f"{line.get('pointer', '')}: {_value(line['before'])} becomes {_value(line['after'])}"
     if "kind" in line:
         return f"{line['kind']}  {line.get('name', '')}".rstrip()
     return ", ".join(f"{key}: {value}" for key, value in line.items())
+
+
+def _value(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)

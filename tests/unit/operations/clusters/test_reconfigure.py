@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Event, Operation, Outbox
+from stockyard.domain.records import Cluster, Event, Operation, Outbox
 from stockyard.errors import (
     Fenced,
     IllegalTransition,
@@ -25,7 +25,7 @@ from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.engine.sweep import CLOSED, sweep_operation
 from stockyard.operations.listing import every
-from stockyard.ports import Finding
+from stockyard.ports import ClusterPlan, Finding, PriceList
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
 from tests.unit.operations.conftest import make_world
 
@@ -326,6 +326,18 @@ def test_an_upgrade_that_has_failed_later_is_finished_before_the_next(managed: M
     assert managed.drive("upgrade_managed") == "upgraded"
     managed.patch({"kubernetes_version": "1.36"})
     assert managed.drive("upgrade_managed") == "upgraded"
+
+
+def test_the_plan_neither_makes_nor_removes_what_stays_and_changes(
+    managed: ManagedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(cluster: Cluster, prices: PriceList) -> ClusterPlan:
+        return ClusterPlan((("control plane", f"demo (Kubernetes {cluster.kubernetes_version})"),), ())
+
+    monkeypatch.setattr(managed.provider, "plan", plan)
+    planned = managed.plan(UPGRADE)
+    assert (planned["creates"], planned["deletes"]) == ([], [])
+    assert [line["pointer"] for line in planned["changes"]] == ["/kubernetes_version"]
 
 
 def test_the_plan_says_what_is_made_changed_and_removed_and_what_it_costs(managed: ManagedWorld) -> None:

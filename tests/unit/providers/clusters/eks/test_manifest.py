@@ -334,3 +334,10 @@ def test_published_examples_are_shown_as_their_definition_would_default_them(doc
     assert {name: answer[name] for name in expected} == expected
     if defaulted is not None:
         assert answer["spec"] == defaulted["spec"]
+
+
+def test_a_description_is_as_long_as_any_clusters() -> None:
+    longest = manifest(annotations={"stockyard.dev/description": "x" * 1024})
+    assert len(cluster_of(longest).description) == 1024
+    refused = faults(manifest(annotations={"stockyard.dev/description": "x" * 1025}))
+    assert refused == {"/0/metadata/annotations/stockyard.dev~1description": "must have at most 1024 characters"}

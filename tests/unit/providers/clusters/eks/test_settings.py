@@ -163,3 +163,26 @@ def test_groups_are_in_the_zones_that_the_cluster_names() -> None:
 def test_all_faults_are_told_at_once() -> None:
     faults_by_place = faults(zones=["us-east-1a", "us-west-2a"], subnet_cidrs=[TWO[0], TWO[0]])
     assert set(faults_by_place) == {"/zones/0", "/subnet_cidrs/1"}
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("stockyard.dev/claim", "is set by Stockyard"),
+        ("modelplane.ai/pool", "is set by Stockyard"),
+        ("karpenter.sh/nodepool", "is set by Stockyard"),
+        ("kubernetes.io/hostname", "must not be of kubernetes.io/"),
+        ("node-role.kubernetes.io/web", "must not be of kubernetes.io/"),
+        ("node.kubernetes.io/pool", "must not be of kubernetes.io/"),
+        ("eks.amazonaws.com/nodegroup", "must not be of kubernetes.io/"),
+    ],
+)
+def test_labels_that_others_set_are_refused(label: str, words: str) -> None:
+    refused = faults(**group(labels={label: "x", "example.com/team": "a"}))
+    assert list(refused) == [f"/node_groups/0/labels/{label.replace('/', '~1')}"]
+    assert words in next(iter(refused.values()))
+
+
+def test_other_labels_are_taken() -> None:
+    labels = {"nvidia.com/gpu.present": "true", "team": "a"}
+    assert settings(**group(labels=labels))["node_groups"][0]["labels"] == labels

@@ -130,11 +130,18 @@ def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
 
 
 def _things(services: Services, before: Cluster, after: Cluster) -> list[dict[str, str]]:
-    """What the second has that the first has not, as its driver names it, and its pools."""
+    """What the second has that the first has not, as its driver names it, and its pools. What both have and differs
+    in what stands in brackets is neither made nor removed: the changes say it."""
     driver = services.cluster_drivers[before.driver]
-    there = {*driver.plan(before, services.prices).creates, *_pool_names(before)}
+    there = {
+        _without_details(*thing) for thing in (*driver.plan(before, services.prices).creates, *_pool_names(before))
+    }
     things = [*driver.plan(after, services.prices).creates, *_pool_names(after)]
-    return [{"kind": kind, "name": name} for kind, name in things if (kind, name) not in there]
+    return [{"kind": kind, "name": name} for kind, name in things if _without_details(kind, name) not in there]
+
+
+def _without_details(kind: str, name: str) -> tuple[str, str]:
+    return kind, name.partition(" (")[0]
 
 
 def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:

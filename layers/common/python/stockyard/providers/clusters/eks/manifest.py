@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from stockyard.domain.cluster_manifests import ACCOUNT, DESCRIPTION, ClusterDocument
 from stockyard.domain.manifests import Place
@@ -37,6 +37,8 @@ from stockyard.providers.clusters.eks.settings import (
 API_VERSION, EKS_CLUSTER = "infrastructure.modelplane.ai/v1alpha1", "EKSCluster"
 DEFAULT_NAMESPACE, DEFAULT_CREDENTIALS = "default", "default"
 STORAGE_CLASS = "modelplane-rwx-efs"
+MOST_DESCRIPTION = 1024
+"""Characters, as of any cluster's description."""
 KUBECONFIG = "kubeconfig"
 _NAME = worded(
     r"^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$",
@@ -48,6 +50,14 @@ class ClusterMetadata(Metadata):
     """Names may be as long as ours."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_NAME)]
+
+    @field_validator("annotations")
+    @classmethod
+    def _description_fits(cls, annotations: dict[str, str]) -> dict[str, str]:
+        """It becomes the cluster's description, which is as long as any other's."""
+        if len(annotations.get(DESCRIPTION, "")) > MOST_DESCRIPTION:
+            check([((DESCRIPTION,), f"must have at most {MOST_DESCRIPTION} characters")])
+        return annotations
 
 
 class Credentials(Camel):

@@ -34,10 +34,27 @@ RESERVED_LABELS = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
 _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
+SET_BY_US = ("stockyard.dev", "karpenter.sh", "modelplane.ai")
+"""Domains of labels that the product sets itself."""
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
 AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
 AddonVersion = Annotated[str, StringConstraints(pattern=_ADDON_VERSION)]
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    """EKS refuses labels of Kubernetes and its own, or with them a kubelet does not start; ours say whose the node
+    is."""
+    faults: list[Fault] = []
+    for key in labels:
+        domain = key.rpartition("/")[0]
+        if any(domain == own or domain.endswith(f".{own}") for own in SET_BY_US):
+            faults.append(((key,), "is set by Stockyard and cannot be given"))
+        elif any(reserved in key for reserved in RESERVED_LABELS):
+            text = f"must not be of {', '.join(RESERVED_LABELS)}: kubelets may not give themselves such labels"
+            faults.append(((key,), text))
+    check(faults)
+    return labels
 
 
 class EksNodeGroup(Input):
@@ -61,7 +78,7 @@ class EksNodeGroup(Input):
     capacity_reservation_id: (
         Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=RESERVATION)] | None
     ) = None
-    labels: fields.Labels = Field(default_factory=dict)
+    labels: Annotated[fields.Labels, AfterValidator(_labels)] = Field(default_factory=dict)
     taints: GroupTaints = Field(default_factory=list)
     builtin: Literal[True] | None = None
     """Of the group that nobody has named, in the settings of a cluster as they are read."""
@@ -81,10 +98,6 @@ class EksNodeGroup(Input):
             faults.append((("zones",), "must be one zone, that of the capacity reservation"))
         if self.builtin and self.name != SYSTEM:
             faults.append((("builtin",), f"is said of the group {SYSTEM} alone"))
-        for key in self.labels:
-            if any(reserved in key for reserved in RESERVED_LABELS):
-                text = f"must not be of {', '.join(RESERVED_LABELS)}: kubelets may not give themselves such labels"
-                faults.append((("labels", key), text))
         check(faults)
         return self
 
