@@ -15,13 +15,19 @@ from unittest.mock import patch
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse
 from moto.ec2.responses import EC2Response
-from moto.iam.models import IAMBackend
+from moto.iam.models import IAMBackend, get_account_id_from
 
+from local.aws.corrections.rest_services import REFUSALS, ServiceRefusal
 from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, shortage
 
 THROTTLED: Mapping[str, str] = {"ec2": "RequestLimitExceeded"}
 REFUSED: Mapping[str, str] = {"ec2": "UnauthorizedOperation"}
 """Service -> its error code, where it differs from the usual code."""
+REST_CODES: Mapping[str, tuple[str, int]] = {
+    "throttled": ("ThrottlingException", 429),
+    "refused": ("AccessDeniedException", 403),
+}
+"""Code and status of services that moto lacks: EKS and EFS."""
 REMOVAL = re.compile(r"(Delete|Detach|Disassociate|Release|Terminate)[A-Z]")
 ROLE_KEYS = "ASIA"
 """The prefix of a role's access keys."""
@@ -101,26 +107,38 @@ def planned_refusals(
     lock = threading.Lock()
     original = BaseResponse.call_action
 
-    def call_action(response: Any) -> Any:
-        service = {"elbv2": "elasticloadbalancing"}.get(str(response.service_name), str(response.service_name))
-        action = f"{service}:{response._get_action()}"
+    def strike(account: str, action: str) -> str | None:
+        """What is to be said of the call; None: it is answered."""
         with lock:
             kind = next((name for name, counts in remaining.items() if counts[action] > 0), None)
-            if not strikes(response.current_account):
-                kind = None
-            if kind is not None:
-                remaining[kind][action] -= 1
+            if not strikes(account) or kind is None:
+                return None
+            remaining[kind][action] -= 1
+            return kind
+
+    def call_action(response: Any) -> Any:
+        service = {"elbv2": "elasticloadbalancing"}.get(str(response.service_name), str(response.service_name))
+        kind = strike(response.current_account, f"{service}:{response._get_action()}")
         if kind is None:
             return original(response)
         codes, usual = (THROTTLED, "Throttling") if kind == "throttled" else (REFUSED, "AccessDenied")
         code = codes.get(service, usual)
         return _answer(response, PlannedRefusal(code), 400 if kind == "throttled" else 403)
 
+    def refusing(access_key: str, action: str) -> None:
+        kind = strike(get_account_id_from(access_key), action)
+        if kind is not None:
+            raise ServiceRefusal(*REST_CODES[kind], f"The call {action} is {kind} by plan")
+
     if not any(throttled.values()) and not any(refused.values()):
         yield
         return
-    with patch.object(BaseResponse, "call_action", call_action):
-        yield
+    REFUSALS.append(refusing)
+    try:
+        with patch.object(BaseResponse, "call_action", call_action):
+            yield
+    finally:
+        REFUSALS.remove(refusing)
 
 
 @contextmanager

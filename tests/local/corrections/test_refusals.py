@@ -17,6 +17,7 @@ from local.aws.corrections.refusals import (
     planned_refusals,
     scarce_capacity,
 )
+from tests.harness.eks_setting import KEYS, eks_setting
 from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 IMAGE = "ami-12c6146b"
@@ -73,6 +74,22 @@ def test_calls_are_throttled_then_refused_then_answered(aws: None) -> None:
         assert refusal(elb.describe_load_balancers) == ("Throttling", 400)
         assert elb.describe_load_balancers()["LoadBalancers"] == []
         assert ec2.describe_vpcs()["Vpcs"]
+
+
+def test_calls_of_services_with_rest_are_refused_by_plan_too() -> None:
+    with (
+        eks_setting(wire=True) as setting,
+        planned_refusals({"eks:ListClusters": 1}, {"elasticfilesystem:DescribeFileSystems": 1}),
+    ):
+        url = setting.client("eks").meta.endpoint_url
+        eks, efs = (
+            boto3.client(name, endpoint_url=url, config=ONCE, **KEYS)  # type: ignore[call-overload]
+            for name in ("eks", "efs")
+        )
+        assert refusal(eks.list_clusters) == ("ThrottlingException", 429)
+        assert eks.list_clusters()["clusters"] == []
+        assert refusal(efs.describe_file_systems) == ("AccessDeniedException", 403)
+        assert efs.describe_file_systems()["FileSystems"] == []
 
 
 def test_a_plan_refuses_only_while_its_condition_holds(aws: None) -> None:
