@@ -129,8 +129,8 @@ class Machines(MachineWatch):
             self._boot(account, instance)
 
     def _group_node(self, account: str, instance: Any, managed: ManagedClusters) -> ManagedNode:
-        shown = (account, _region(instance), instance, _with_gpus(instance), managed, self._log)
-        return GroupNode(*shown, _tags(instance))
+        place = (account, _region(instance), instance, _with_gpus(instance), managed, self._log)
+        return GroupNode(*place, _tags(instance))
 
     def _boot_managed(self, instance: Any, node: ManagedNode) -> None:
         """A machine of a cluster of EKS, which has no script of ours."""
@@ -147,8 +147,8 @@ class Machines(MachineWatch):
             return
         config = node_config(instance.user_data) if self._managed is not None else None
         if config is not None and self._managed is not None:
-            shown = (account, _region(instance), instance, _with_gpus(instance), self._managed, self._log)
-            self._boot_managed(instance, ConfiguredNode(*shown, config, partial(_role_arn, account, instance)))
+            there = (account, _region(instance), instance, _with_gpus(instance), self._managed, self._log)
+            self._boot_managed(instance, ConfiguredNode(*there, config, partial(_role_arn, account, instance)))
             return
         if self._silent:
             self._silent -= 1

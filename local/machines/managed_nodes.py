@@ -34,7 +34,7 @@ class ManagedNode(ABC):
     kubelet: Kubelet
     clusters: ManagedClusters
     log: Path
-    _said: str = field(default="", init=False)
+    _last_text: str = field(default="", init=False)
     _joined: ManagedCluster | None = field(default=None, init=False)
     _own: Own = field(default_factory=lambda: ({}, []), init=False)
 
@@ -91,9 +91,9 @@ class ManagedNode(ABC):
 
     def _say(self, text: str) -> None:
         """One line to the log, unless it was the last one."""
-        if text in ("", self._said):
+        if text in ("", self._last_text):
             return
-        self._said = text
+        self._last_text = text
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"{self.instance.id}: {text}\n")
 
