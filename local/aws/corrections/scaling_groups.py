@@ -178,9 +178,9 @@ class ScalingGroup:
             message += "."
         message += " Launching EC2 instance failed."
         earlier = takewhile(lambda activity: activity["StatusCode"] == "Failed", reversed(self.activities))
-        same = next((activity for activity in earlier if activity.get("StatusMessage") == message), None)
-        if same is not None:
-            same["EndTime"] = pace.moment()
+        activity = next((activity for activity in earlier if activity.get("StatusMessage") == message), None)
+        if activity is not None:
+            activity["EndTime"] = pace.moment()
         else:
             cause = (
                 f"At {_text()} an instance was started in response to a difference between desired and actual capacity."

@@ -58,12 +58,12 @@ def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int
     machine goes because a limit is lowered: the claims see to that.
 
     The desired size is among them only where EKS would refuse the others for want of it."""
-    told = int(present.get("desiredSize") or 0)
+    shown_size = int(present.get("desiredSize") or 0)
     least, most = int(group["min_size"]), max(LEAST_MAXIMUM, int(group["max_size"]))
     if group.get("capacity_reservation_id") and not has_begun(builder, str(group["capacity_reservation_id"])):
         least = 0
-    bounds = {"minSize": least, "maxSize": max(most, size, told)}
-    return bounds if min(size, told) >= least else {**bounds, "desiredSize": max(size, least)}
+    bounds = {"minSize": least, "maxSize": max(most, size, shown_size)}
+    return bounds if min(size, shown_size) >= least else {**bounds, "desiredSize": max(size, least)}
 
 
 def size_of(builder: Builder, described: Mapping[str, Any]) -> int:

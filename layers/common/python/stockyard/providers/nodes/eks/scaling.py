@@ -145,13 +145,13 @@ def failure_after(
 ) -> VendorError | None:
     """What failed for good after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do
     not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
-    left, scarce = set(zones), None
+    untried, scarce = set(zones), None
     for message in _failures_after(shown_activities, mark):
         error, zone = error_of(message), _zone_of(message)
-        if zone and left:
-            left.discard(zone)
+        if zone and untried:
+            untried.discard(zone)
             scarce = error if scarce is None or isinstance(error, InsufficientCapacity) else scarce
-            if not left:
+            if not untried:
                 return scarce
         elif isinstance(error, InsufficientCapacity) or not error.retryable:
             return error
