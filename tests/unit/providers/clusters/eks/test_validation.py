@@ -133,9 +133,11 @@ def test_of_a_region_that_is_not_known_only_sizes_are_checked(prices: PriceList)
 
 def test_efa_needs_a_version_that_allocates_interfaces(prices: PriceList) -> None:
     group = {**GROUP, "instance_type": "p4d.24xlarge", "fabric": "efa"}
-    (finding,) = findings_of(prices, "1.34", "2026-07-01T00:00:00.000Z", node_groups=[group])
-    assert finding.pointer == "/settings/node_groups/0/fabric"
-    assert finding.detail.startswith("needs Kubernetes 1.35 or newer")
+    (warned,) = findings_of(prices, "1.34", "2026-07-01T00:00:00.000Z", node_groups=[group])
+    (refused,) = findings_of(prices, "1.33", "2026-01-01T00:00:00.000Z", node_groups=[group])
+    assert warned.pointer == refused.pointer == "/settings/node_groups/0/fabric"
+    assert (warned.warning, refused.warning) == (True, False)
+    assert "needs Kubernetes 1.35 or newer" in refused.detail
 
 
 SYSTEM = {"name": "system", "role": "system", "instance_type": "m6i.large"}

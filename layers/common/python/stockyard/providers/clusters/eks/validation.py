@@ -20,8 +20,8 @@ SOON_DAYS = 60
 """How long before a version's support ends people are warned: as long as AWS tells it before."""
 ARCHITECTURE = "x86_64"
 """What the images of the nodes are made for."""
-FIRST_WITH_EFA = "1.35"
-"""The first minor that serves what the driver of EFA's interfaces needs."""
+SERVING_EFA, WITH_EFA = "1.34", "1.35"
+"""The first minor that serves the kinds of what EFA's driver consists of, and the first that it is made for."""
 _VERSION, _SUPPORT = "/kubernetes_version", "/settings/support"
 
 
@@ -36,9 +36,10 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
     for place, group in sent_groups(cluster):
         yield from _type_findings(group, region, prices, place)
-        if group["fabric"] == EFA and number(cluster.kubernetes_version) < number(FIRST_WITH_EFA):
-            text = f"needs Kubernetes {FIRST_WITH_EFA} or newer, by which pods get interfaces with EFA"
-            yield Finding(f"{place}/fabric", text)
+        if group["fabric"] == EFA and number(cluster.kubernetes_version) < number(WITH_EFA):
+            text = f"EFA's driver, by which pods get its interfaces, needs Kubernetes {WITH_EFA} or newer."
+            is_served = number(cluster.kubernetes_version) >= number(SERVING_EFA)
+            yield Finding(f"{place}/fabric", text, warning=is_served)
     if not stands and not any(map(_has_room_at_first, cluster.settings["node_groups"])):
         text = "One group must have a node at first that takes every pod: what a cluster consists of runs on it."
         yield Finding("/settings/node_groups", text)
