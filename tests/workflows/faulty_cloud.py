@@ -106,8 +106,7 @@ class Cloud:
 
     def __init__(self, stack: ExitStack, *, wire: bool) -> None:
         stack.enter_context(mock_aws())
-        if not wire:
-            stack.enter_context(direct_aws())
+        stack.enter_context(direct_aws(wire=wire))
         self.limits: dict[str, int] = {}
         self.clock = FixedClock()
         self.chance = random.Random(0)

@@ -14,7 +14,7 @@ from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.providers.clusters.ec2.building import Builder
+from stockyard.providers.clouds.aws.making import Maker
 from tests.harness import crash_cells
 from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
 from tests.harness.crash_ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
@@ -48,16 +48,16 @@ def test_a_fault_that_never_fires_fails_its_cell(world: CrashWorld, clean: Clean
 def test_a_resource_left_in_the_cloud_is_reported(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unmade: Any = Builder._unmade
+    unmade: Any = Maker.remove
 
-    def forgetful(builder: Builder, line: Any) -> str:
+    def forgetful(builder: Maker, line: Any) -> str:
         if line.kind == "role":
-            builder.work.ledger.gone(line)
+            builder.ledger.gone(line)
             return ""
         answer: str = unmade(builder, line)
         return answer
 
-    monkeypatch.setattr(Builder, "_unmade", forgetful)
+    monkeypatch.setattr(Maker, "remove", forgetful)
     faults = wrong(world, clean, VPC, Mode.THROTTLED)
     # A cluster has a role for its machines and one for its controllers.
     assert [fault.startswith("left: role ") for fault in faults] == [True, True]
@@ -65,7 +65,7 @@ def test_a_resource_left_in_the_cloud_is_reported(
 
 def test_a_resource_created_twice_is_reported(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(world, clean, VPC, Mode.AFTER) == []
-    monkeypatch.setattr(Builder, "_adopted", lambda *_: None)
+    monkeypatch.setattr(Maker, "_adopted", lambda *_: None)
     # Nothing is left, because a deletion removes everything with the tags of a ledger line.
     assert wrong(world, clean, VPC, Mode.AFTER) == ["ready with {'vpc': 1} too much, {} too little"]
 
@@ -86,14 +86,14 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
     first, second = (Call("delete:control_plane", "ec2.TerminateInstances", number) for number in (1, 2))
     assert wrong(world, clean, first, Mode.REFUSED) == []
     assert wrong(world, clean, second, Mode.REFUSED) == []
-    deleted: Any = Builder._deleted
+    deleted: Any = Maker._deleted
 
     def silent(*arguments: Any) -> str:
         with suppress(PermissionDenied):
             return str(deleted(*arguments))
         return ""
 
-    monkeypatch.setattr(Builder, "_deleted", silent)
+    monkeypatch.setattr(Maker, "_deleted", silent)
     # Nothing waits for the group: a machine that stays keeps the volume, and its deletion would hang.
     group = Call("delete:security", "ec2.DeleteSecurityGroup", 1)
     assert "nobody was told of a refused deletion" in wrong(world, clean, group, Mode.REFUSED)

@@ -44,6 +44,10 @@ CHANGES: Mapping[str, str] = {
 """Field of a cluster's configuration -> the kind of its update."""
 
 
+_RESERVED = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
+"""Addresses that nobody has outside, so that no list of who reaches an endpoint takes them."""
+
+
 class Clusters(Eks):
     """The operations on clusters and their updates."""
 
@@ -292,9 +296,11 @@ def _check_access(config: Mapping[str, Any]) -> None:
         raise bad_parameter("Private and public endpoint access cannot be false")
     for cidr in config["publicAccessCidrs"]:
         try:
-            ipaddress.ip_network(cidr)
+            network = ipaddress.ip_network(cidr)
         except ValueError:
             raise bad_parameter(f"The following CIDRs are not valid: [{cidr}]") from None
+        if any(network.overlaps(reserved) and network.prefixlen for reserved in _RESERVED):
+            raise bad_parameter(f"The following CIDRs are not allowed in publicAccessCidrs: [{cidr}]")
 
 
 def _used(ec2: Any, group_id: str) -> bool:

@@ -62,9 +62,9 @@ def test_every_other_rate_of_a_cluster_is_listed(market: AwsMarket, offline: Reg
     assert market.rates("us-east-1") == offline.rates
 
 
-def test_another_region_has_no_prices(market: AwsMarket) -> None:
-    assert market.prices("eu-west-1") == {}
-    assert market.rates("eu-west-1") == {}
+def test_another_region_has_the_same_prices(market: AwsMarket, offline: RegionOffers) -> None:
+    assert market.prices("eu-west-1") == market.prices("us-east-1")
+    assert market.rates("eu-west-1") == offline.rates
 
 
 def test_pages_have_the_requested_size(pricing: Any) -> None:

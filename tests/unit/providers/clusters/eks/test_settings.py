@@ -104,6 +104,7 @@ NETWORK_FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"zones": ["us-west-2a", "us-east-1a"]}, "/zones/1", "must be a zone of region us-west-2"),
     ({"nat_gateways": "two"}, "/nat_gateways", ""),
     ({"public_access_cidrs": ["all"]}, "/public_access_cidrs/0", "must be an IPv4 range"),
+    ({"public_access_cidrs": ["192.0.2.0/24", "10.1.0.0/16"]}, "/public_access_cidrs/1", "must be public"),
     ({"addon_versions": {"vpc-cni": "latest"}}, "/addon_versions/vpc-cni", "a version of an add-on"),
     ({"key_pair": "mine"}, "/key_pair", "is a field of clusters on AWS"),
 ]

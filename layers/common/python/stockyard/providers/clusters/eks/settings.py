@@ -166,8 +166,18 @@ class EksSettings(ClusterSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> EksSettings:
-        check([*self._network_faults(), *self._zone_faults()])
+        check([*self._network_faults(), *self._zone_faults(), *self._access_faults()])
         return self
+
+    def _access_faults(self) -> list[Fault]:
+        """Of who reaches the API from outside: EKS takes no addresses that nobody outside has."""
+        ranges = enumerate(IPv4Network(text) for text in self.public_access_cidrs)
+        text = "must be public: machines in the VPC reach the API inside it"
+        return [
+            (("public_access_cidrs", index), text)
+            for index, network in ranges
+            if any(network.subnet_of(private) for private in _PRIVATE)
+        ]
 
     def _network_faults(self) -> list[Fault]:
         """Of subnets, and of a VPC that has no room for them."""
