@@ -44,7 +44,9 @@ def narrowed(document, ids, versions):
     creation = schemas["ClusterCreate"]["properties"]
     creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
     creation["name"] = {"type": "string", "pattern": "^made-[a-z]{8}$"}
-    # The account is one of AWS.
+    # The account is one of AWS, and the settings are those of its first driver, with a version that it has tested.
+    creation["driver"] = {"enum": ["ec2", None]}
+    creation["kubernetes_version"] = {"enum": ["1.34", "1.35", None]}
     creation["settings"] = {"$ref": "#/components/schemas/AwsSettings"}
     settings = schemas["AwsSettings"]["properties"]
     settings |= {
