@@ -17,11 +17,12 @@ LIVES = 9
 
 
 def judged(
-    world: CrashWorld, recorded: Recorded, seed: int, *, soaking: bool
+    world: CrashWorld, recorded: Recorded, seed: int, *, soaking: bool, part: int = 1
 ) -> tuple[dict[str, object], Mapping[str, list[str]]]:
-    """The figures, and what is wrong with each cell that is not as it has to be. All cells when ``soaking``."""
+    """The figures, and what is wrong with each cell that is not as it has to be. All cells when ``soaking``, else a
+    sample, or each ``part``-th cell of it."""
     every = matrix(world.cloud.stories, recorded)
-    cells = every if soaking else sample(world.cloud.stories, every, seed)
+    cells = every if soaking else sample(world.cloud.stories, every, seed)[seed % part :: part]
     started = time.perf_counter()
     processes = (os.cpu_count() or 1) if soaking else 1
     faults_by_cell = judge_all(world, cells, recorded["clean"][1].things, processes=processes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,6 +23,10 @@ from tests.harness.direct_aws import direct_aws
 REGION = "us-east-1"
 KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": REGION}
 ZONES = ("us-east-1a", "us-east-1b")
+
+WAYS = (False, True) if os.environ.get("STOCKYARD_SOAK") == "1" else (False,)
+"""Whether a test calls on the wire: in the soak too. That the service answers there alike, the tests of EKS's clusters
+and of EFS show each time."""
 
 
 class Time:

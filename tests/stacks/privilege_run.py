@@ -130,7 +130,7 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(cluster["operation_id"])
     path = f"clusters/{cluster['id']}"
     good("POST", f"{path}/token")
-    lists = {"public_access_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}
+    lists = {"public_access_cidrs": ["198.51.100.0/24", "203.0.113.0/24"]}
     for change in (
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
         {"kubernetes_version": "1.36"},

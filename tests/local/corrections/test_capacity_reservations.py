@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.reservations import NOTICE, new_block
-from tests.harness.eks_setting import REGION, ZONES, Setting, eks_setting, refusal
+from tests.harness.eks_setting import REGION, WAYS, ZONES, Setting, eks_setting, refusal
 
 ACCOUNT = "123456789012"
 KIND, BLOCK = "p5.48xlarge", "cr-0123456789abcdef0"
 DAY = 86_400.0
 
 
-@pytest.fixture(params=[False, True], ids=["direct", "wire"])
+@pytest.fixture(params=WAYS, ids=lambda wire: "wire" if wire else "direct")
 def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
     with eks_setting(wire=request.param) as setting:
         yield setting

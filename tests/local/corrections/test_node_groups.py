@@ -12,13 +12,13 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
 from local.aws.corrections.refusals import scarce_capacity
 from local.aws.corrections.reservations import NOTICE, new_block
-from tests.harness.eks_setting import REGION, ZONES, Setting, eks_setting, refusal
+from tests.harness.eks_setting import REGION, WAYS, ZONES, Setting, eks_setting, refusal
 
 ACCOUNT, BLOCK = "123456789012", "cr-0123456789abcdef0"
 DAY = 86_400.0
 
 
-@pytest.fixture(params=[False, True], ids=["direct", "wire"])
+@pytest.fixture(params=WAYS, ids=lambda wire: "wire" if wire else "direct")
 def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
     with eks_setting(wire=request.param) as setting:
         setting.cluster()
