@@ -60,6 +60,10 @@ def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
             {"resourcesVpcConfig": {"subnetIds": setting.subnets, "publicAccessCidrs": ["10.0.0.0/99"]}},
             "CIDRs are not valid",
         ),
+        (
+            {"resourcesVpcConfig": {"subnetIds": setting.subnets, "publicAccessCidrs": ["10.0.0.0/8"]}},
+            "CIDRs are not allowed",
+        ),
     ):
         code, message = refusal(setting.cluster, **fields)
         assert code == "InvalidParameterException"
