@@ -90,6 +90,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         settings=form.wanted_settings(document, None),
         kubernetes_version=document.kubernetes_version or None,
         driver=document.driver,
+        tags=dict(document.tags or {}),
         document=document.document,
     )
 
@@ -138,6 +139,8 @@ def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> 
         fields["kubernetes_version"] = document.kubernetes_version
     if DESCRIPTION in document.document.get("annotations", {}) and document.description != current.description:
         fields["description"] = document.description
+    if document.tags is not None and document.tags != current.tags:
+        fields["tags"] = dict(document.tags)
     if document.document != current.document:
         fields["document"] = document.document
     return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.domain.cloud_kinds import ClusterKind, ManifestKind
 from stockyard.ports import ClusterDriver
 from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
 
@@ -25,6 +25,11 @@ def _make(tools: ProviderTools) -> ClusterDriver:
 
 
 KIND = ClusterKind(
-    "ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings", groups=f"{__name__}.groups"
+    "ec2",
+    cloud="aws",
+    cluster_type="k8s",
+    settings=f"{__name__}.settings:AwsSettings",
+    groups=f"{__name__}.groups",
+    manifest=ManifestKind("spectrocloud.com/v1", "SpectroAwsCluster", f"{__name__}.spectro"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)
