@@ -86,7 +86,9 @@ class ProfileReference(Part):
     """A cluster profile. ``uid`` is its id or its name here, with ``@`` and a version after it for another one than the
     latest."""
 
-    UNSUPPORTED: ClassVar[Unsupported] = {"replaceWithProfile": "is not supported: name the profile that the cluster is to have"}
+    UNSUPPORTED: ClassVar[Unsupported] = {
+        "replaceWithProfile": "is not supported: name the profile that the cluster is to have"
+    }
 
     uid: Annotated[str, StringConstraints(min_length=1, max_length=160)]
     pack_values: Annotated[list[PackValues], Field(max_length=100)] = Field(default_factory=list)
@@ -289,17 +291,17 @@ def _pools(pools: list[MachinePool]) -> list[MachinePool]:
 
 
 class ClusterConfig(Part):
-    """How the cluster is kept."""
+    """How the cluster is kept. Pools are always updated side by side, each by its own strategy."""
 
     UNSUPPORTED: ClassVar[Unsupported] = {
         "machineManagementConfig": "is not supported: nodes are replaced, not patched",
         "resources": "is not supported: put namespaces and roles into a profile",
         "hostClusterConfig": "is not supported: Stockyard makes no virtual clusters",
         "location": "is not supported: the region says it",
+        "timezone": "is not supported: machines run in UTC",
         "controlPlaneHealthCheckTimeout": "is not supported: the phases of an operation have limits of their own",
     }
 
-    timezone: Annotated[str, StringConstraints(max_length=64)] = ""
     update_worker_pools_in_parallel: bool = False
 
 
