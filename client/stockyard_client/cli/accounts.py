@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,8 @@ from stockyard_client.cli import plans
 from stockyard_client.cli.failures import FAILURE, BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, File
-from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one
+from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.policies import NOTE, policies_of
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 Account = Annotated[str, typer.Argument(help="The account's number.")]
@@ -97,6 +99,39 @@ def template(run: typer.Context, account: Account) -> None:
     if isinstance(body, dict) and "Resources" not in body and "template" in body:
         body = body["template"]
     typer.echo(body.rstrip("\n") if isinstance(body, str) else json.dumps(body, separators=(",", ":")))
+
+
+@app.command()
+def policies(
+    run: typer.Context,
+    account: Account,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", "-d", help="Write each policy to a file of its name there.")
+    ] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show the least permissions that Stockyard needs in that cloud account, as managed policies of IAM."""
+    context = contexts.of(run)
+    with context.client() as client:
+        template = client.accounts.template(account)
+        attributes = client.accounts.get(account).document().get("attributes") or {}
+    partition = str(attributes.get("role_arn") or "arn:aws:iam").split(":")[1]
+    documents = policies_of(template, partition) if isinstance(template, dict) else []
+    if not documents:
+        raise BadInput("this account's cloud knows no policies")
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for policy in documents:
+            (directory / f"{policy.name}.json").write_text(
+                json.dumps(policy.document, indent=1) + "\n", encoding="utf-8"
+            )
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, {policy.name: policy.document for policy in documents})
+        return
+    for policy in documents:
+        part = policy.part.removeprefix("Has") or "always"
+        typer.echo(policy.name if output is Form.NAME else f"{policy.name:<48} {part:<16} {len(policy.text):>5}")
+    context.say(NOTE)
 
 
 @app.command()
