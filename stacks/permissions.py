@@ -140,7 +140,8 @@ class Permissions:
     def _apply(self) -> tuple[Statement, ...]:
         # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.
         table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
-        return table, self._own_secrets(self._names.identity_admin), *self._tenant_roles()
+        own_secrets = self._own_secrets(self._names.identity_admin)
+        return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles()
 
     def _records(self) -> tuple[Statement, ...]:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)

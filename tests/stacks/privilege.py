@@ -16,6 +16,7 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
     ("apply", "Table dynamodb:DeleteItem"): UNDO,
     ("apply", "Table dynamodb:BatchGetItem"): "reads the nodes when a manifest changes a ready cluster",
+    ("apply", "ClusterSecrets kms:Decrypt"): "opens an account's access key, where the stage allows such accounts",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,

@@ -30,6 +30,8 @@ def create(
     provider: Annotated[str | None, typer.Option(help="aws (the default) or cudo.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
+    user_arn: Annotated[str | None, typer.Option(help="AWS, instead of a role: the user of an access key.")] = None,
+    access_key_id: Annotated[str | None, typer.Option(help="AWS, instead of a role: the id of that key.")] = None,
     project_id: Annotated[str | None, typer.Option(envvar="CUDO_PROJECT_ID", help="Cudo: the project.")] = None,
     data_center_id: Annotated[str | None, typer.Option(help="Cudo: where things stand that name no place.")] = None,
     vault_address: Annotated[str | None, typer.Option(help="Cudo: the Vault for keys of disks.")] = None,
@@ -40,8 +42,8 @@ def create(
 ) -> None:
     """Register a cloud account, from a file, from options, or both (options win).
 
-    Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, or both from the file: a
-    command's options are seen by others.
+    Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, the secret of an access key
+    from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
     """
     context = contexts.of(run)
     body = read_document(file) if file else {}
@@ -51,6 +53,9 @@ def create(
     attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
     if body["provider"] == "cudo":
         attributes |= {"project_id": project_id, "api_key": os.environ.get("CUDO_API_KEY")}
+    if access_key_id is not None:
+        secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
+        attributes |= {"user_arn": user_arn, "access_key_id": access_key_id, "secret_access_key": secret}
     if vault_address is not None:
         secret_id = os.environ.get("VAULT_SECRET_ID")
         attributes |= {

@@ -142,12 +142,12 @@ def test_policies_are_those_of_the_template_as_iam_takes_them(cli, api, tmp_path
     role = {"role_arn": "arn:aws-us-gov:iam::111122223333:role/stockyard"}
     api.answer("GET", "/v1/cloud-accounts/1/template", TEMPLATE)
     api.answer("GET", "/v1/cloud-accounts/1", {**ACCOUNT, "attributes": role})
-    shown = cli("account", "policies", "1", "--directory", str(tmp_path / "policies"))
-    assert [line.split()[:2] for line in shown.stdout.splitlines()] == [
+    table = cli("account", "policies", "1", "--directory", str(tmp_path / "policies"))
+    assert [line.split()[:2] for line in table.stdout.splitlines()] == [
         ["yard-boundary", "Kubeadm"],
         ["Permissions", "always"],
     ]
-    assert "managed policies" in " ".join(shown.stderr.split())
+    assert "managed policies" in " ".join(table.stderr.split())
     document = {"Statement": [{"Resource": ["arn:aws-us-gov:ec2:*:1:vpc/*"]}]}
     assert json.loads((tmp_path / "policies/Permissions.json").read_text()) == document
     assert json.loads(cli("account", "policies", "1", "-o", "json").stdout)["Permissions"] == document

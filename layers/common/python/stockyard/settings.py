@@ -50,6 +50,8 @@ class Choices:
     cudo_dns_suffix: str = ""
     """The domain of the names of clusters on Cudo, ``{client_id}.{suffix}``, which their certificates have; empty for
     names that only a cluster's own machines know."""
+    allow_access_keys: bool = False
+    """Whether accounts in AWS may be registered by an access key instead of a role."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain import cloud_kinds
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import ClusterNameInUse, Forbidden, IllegalTransition, InvalidInput, QuotaExceeded
@@ -351,7 +352,11 @@ def test_the_platform_has_no_clusters(installation: Installation) -> None:
         read_desired(installation.services(PLATFORM), [manifest()], USER, admin=True)
 
 
-def test_a_cluster_of_another_driver_has_no_manifest(eks: ManagedWorld) -> None:
+def test_a_cluster_of_a_driver_without_a_form_has_no_manifest(
+    eks: ManagedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster, _ = create_cluster(eks.world.services, eks.world.new_cluster("west"), USER)
+    kind = cloud_kinds.cluster_kind("aws", "k8s", "ec2")
+    monkeypatch.setattr(cloud_kinds, "cluster_kind", lambda *_names: replace(kind, manifest=None))
     with pytest.raises(InvalidInput, match="has no manifest"):
         cluster_manifest(deepcopy(cluster))

@@ -112,7 +112,7 @@ def test_labels_are_tags_and_a_bare_one_has_no_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "ours"),
+    ("strategy", "own_strategy"),
     [
         ({}, {"type": "add_first"}),
         ({"type": "RollingUpdateScaleIn"}, {"type": "remove_first"}),
@@ -122,9 +122,9 @@ def test_labels_are_tags_and_a_bare_one_has_no_value() -> None:
         ),
     ],
 )
-def test_update_strategies(strategy: dict[str, Any], ours: dict[str, Any]) -> None:
+def test_update_strategies(strategy: dict[str, Any], own_strategy: dict[str, Any]) -> None:
     (group,) = settings(pool("work", updateStrategy=strategy))["autoscaler_node_groups"]
-    assert group["update_strategy"] == ours
+    assert group["update_strategy"] == own_strategy
 
 
 def test_a_strategy_of_ones_own_needs_both_counts_and_one_that_is_not_0() -> None:
@@ -200,14 +200,14 @@ def test_a_cluster_is_shown_as_the_document_that_it_came_as() -> None:
         tags=dict(document.tags or {}),
         document=document.document,
     )
-    shown = spectro.cluster_manifest(cluster)
-    again = spectro.read_cluster(shown, (0,))
+    manifest = spectro.cluster_manifest(cluster)
+    again = spectro.read_cluster(manifest, (0,))
     assert (again.settings, again.tags, again.name) == (document.settings, document.tags, document.name)
-    assert shown["metadata"]["labels"] == sent["metadata"]["labels"]
+    assert manifest["metadata"]["labels"] == sent["metadata"]["labels"]
 
 
 @pytest.mark.parametrize(
-    ("place", "shown"),
+    ("place", "in_document"),
     [
         ("/name", "/metadata/name"),
         ("/settings/vpc_id", "/spec/cloudConfig/vpcId"),
@@ -220,8 +220,8 @@ def test_a_cluster_is_shown_as_the_document_that_it_came_as() -> None:
         ("/kubernetes_version", "/spec"),
     ],
 )
-def test_faults_are_told_at_the_places_of_the_document(place: str, shown: str) -> None:
-    assert spectro.place_of(place) == shown
+def test_faults_are_told_at_the_places_of_the_document(place: str, in_document: str) -> None:
+    assert spectro.place_of(place) == in_document
 
 
 @pytest.mark.parametrize("name", ["e2e-aws", "e2e-aws-spot", "static-placement"])

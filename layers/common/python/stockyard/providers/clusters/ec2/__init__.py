@@ -21,7 +21,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         visibility_seconds=settings.visibility_seconds,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    return Ec2ClusterDriver(config, boto3.Session)
+    return Ec2ClusterDriver(config, boto3.Session, tools.secrets)
 
 
 KIND = ClusterKind(

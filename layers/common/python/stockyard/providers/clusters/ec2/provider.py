@@ -13,7 +13,7 @@ from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.ec2 import (
     endpoint,
     groups,
@@ -45,9 +45,9 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
-    def __init__(self, config: Ec2Config, session_factory: SessionFactory) -> None:
+    def __init__(self, config: Ec2Config, session_factory: SessionFactory, secrets: OpenSecrets | None = None) -> None:
         self._config = config
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
@@ -101,5 +101,5 @@ class Ec2ClusterDriver:
         return machine.console(self._builder(work))
 
     def _builder(self, work: CloudWork) -> Builder:
-        clients = self._sessions.of(work.account, work.session)
+        clients = self._sessions.of(work.account, work.session, work.tenant)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -39,7 +39,7 @@ open to nobody until somebody says to whom."""
 CONTROL_PLANE_POOL, WORKER_POOL = "control-plane-pool", "worker-pool"
 """The names of the two pools of a body without any."""
 _STRATEGIES = {"add_first": SCALE_OUT, "remove_first": SCALE_IN, "custom": OVERRIDE}
-_STRATEGY_OF = {name: ours for ours, name in _STRATEGIES.items()}
+_STRATEGY_OF = {name: own_name for own_name, name in _STRATEGIES.items()}
 
 
 # --- from a document --------------------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ def _settings(body: SpectroDocument) -> dict[str, Any]:
     }
 
 
-_ONE = {"min_size": 1, "max_size": 1, "instance_types": list(DEFAULT_TYPES)}
+_USUAL_SIZE = {"min_size": 1, "max_size": 1, "instance_types": list(DEFAULT_TYPES)}
 _USUAL_GROUPS = (
-    {"name": CONTROL_PLANE_POOL, "role": "control", **_ONE},
-    {"name": WORKER_POOL, "role": "worker", **_ONE},
+    {"name": CONTROL_PLANE_POOL, "role": "control", **_USUAL_SIZE},
+    {"name": WORKER_POOL, "role": "worker", **_USUAL_SIZE},
 )
 
 
@@ -148,11 +148,13 @@ def _bid(text: str) -> dict[str, float]:
 
 
 def _strategy(strategy: UpdateStrategy) -> dict[str, Any]:
-    ours: dict[str, Any] = {"type": _STRATEGY_OF[strategy.type]}
+    own_strategy: dict[str, Any] = {"type": _STRATEGY_OF[strategy.type]}
     if strategy.type == OVERRIDE:
         counts = {"max_surge": strategy.max_surge, "max_unavailable": strategy.max_unavailable}
-        ours |= {name: count if count is None or count.endswith("%") else int(count) for name, count in counts.items()}
-    return ours
+        own_strategy |= {
+            name: count if count is None or count.endswith("%") else int(count) for name, count in counts.items()
+        }
+    return own_strategy
 
 
 def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None) -> dict[str, Any]:

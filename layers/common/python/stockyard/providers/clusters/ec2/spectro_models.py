@@ -49,8 +49,10 @@ class Part(Camel):
         if not isinstance(document, dict):
             return handler(document)
         # An empty value asks for nothing: bodies that other tools write are full of them.
-        said = {name: value for name, value in document.items() if name not in cls.UNSUPPORTED or value not in _NOTHING}
-        return beside({name: text for name, text in cls.UNSUPPORTED.items() if name in said}, said, handler)
+        nonempty = {
+            name: value for name, value in document.items() if name not in cls.UNSUPPORTED or value not in _NOTHING
+        }
+        return beside({name: text for name, text in cls.UNSUPPORTED.items() if name in nonempty}, nonempty, handler)
 
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {}, False)

@@ -19,7 +19,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         issuer=settings.issuer,
         visibility_seconds=settings.visibility_seconds,
     )
-    return EksClusterDriver(config, boto3.Session)
+    return EksClusterDriver(config, boto3.Session, secrets=tools.secrets)
 
 
 KIND = ClusterKind(

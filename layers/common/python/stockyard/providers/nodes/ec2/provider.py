@@ -12,7 +12,7 @@ from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import reserved
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
@@ -35,10 +35,15 @@ class Ec2Nodes:
     """Makes and removes the machines of claims. ``offers`` and ``spot`` are the product's own EC2 catalogue."""
 
     def __init__(
-        self, config: Ec2NodesConfig, session_factory: SessionFactory, offers: Offers, spot: Spot = lambda _region: None
+        self,
+        config: Ec2NodesConfig,
+        session_factory: SessionFactory,
+        offers: Offers,
+        spot: Spot = lambda _region: None,
+        secrets: OpenSecrets | None = None,
     ) -> None:
         self._config = config
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
         self._offers = offers
         self._spot = spot
         self._looks = Looks()
