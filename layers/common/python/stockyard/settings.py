@@ -82,6 +82,8 @@ class Settings(Choices):
     delete_managed_workflow: str = ""
     change_managed_workflow: str = ""
     upgrade_managed_workflow: str = ""
+    change_balanced_workflow: str = ""
+    upgrade_balanced_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_groups import GROUPS, follows, name_of, worker_groups
+from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of, worker_groups
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.prices import PriceItem
@@ -74,7 +74,7 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
-    if follows(target.settings):
+    if follows(target):
         _check_pools(services, target)
     return check(services, replace(target, updated_at=services.now()), account)
 
@@ -84,8 +84,8 @@ def _check_pools(services: Services, target: Cluster) -> None:
     own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
     foreign_names = {pool.name for pool in own_pools} & pools.keys()
     faults = [
-        FieldProblem(pointer("settings", GROUPS, index, "name"), "the cluster has a pool of this name that is no group")
-        for index, group in enumerate(target.settings[GROUPS])
+        FieldProblem(pointer("settings", followed_setting(target), index, "name"), "the cluster has a pool of this name that is no group")
+        for index, group in enumerate(followed_entries(target))
         if name_of(group) in foreign_names
     ]
     if faults:
@@ -155,22 +155,23 @@ def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator
         yield {"pointer": VERSION, "detail": text}
     later_pools = {pool.name: pool for pool in group_pools(services, target, "")}
     present = {pool.name: pool for pool in group_pools(services, cluster, "")}
-    places = {name_of(group): index for index, group in enumerate(target.settings.get(GROUPS) or ())}
-    for name, before in present.items() if follows(target.settings) else ():
+    setting = followed_setting(target)
+    places = {name_of(group): index for index, group in enumerate(followed_entries(target))}
+    for name, before in present.items() if follows(target) else ():
         claims = living(claims_of(services, cluster.id, name))
         after = later_pools.get(name)
         if not claims:
             continue
         if after is None:
-            yield _remark(GROUPS, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
+            yield _remark(setting, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
             continue
         leaving = len(surplus_of(before, claims, most_nodes(after)))
         if leaving:
             text = f"{_nodes(leaving)} of {name} are drained and given back: more than its new most."
-            yield _remark(GROUPS, places[name], "max_size", text=text)
+            yield _remark(setting, places[name], "max_size", text=text)
         if _replaces(before, after):
             text = f"The {_nodes(len(claims) - leaving)} of {name} are replaced one by one."
-            yield _remark(GROUPS, places[name], text=text)
+            yield _remark(setting, places[name], text=text)
 
 
 def _replaces(before: Pool, after: Pool) -> bool:

@@ -126,7 +126,7 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
 def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> None:
     """Raises what ``check_pool`` raises for what the pool would be, and ``InvalidInput`` for what is changed in the
     cluster's settings instead."""
-    if follows(cluster.settings) and pool.form == GROUP:
+    if follows(cluster) and pool.form == GROUP:
         text = IN_SETTINGS.format(name=pool.name)
         if changed.form != GROUP:
             raise InvalidInput.at("", text)
@@ -195,7 +195,7 @@ def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> 
 
 def check_deletion(cluster: Cluster, pool: Pool) -> None:
     """``IllegalTransition`` for the pool of a group that the cluster's settings name."""
-    if follows(cluster.settings) and pool.form == GROUP and not pool.deleting:
+    if follows(cluster) and pool.form == GROUP and not pool.deleting:
         raise IllegalTransition(IN_SETTINGS.format(name=pool.name))
 
 

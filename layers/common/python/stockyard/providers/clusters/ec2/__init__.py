@@ -25,6 +25,12 @@ def _make(tools: ProviderTools) -> ClusterDriver:
 
 
 KIND = ClusterKind(
-    "ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings", groups=f"{__name__}.groups"
+    "ec2",
+    cloud="aws",
+    cluster_type="k8s",
+    settings=f"{__name__}.settings:AwsSettings",
+    rows="balanced",
+    groups=f"{__name__}.groups",
+    followed_groups="autoscaler_node_groups",
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)
