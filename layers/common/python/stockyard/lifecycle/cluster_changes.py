@@ -15,7 +15,7 @@ from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_C
 VERSION = "/kubernetes_version"
 LOOKS = frozenset({"checks", "approval"})
 """Phases that change nothing."""
-AT_ONCE = frozenset({"mirror"})
+AT_ONCE = frozenset({"mirror", "repave_approval"})
 """Settings that are the record's alone: nothing in a cloud is changed with them."""
 
 Difference = dict[str, Any]
@@ -96,6 +96,17 @@ def _of_groups(setting: str, before: Sequence[Group], after: Sequence[Group]) ->
     for index, group in enumerate(before):
         if name_of(group) not in later:
             yield _difference(("settings", setting, index), dict(group), None)
+
+
+def changed_groups(operation: Operation, cluster: Cluster) -> frozenset[str]:
+    """The names of the node groups that a change makes or alters in the cluster, which has its settings."""
+    names = set()
+    for change in operation.changes:
+        _, head, setting, *rest = [*str(change["pointer"]).split("/"), ""]
+        groups = cluster.settings.get(setting) if head == "settings" and setting in GROUP_SETTINGS else None
+        if groups and rest[0].isdigit() and int(rest[0]) < len(groups) and change["after"] is not None:
+            names.add(name_of(groups[int(rest[0])]))
+    return frozenset(names)
 
 
 def _difference(place: Sequence[str | int], before: Any, after: Any) -> Difference:

@@ -174,6 +174,20 @@ def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator
             yield _remark(setting, places[name], text=text)
 
 
+def replaced_pools(services: Services, cluster: Cluster, target: Cluster) -> list[str]:
+    """The pools of groups whose nodes are not what they would be made as in the target."""
+    if not follows(target):
+        return []
+    present = {pool.name: pool for pool in group_pools(services, cluster, "")}
+    return [
+        pool.name
+        for pool in group_pools(services, target, "")
+        if pool.name in present
+        and _replaces(present[pool.name], pool)
+        and living(claims_of(services, cluster.id, pool.name))
+    ]
+
+
 def _replaces(before: Pool, after: Pool) -> bool:
     return template_hash(before) != template_hash(after) or Requirements.of(before.requirements) != Requirements.of(
         after.requirements
