@@ -92,6 +92,8 @@ class Settings(Choices):
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""
     """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
+    force_deletion_seconds: int = 900
+    """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

@@ -48,8 +48,8 @@ ANY = ""
 STANDALONE = "standalone"
 """The rows of drivers whose control plane is a machine with a disk, and no balancer before it."""
 BALANCED = "balanced"
-"""The rows of drivers whose control plane's machines stand behind a load balancer. They are made and deleted as those of
-every driver."""
+"""The rows of drivers whose control plane's machines stand behind a load balancer. They are made and deleted as
+those of every driver."""
 MANAGED = "managed"
 """The rows of drivers whose control plane is a service of the cloud, which has no machine that reports."""
 

@@ -17,6 +17,8 @@ NONE, PENDING, APPROVED, REVERTED = "None", "Pending", "Approved", "Reverted"
 VERSION_CHANGED, CONTROL_PLANE_CHANGED, POOL_CHANGED = "KubernetesVersionChanged", "ControlPlaneChanged", "PoolChanged"
 REQUESTED, CERTIFICATES = "RepaveRequested", "CertificatesRenewed"
 PHASE = "approval"
+REPAVE, RENEWAL = "/repave", "/certificates"
+"""Pointers of changes that are no fields of a patch: every node is replaced, or every member of the control plane."""
 
 OF_MEMBERS = frozenset({VERSION_CHANGED, CONTROL_PLANE_CHANGED, REQUESTED, CERTIFICATES})
 """Codes of reasons for which members of the control plane are replaced."""
@@ -33,13 +35,17 @@ def reasons(cluster: Cluster, target: Cluster, replaced_pools: Iterable[str]) ->
     whose nodes differ from what they would then be made as."""
     found = []
     if target.kubernetes_version != cluster.kubernetes_version:
-        text = f"Kubernetes goes from {cluster.kubernetes_version} to {target.kubernetes_version}: every node is replaced."
+        text = (
+            f"Kubernetes goes from {cluster.kubernetes_version} to {target.kubernetes_version}: every node is replaced."
+        )
         found.append(_reason(VERSION_CHANGED, text))
     changed = [name for name in _CONTROL_PLANE if target.settings.get(name) != cluster.settings.get(name)]
     if changed:
         text = f"{' and '.join(changed)} changes: members of the control plane are replaced."
         found.append(_reason(CONTROL_PLANE_CHANGED, text))
-    found += [{**_reason(POOL_CHANGED, f"The nodes of pool {name} are replaced."), "pool": name} for name in replaced_pools]
+    found += [
+        {**_reason(POOL_CHANGED, f"The nodes of pool {name} are replaced."), "pool": name} for name in replaced_pools
+    ]
     if target.nodes_since != cluster.nodes_since:
         found.append(_reason(REQUESTED, "Every node is replaced, as somebody has asked for."))
     elif target.members_since != cluster.members_since:
@@ -85,7 +91,9 @@ def approve(cluster: Cluster, operation: Operation, actor: str, now: str) -> Cha
     text = f"Approved by {actor}."
     changed = replace(operation, repave={**operation.repave, "state": APPROVED}, updated_at=now)
     changed = replace(changed, version=operation.version + 1)
-    return Change(MOVES.touch(cluster, now), changed, (Transition("Operation", "running", "running", "Approved", text),))
+    return Change(
+        MOVES.touch(cluster, now), changed, (Transition("Operation", "running", "running", "Approved", text),)
+    )
 
 
 def revert(cluster: Cluster, operation: Operation, actor: str, now: str) -> Change[Cluster] | None:

@@ -1,4 +1,4 @@
-"""How far a pool is on its way to what a change of its cluster wants of it: a pure function of the pool and its claims."""
+"""How far a pool is on its way to what a change of its cluster wants of it: pure, of the pool and its claims."""
 
 from __future__ import annotations
 

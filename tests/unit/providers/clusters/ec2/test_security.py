@@ -25,10 +25,7 @@ def admitted(yard: Any, key: str, port: int) -> set[str]:
     ec2 = yard.tenant().client("ec2")
     (group,) = ec2.describe_security_groups(GroupIds=[line_of(yard, key).vendor_id])["SecurityGroups"]
     cidrs = {
-        peer["CidrIp"]
-        for rule in group["IpPermissions"]
-        if rule.get("FromPort") == port
-        for peer in rule["IpRanges"]
+        peer["CidrIp"] for rule in group["IpPermissions"] if rule.get("FromPort") == port for peer in rule["IpRanges"]
     }
     return {cidr for cidr in cidrs if not cidr.startswith("10.0.") and not cidr.endswith("/32")} | (cidrs & {HOME})
 

@@ -25,7 +25,9 @@ def await_approval(services: Services, cluster: Cluster, fence: Fence[Cluster]) 
     """Done when nothing is replaced, when nobody has to approve of it, or when somebody has."""
     operation = services.store.get(Operation, fence.operation_id)
     if operation is None or repave.state_of(operation) != repave.PENDING:
-        return Outcome(True, "Nobody has to approve of it." if operation is None or not operation.repave else "Approved.")
+        return Outcome(
+            True, "Nobody has to approve of it." if operation is None or not operation.repave else "Approved."
+        )
     text = " ".join(reason["message"] for reason in operation.repave["reasons"])
     return Outcome(False, f"Waits for approval. {text}", wait_seconds=LOOK_AGAIN)
 

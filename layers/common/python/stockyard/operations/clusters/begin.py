@@ -35,8 +35,8 @@ def begin(
     changes: Iterable[Difference] = (),
     queued: Operation | None = None,
 ) -> tuple[Cluster, list[Write]]:
-    """The cluster with the operation that brings what is there to it, and what is written with it. ``changes`` are those
-    that are no fields of a patch; ``queued`` is the operation where it has waited for its turn."""
+    """The cluster with the operation that brings what is there to it, and what is written with it. ``changes`` are
+    those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn."""
     procedure = services.procedure(kind, target.driver)
     new = new_operation(services.new_id(ids.OPERATION), procedure, target.id, actor, services.now())
     operation = new if queued is None else _out_of_queue(queued, new)
@@ -57,7 +57,10 @@ def begin(
 def _out_of_queue(queued: Operation, new: Operation) -> Operation:
     """The operation as it begins: under its own id, with the phases of now."""
     return replace(
-        queued, kind=new.kind, status="running", phases=new.phases, updated_at=new.updated_at, version=queued.version + 1
+        queued,
+        kind=new.kind,
+        status="running",
+        phases=new.phases,
+        updated_at=new.updated_at,
+        version=queued.version + 1,
     )
-
-

@@ -11,10 +11,10 @@ from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.agent_installation import agent_documents
+from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.check import live_findings, refuse
-from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.clusters.queue import begin_next
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
@@ -176,7 +176,7 @@ def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster]
     return outcome
 
 
-def _removal(_: Services, cluster: Cluster) -> list[Write]:
+def removal(_: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
@@ -205,7 +205,7 @@ RUNNER: Runner[Cluster] = Runner(
         "complete": _complete,
         "retag": _retagged,
         "changed": _changed,
-        "forget": end_deletion(MOVES, _removal),
+        "forget": end_deletion(MOVES, removal),
     },
     fact_fields=frozenset(
         {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place"}

@@ -43,7 +43,9 @@ def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
     if len(cluster.queue) >= MOST:
-        raise IllegalTransition(f"{MOST} changes wait for the cluster already, the first of them is {cluster.queue[0]}.")
+        raise IllegalTransition(
+            f"{MOST} changes wait for the cluster already, the first of them is {cluster.queue[0]}."
+        )
     now = services.now()
     operation = Operation(
         services.new_id(ids.OPERATION), CHANGE_CLUSTER, cluster.id, QUEUED, (), now, now, actor, request=dict(patch)
@@ -55,9 +57,7 @@ def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor
     longer: Cluster = replace(
         cluster, queue=(*cluster.queue, operation.id), updated_at=now, version=cluster.version + 1
     )
-    services.store.commit(
-        Replace(longer), Create(operation), Create(audit), *tell(services, actor, operation, queued)
-    )
+    services.store.commit(Replace(longer), Create(operation), Create(audit), *tell(services, actor, operation, queued))
     return operation
 
 
@@ -129,7 +129,7 @@ def ended_writes(
 ) -> list[Write]:
     """The end of an operation that never began, and the cluster without it."""
     now = services.now()
-    rest = tuple(id for id in cluster.queue if id != operation.id)
+    rest = tuple(waiting for waiting in cluster.queue if waiting != operation.id)
     shorter: Cluster = replace(cluster, queue=rest, updated_at=now, version=cluster.version + 1)
     return [Replace(shorter), *closed_writes(services, operation, error, actor)]
 

@@ -49,6 +49,7 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         "type_ref": placement.type,
         "node_labels": labels,
         "drift_hash": fingerprint,
+        "kubernetes_version": work.cluster.node_minor if work.cluster is not None else "",
         "drift_reasons": (),
     }
 
@@ -97,9 +98,7 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
     return _commit(services, *noted_drift)
 
 
-def compare_pool(
-    services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int, nodes_since: str = ""
-) -> int:
+def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int, nodes_since: str = "") -> int:
     """Compare the nodes of a pool with what it would make now. Returns how many claims say something else since, at
     most ``most``: then others may be left. Nodes that were made before ``nodes_since`` have drifted in any case.
 

@@ -15,6 +15,7 @@ from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.domain.requirements import Requirements
 from stockyard.lifecycle.cluster_changes import changed_groups
 from stockyard.lifecycle.pool_drift import pool_drift, template_hash
+from stockyard.lifecycle.repave import REPAVE
 from stockyard.lifecycle.replacing import Progress, progress_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.engine.watch import watch
@@ -42,7 +43,8 @@ def pools_replaced(services: Services, cluster: Cluster, operation: Operation) -
 
 def _progress(services: Services, cluster: Cluster, operation: Operation) -> Iterator[Progress]:
     names = changed_groups(operation, cluster)
-    everywhere = cluster.nodes_since > operation.created_at
+    repaves = any(change["pointer"] == REPAVE for change in operation.changes)
+    everywhere = repaves or cluster.nodes_since >= operation.created_at
     for pool in pools_of(services, cluster.id):
         if not pool.deleting and (everywhere or (pool.form == GROUP and pool.name in names)):
             claims = claims_of(services, cluster.id, pool.name)

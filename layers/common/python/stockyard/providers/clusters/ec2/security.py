@@ -83,9 +83,7 @@ def _group(
             authorize(builder.calls, group, rule)
 
     detail = {RULES: _listed(rules)} if rules else None
-    made = builder.want(
-        Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, detail=detail, extra_tags=extra)
-    )
+    made = builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, detail=detail, extra_tags=extra))
     if rules:
         _settle(builder, key, made.vendor_id, rules)
 
