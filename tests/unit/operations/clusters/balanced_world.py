@@ -124,15 +124,15 @@ class BalancedWorld:
         reconcile(services, self.id)
         for claim in claims_of(services, self.id):
             if claim.deleting:
-                self._gone(claim)
+                self._removed(claim)
             elif claim.phase != "Available":
                 services.store.commit(Replace(replace(claim, phase="Available", version=claim.version + 1)))
         stale = [claim for claim in claims_of(services, self.id) if not self.is_new(claim) and not claim.deleting]
         if stale and self.replaces:
             self.replaced.append(stale[0].name)
-            self._gone(stale[0])
+            self._removed(stale[0])
 
-    def _gone(self, claim: NodeClaim) -> None:
+    def _removed(self, claim: NodeClaim) -> None:
         services = self.world.services
         entry = entry_id(self.id, claim.pool, claim.id)
         services.store.commit(Remove(NodeClaim, claim.id), Remove(ClusterClaim, entry))
@@ -166,7 +166,7 @@ class BalancedWorld:
     def condition(self, kind: str) -> str | None:
         return {condition.type: condition.status for condition in self.cluster.conditions}.get(kind)
 
-    def told(self, reason: str) -> list[str]:
+    def messages(self, reason: str) -> list[str]:
         """The messages of events with that reason, in order."""
         events = [event for event in every(self.world.services.store, Event) if event.reason == reason]
         return [event.message for event in events]

@@ -102,7 +102,7 @@ def test_a_pool_is_scaled_up_by_count(balanced: BalancedWorld) -> None:
     assert balanced.drive() == "changed"
     assert len(balanced.claims("web")) == 5
     assert balanced.pools()["web"].limits == {"nodes": "5"}
-    assert any("web: 2 of 5 nodes are as wanted" in message for message in balanced.told("Progress"))
+    assert any("web: 2 of 5 nodes are as wanted" in message for message in balanced.messages("Progress"))
 
 
 def test_a_pool_is_scaled_down_before_its_groups_change(balanced: BalancedWorld) -> None:

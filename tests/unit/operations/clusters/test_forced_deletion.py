@@ -42,7 +42,7 @@ def test_what_may_be_left_is_named(blocked: BalancedWorld) -> None:
     blocked.world.clock.advance(900)
     forced = force_deletion(services, "demo", USER, "r")
     assert forced["id"] == cluster.id
-    assert forced["left"] == [
+    assert forced["remaining"] == [
         f"network network-{cluster.id} in us-east-1 of cloud account 1",
         f"keycloak client {cluster.client_id}",
     ]
@@ -52,8 +52,8 @@ def test_what_may_be_left_is_named(blocked: BalancedWorld) -> None:
     operation = services.store.get(Operation, forced["operation_id"])
     assert operation is not None
     assert operation.status == "succeeded"
-    (told,) = blocked.told("DeletionForced")
-    assert f"network network-{cluster.id}" in told
+    (message,) = blocked.messages("DeletionForced")
+    assert f"network network-{cluster.id}" in message
     (audit,) = [record for record in every(services.store, AuditRecord) if record.action == "ForceDeleteCluster"]
     assert f"network network-{cluster.id}" in audit.detail
     assert f"network-{cluster.id}" in blocked.provider.things, "nothing was removed from the cloud"

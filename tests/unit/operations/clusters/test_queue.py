@@ -74,9 +74,9 @@ def test_conditions_are_checked_again_when_a_change_begins(balanced: BalancedWor
 
 def test_a_change_that_needs_no_operation_ends_at_once(balanced: BalancedWorld) -> None:
     balanced.patch(cidrs(1))
-    same = queue(balanced, cidrs(1))
+    repeated = queue(balanced, cidrs(1))
     assert balanced.drive() == "changed"
-    assert balanced.operation_of(same.id).status == "succeeded"
+    assert balanced.operation_of(repeated.id).status == "succeeded"
     assert balanced.cluster.queue == ()
 
 

@@ -146,8 +146,8 @@ def test_certificates_are_renewed_where_members_are_replaced() -> None:
     services = balanced.world.services
     with pytest.raises(IllegalTransition, match="members of its control plane"):
         renew_certificates(services, balanced.id, USER, "r")
-    first, *others = CHANGE_BALANCED.phases
-    rows = replace(CHANGE_BALANCED, phases=(first, Phase("members", 600, "ensure"), *others))
+    first, *later_phases = CHANGE_BALANCED.phases
+    rows = replace(CHANGE_BALANCED, phases=(first, Phase("members", 600, "ensure"), *later_phases))
     procedures = {**PROCEDURES, (rows.kind, BALANCED): rows}
     balanced.world.services = services = replace(services, procedures=procedures)
     steps = plan_renewal(services, balanced.id)["steps"]

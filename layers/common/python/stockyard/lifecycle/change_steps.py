@@ -51,9 +51,9 @@ class _Step:
 
     def surplus(self) -> Iterator[str]:
         names = {name_of(group) for group in worker_groups(self.after.settings)}
-        gone = [name_of(group) for group in worker_groups(self.before.settings) if name_of(group) not in names]
-        if gone:
-            yield f"Drain the nodes of {', '.join(gone)} and give them back."
+        removed_names = [name_of(group) for group in worker_groups(self.before.settings) if name_of(group) not in names]
+        if removed_names:
+            yield f"Drain the nodes of {', '.join(removed_names)} and give them back."
 
     def pools(self) -> Iterator[str]:
         pools = [reason["pool"] for reason in self.reasons if "pool" in reason]

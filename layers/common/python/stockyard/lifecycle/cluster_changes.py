@@ -102,10 +102,10 @@ def changed_groups(operation: Operation, cluster: Cluster) -> frozenset[str]:
     """The names of the node groups that a change makes or alters in the cluster, which has its settings."""
     names = set()
     for change in operation.changes:
-        _, head, setting, *rest = [*str(change["pointer"]).split("/"), ""]
+        _, head, setting, *deeper = [*str(change["pointer"]).split("/"), ""]
         groups = cluster.settings.get(setting) if head == "settings" and setting in GROUP_SETTINGS else None
-        if groups and rest[0].isdigit() and int(rest[0]) < len(groups) and change["after"] is not None:
-            names.add(name_of(groups[int(rest[0])]))
+        if groups and deeper[0].isdigit() and int(deeper[0]) < len(groups) and change["after"] is not None:
+            names.add(name_of(groups[int(deeper[0])]))
     return frozenset(names)
 
 

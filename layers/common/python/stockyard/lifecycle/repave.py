@@ -33,31 +33,31 @@ _CONTROL_PLANE = ("control_plane_instance_type", "control_plane_instance_types",
 def reasons(cluster: Cluster, target: Cluster, replaced_pools: Iterable[str]) -> list[Reason]:
     """Why nodes are replaced when the cluster becomes the target; none when all stay. ``replaced_pools`` are those
     whose nodes differ from what they would then be made as."""
-    found = []
+    causes = []
     if target.kubernetes_version != cluster.kubernetes_version:
         text = (
             f"Kubernetes goes from {cluster.kubernetes_version} to {target.kubernetes_version}: every node is replaced."
         )
-        found.append(_reason(VERSION_CHANGED, text))
+        causes.append(_reason(VERSION_CHANGED, text))
     changed = [name for name in _CONTROL_PLANE if target.settings.get(name) != cluster.settings.get(name)]
     if changed:
         text = f"{' and '.join(changed)} changes: members of the control plane are replaced."
-        found.append(_reason(CONTROL_PLANE_CHANGED, text))
-    found += [
+        causes.append(_reason(CONTROL_PLANE_CHANGED, text))
+    causes += [
         {**_reason(POOL_CHANGED, f"The nodes of pool {name} are replaced."), "pool": name} for name in replaced_pools
     ]
     if target.nodes_since != cluster.nodes_since:
-        found.append(_reason(REQUESTED, "Every node is replaced, as somebody has asked for."))
+        causes.append(_reason(REQUESTED, "Every node is replaced, as somebody has asked for."))
     elif target.members_since != cluster.members_since:
-        found.append(_reason(CERTIFICATES, "Members of the control plane are replaced to renew their certificates."))
-    return found
+        causes.append(_reason(CERTIFICATES, "Members of the control plane are replaced to renew their certificates."))
+    return causes
 
 
 def _reason(code: str, message: str) -> Reason:
     return {"code": code, "message": message}
 
 
-def asked(cluster: Cluster, why: Sequence[Reason]) -> dict[str, Any]:
+def approval_of(cluster: Cluster, why: Sequence[Reason]) -> dict[str, Any]:
     """What an operation that replaces nodes remembers of its approval; empty for one that replaces none.
 
     ``cluster`` is as it was before: who no longer wants to be asked has to say so first.

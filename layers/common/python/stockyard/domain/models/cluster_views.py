@@ -81,7 +81,7 @@ class ForcedDeletionView(View):
     id: str
     name: str
     operation_id: str
-    left: list[str]
+    remaining: list[str]
 
 
 class DeletionDocument(RootModel[PlanView | ForcedDeletionView]):

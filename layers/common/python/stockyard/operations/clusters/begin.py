@@ -14,7 +14,7 @@ from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.cluster_changes import Difference, differences
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.lifecycle.repave import asked, reasons
+from stockyard.lifecycle.repave import approval_of, reasons
 from stockyard.operations.clusters.reconfigure import current_operation, replaced_pools
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.services import Services
@@ -42,7 +42,7 @@ def begin(
     operation = new if queued is None else _out_of_queue(queued, new)
     why = reasons(before, target, replaced_pools(services, before, target)) if APPROVAL in procedure.names else ()
     operation = replace(
-        operation, changes=(*differences(before, target), *changes), repave=asked(before, why) if why else {}
+        operation, changes=(*differences(before, target), *changes), repave=approval_of(before, why) if why else {}
     )
     changed = replace(target, pools_follow=target.pools_follow or follows(target))
     if kind == UPGRADE_CLUSTER and SKEW in procedure.names:

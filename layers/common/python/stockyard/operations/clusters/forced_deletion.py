@@ -40,21 +40,21 @@ def force_deletion(services: Services, id_or_name: str, actor: str, request_id: 
     _check_age(services, operation)
     lines = lines_of(services, cluster.id)
     claims = claims_of(services, cluster)
-    left = [
+    remaining = [
         *(describe(line) for line in lines),
         *(f"node-claim {claim.name}, which is still being given back" for claim in claims),
         f"keycloak client {cluster.client_id}",
     ]
-    more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-    text = f"Forgotten though it may have left: {'; '.join(left[:MOST_NAMED])}{more}."
+    more = f" and {len(remaining) - MOST_NAMED} more" if len(remaining) > MOST_NAMED else ""
+    text = f"Forgotten though it may have left: {'; '.join(remaining[:MOST_NAMED])}{more}."
     finished = MOVES.finish_deletion(cluster, operation, services.now())
     forced = Transition("Cluster", "deleting", None, "DeletionForced", text)
     change = replace(finished, transitions=(forced, *finished.transitions[1:]))
-    _, ended, events = change_writes(services, actor, change)
+    _, closed_operation, events = change_writes(services, actor, change)
     audit = services.audit_record(actor, "ForceDeleteCluster", cluster.id, request_id, text)
-    services.store.commit(*removal(services, cluster), Replace(ended), Create(audit), *events)
+    services.store.commit(*removal(services, cluster), Replace(closed_operation), Create(audit), *events)
     _forget_parts(services, cluster, lines)
-    return {"id": cluster.id, "name": cluster.name, "operation_id": ended.id, "left": left}
+    return {"id": cluster.id, "name": cluster.name, "operation_id": closed_operation.id, "remaining": remaining}
 
 
 def _check_age(services: Services, operation: Operation) -> None:

@@ -36,10 +36,10 @@ def altered_groups(services: Services, cluster: Cluster, pool: Pool, changed: Ne
     """The merge patch of the cluster that makes the pool so. ``InvalidInput`` for what a group cannot say, or for
     fields beside it that only the pool has."""
     fields = group_changes(pool, changed)
-    others = sorted(changes_of(pool, changed).keys() - GROUP_FIELDS)
-    if others:
+    own_fields = sorted(changes_of(pool, changed).keys() - GROUP_FIELDS)
+    if own_fields:
         text = f"is the pool's own: change it apart from {' and '.join(fields)}, which the cluster's settings have"
-        raise InvalidInput(text, errors=[FieldProblem(pointer(name), text) for name in others])
+        raise InvalidInput(text, errors=[FieldProblem(pointer(name), text) for name in own_fields])
     mapping = _mapping(cluster)
     before, after = mapping.group_of_pool(pool), mapping.group_of_pool(changed)
     differing = {name: value for name, value in after.items() if value != before.get(name)}
@@ -109,8 +109,8 @@ def _mapping(cluster: Cluster) -> GroupMapping:
 
 
 def _check_said(mapping: GroupMapping, entry: dict[str, Any], pool: Pool, changed: NewPool, fields: list[str]) -> None:
-    said = mapping.pool_of_group(entry, pool.provider_ref)
+    as_group = mapping.pool_of_group(entry, pool.provider_ref)
     text = "cannot be said by a node group of the cluster's settings"
-    faults = [FieldProblem(pointer(name), text) for name in fields if getattr(said, name) != getattr(changed, name)]
+    faults = [FieldProblem(pointer(name), text) for name in fields if getattr(as_group, name) != getattr(changed, name)]
     if faults:
         raise InvalidInput(f"{', '.join(fields)}: {text}.", errors=faults)

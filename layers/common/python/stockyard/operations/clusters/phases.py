@@ -158,10 +158,10 @@ def start_following(services: Services, cluster_id: str) -> str:
 
 
 def _retagged(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
-    ended = end_retag(services, fence, loaded, outcome)
-    if ended.done:
+    end = end_retag(services, fence, loaded, outcome)
+    if end.done:
         start_following(services, fence.subject_id)
-    return ended
+    return end
 
 
 def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:

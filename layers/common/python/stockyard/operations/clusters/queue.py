@@ -74,7 +74,7 @@ def begin_next(services: Services, cluster_id: str) -> bool:
         if operation is None:
             return False
         try:
-            changed = _begun(services, cluster, operation)
+            changed = _read_and_begin(services, cluster, operation)
         except (Conflict, PreconditionFailed):
             return False  # Another worker was first, or somebody has changed the cluster just now.
         except CallerError as refusal:
@@ -98,7 +98,7 @@ def _is_running(services: Services, cluster: Cluster) -> bool:
     return current is not None and current.status == "running"
 
 
-def _begun(services: Services, cluster: Cluster, operation: Operation) -> Cluster:
+def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) -> Cluster:
     from stockyard.domain.models.base import read  # loads pydantic: only where a change has waited
     from stockyard.domain.models.cluster_patch import ClusterPatch
     from stockyard.operations.clusters.alignment import aligned
@@ -129,8 +129,8 @@ def ended_writes(
 ) -> list[Write]:
     """The end of an operation that never began, and the cluster without it."""
     now = services.now()
-    rest = tuple(waiting for waiting in cluster.queue if waiting != operation.id)
-    shorter: Cluster = replace(cluster, queue=rest, updated_at=now, version=cluster.version + 1)
+    shorter_queue = tuple(waiting for waiting in cluster.queue if waiting != operation.id)
+    shorter: Cluster = replace(cluster, queue=shorter_queue, updated_at=now, version=cluster.version + 1)
     return [Replace(shorter), *closed_writes(services, operation, error, actor)]
 
 

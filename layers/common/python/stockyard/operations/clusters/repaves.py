@@ -108,9 +108,9 @@ def _ready(services: Services, id_or_name: str, work: str) -> tuple[Cluster, Pro
     except KeyError:
         procedure = None
     if procedure is None or work not in {name for phase in procedure.phases for name in (phase.name, phase.runs)}:
-        what = "members of its control plane" if work == MEMBERS else "nodes"
+        subject = "members of its control plane" if work == MEMBERS else "nodes"
         raise IllegalTransition(
-            f"Clusters made by the driver {cluster.driver} do not have {what} replaced by Stockyard."
+            f"Clusters made by the driver {cluster.driver} do not have {subject} replaced by Stockyard."
         )
     return cluster, procedure
 

@@ -31,8 +31,8 @@ def await_version(services: Services, cluster: Cluster, fence: Fence[Cluster]) -
         fields = {"nodes_version": "", "nodes_since": later_than(services.now(), WRITE_SECONDS)}
         return Learned(True, f"The API server has {served}.", fields=fields)
     attend(services, cluster.id, ATTEND_SECONDS)
-    seen = f"it has {served}" if served else "nobody has told its version yet"
-    text = f"Waiting for the API server to have {cluster.kubernetes_version}; {seen}."
+    version_text = f"it has {served}" if served else "nobody has told its version yet"
+    text = f"Waiting for the API server to have {cluster.kubernetes_version}; {version_text}."
     return Outcome(False, text, wait_seconds=LOOK_AGAIN)
 
 

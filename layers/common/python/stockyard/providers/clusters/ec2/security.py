@@ -83,29 +83,31 @@ def _group(
             authorize(builder.calls, group, rule)
 
     detail = {RULES: _listed(rules)} if rules else None
-    made = builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, detail=detail, extra_tags=extra))
+    fulfilment = builder.want(
+        Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, detail=detail, extra_tags=extra)
+    )
     if rules:
-        _settle(builder, key, made.vendor_id, rules)
+        _settle(builder, key, fulfilment.vendor_id, rules)
 
 
 def _settle(builder: Builder, key: str, group: str, rules: list[dict[str, Any]]) -> None:
     """Let in what the rules say, and no more what earlier rules of ours said. The ledger remembers those: what others
     have let in stays. Both are remembered while the group is being changed, so that a crash loses no rule of before."""
     line = builder.work.ledger.find(ec2_kinds.SECURITY_GROUP.name, key)
-    wanted = _listed(rules)
+    current = _listed(rules)
     before = line.detail.get(RULES) if line is not None else None
-    if line is None or before == wanted:
+    if line is None or before == current:
         return
     if before is None:
         # A group of an earlier release: whatever it lets in at our ports is ours.
         before = [peer for peer in _listed(present_rules(builder.calls, group)) if peer[0] in (API_PORT, SSH_PORT)]
-    line = builder.work.ledger.made(line, group, {RULES: [*before, *(peer for peer in wanted if peer not in before)]})
+    line = builder.work.ledger.made(line, group, {RULES: [*before, *(peer for peer in current if peer not in before)]})
     for rule in rules:
         authorize(builder.calls, group, rule)
     for port, part, value in before:
-        if [port, part, value] not in wanted:
+        if [port, part, value] not in current:
             revoke(builder.calls, group, {**_port(port), part: [{PEERS[part]: value}]})
-    builder.work.ledger.made(line, group, {RULES: wanted})
+    builder.work.ledger.made(line, group, {RULES: current})
 
 
 def group(builder: Builder, key: str) -> str:
