@@ -34,6 +34,7 @@ _CLUSTER = (
     "tags",
     *CHANGES,
     "operation_id",
+    "queue",
 )
 _OPERATION = ("id", "kind", "subject", "status", "phases", "changes", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")

@@ -106,7 +106,7 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
-        report.drifted = _compare(services, present, by_pool)
+        report.drifted = _compare(services, cluster, present, by_pool)
         if claims is None or disruption is None or report.drifted:
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
@@ -172,13 +172,15 @@ def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:
     return any(is_leaving(claim) and workload.reschedulable.get(claim.node_name or claim.name) for claim in claims)
 
 
-def _compare(services: Services, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:
+def _compare(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]
+) -> int:
     """Say which nodes are no more what their pools would make; those that are too many for a pass come in the next."""
     allowance, count = MOST_DRIFTED, 0
     for pool in pools:
         if pool.deleting:
             continue
-        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance)
+        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance, cluster.nodes_since)
         allowance, count = allowance - noted, count + noted
         if not allowance:
             _look_soon(services, pool, DRIFT_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
@@ -89,10 +90,13 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 
 
 def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:
-    """See ``ports.ClusterDriver.validate``: the role's name, types that are not offered, a control plane too small."""
+    """See ``ports.ClusterDriver.validate``: the role's name, a minor that machines cannot install, types that are not
+    offered, a control plane too small."""
     role = f"{prefix}-{cluster.client_id}-node-role"
     if len(role) > ROLE_NAME_LIMIT:
         yield Finding("/name", f"The role name {role} would have more than {ROLE_NAME_LIMIT} characters.")
+    if cluster.kubernetes_version not in kubernetes_versions.TESTED:
+        yield Finding("/kubernetes_version", f"must be {' or '.join(kubernetes_versions.TESTED)}")
     for pointer, name in (*named_control_plane_types(cluster.settings), *types_of_groups(cluster.settings)):
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")

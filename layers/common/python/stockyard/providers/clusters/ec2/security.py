@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.security_groups import authorize
+from stockyard.providers.clouds.aws.security_groups import PEERS, authorize, peers_of, present_rules, revoke
 from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
 
-API_PORT = 6443
+API_PORT, SSH_PORT = 6443, 22
+RULES = "rules"
+"""In the detail of a group's line: the rules that it was last given, as port, kind of peer and peer."""
 BALANCER, CONTROL_PLANE, NODE = "balancer", "control-plane", "node"
 
 
@@ -42,8 +45,13 @@ def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str
     through_balancer = {**_port(API_PORT), "UserIdGroupPairs": [{"GroupId": group(builder, BALANCER)}]}
     rules = [_rule(API_PORT, list(net.cidrs)), through_balancer]
     if settings.get("ssh_cidrs"):
-        rules.append(_rule(22, list(settings["ssh_cidrs"])))
+        rules.append(_rule(SSH_PORT, list(settings["ssh_cidrs"])))
     return rules
+
+
+def _listed(rules: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Rules as the ledger keeps them."""
+    return [list(peer) for peer in peers_of(rules)]
 
 
 def _port(port: int) -> dict[str, Any]:
@@ -74,7 +82,32 @@ def _group(
         for rule in permissions:
             authorize(builder.calls, group, rule)
 
-    builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, extra_tags=extra))
+    detail = {RULES: _listed(rules)} if rules else None
+    fulfilment = builder.want(
+        Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, detail=detail, extra_tags=extra)
+    )
+    if rules:
+        _settle(builder, key, fulfilment.vendor_id, rules)
+
+
+def _settle(builder: Builder, key: str, group: str, rules: list[dict[str, Any]]) -> None:
+    """Let in what the rules say, and no more what earlier rules of ours said. The ledger remembers those: what others
+    have let in stays. Both are remembered while the group is being changed, so that a crash loses no rule of before."""
+    line = builder.work.ledger.find(ec2_kinds.SECURITY_GROUP.name, key)
+    current = _listed(rules)
+    before = line.detail.get(RULES) if line is not None else None
+    if line is None or before == current:
+        return
+    if before is None:
+        # A group of an earlier release: whatever it lets in at our ports is ours.
+        before = [peer for peer in _listed(present_rules(builder.calls, group)) if peer[0] in (API_PORT, SSH_PORT)]
+    line = builder.work.ledger.made(line, group, {RULES: [*before, *(peer for peer in current if peer not in before)]})
+    for rule in rules:
+        authorize(builder.calls, group, rule)
+    for port, part, value in before:
+        if [port, part, value] not in current:
+            revoke(builder.calls, group, {**_port(port), part: [{PEERS[part]: value}]})
+    builder.work.ledger.made(line, group, {RULES: current})
 
 
 def group(builder: Builder, key: str) -> str:

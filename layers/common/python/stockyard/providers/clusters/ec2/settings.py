@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -13,6 +14,8 @@ from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.models.group_fields import GroupTaints
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.configuration import (
@@ -110,8 +113,13 @@ class AwsSettings(ClusterSettings):
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
-    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04.
+    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
+    somebody has to approve of changes that replace nodes.
     """
+
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
+        {"autoscaler_node_groups", "api_cidrs", "ssh_cidrs", "repave_approval"}
+    )
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
@@ -129,6 +137,7 @@ class AwsSettings(ClusterSettings):
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
     cloud_controllers: bool = True
     image: aws_fields.ImageId | None = None
+    repave_approval: Literal["automatic", "required"] = "automatic"
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:
@@ -146,6 +155,25 @@ class AwsSettings(ClusterSettings):
         if "slurm" in self.integrations and not _SLURM_NAME.fullmatch(name):
             return "with the slurm integration: lower-case letters, digits, dashes; a letter first, no trailing dash"
         return None
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
+        """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
+        return list(self._group_changes(before.get("autoscaler_node_groups") or ()))
+
+    def _group_changes(self, groups_before: Sequence[Mapping[str, Any]]) -> Iterator[FieldProblem]:
+        roles = {group["name"]: group.get("role") for group in groups_before}
+        fixed = next((group for group in groups_before if group.get("role") == "control"), None)
+        control = next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+        for index, group in enumerate(self.autoscaler_node_groups):
+            if roles.get(group.name, group.role) != group.role:
+                text = "cannot change; give the group another name"
+                yield FieldProblem(pointer("autoscaler_node_groups", index, "role"), text)
+            elif group is control and (fixed is None or fixed["instance_types"] != group.instance_types):
+                text = "cannot be changed after creation: it says what the control plane stands on"
+                yield FieldProblem(pointer("autoscaler_node_groups", index), text)
+        if fixed is not None and control is None:
+            text = f"must keep the group {fixed['name']}, which is the control plane's"
+            yield FieldProblem(pointer("autoscaler_node_groups"), text)
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in.
