@@ -23,7 +23,7 @@ from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
-from stockyard.operations.machines.attention import attend, picture_age
+from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
@@ -41,8 +41,6 @@ CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
 """For how long no node leaves for its price after a careful decision whose pods have found no place either."""
-INTERVALS = 2
-"""How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
 LEAVING_SECONDS = 300
 """When a cluster is looked at again while some of its nodes leave."""
 LONGEST_SECONDS = 3600
@@ -175,10 +173,8 @@ def _is_degraded(cluster: Cluster) -> bool:
 
 
 def _is_fresh(services: Services, cluster: Cluster) -> bool:
-    """Whether what is known of the cluster is no older than two intervals of its agent, which is asked to come often
-    when it is."""
-    age = picture_age(services, cluster.id, services.clock.now())
-    if age is not None and age <= INTERVALS * services.settings.agent_quiet_seconds:
+    """Whether the cluster is known well enough to let nodes go. Its agent is asked to come often when it is not."""
+    if is_known_well(services, cluster.id):
         return True
     attend(services, cluster.id, ATTEND_SECONDS)
     return False
