@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
@@ -17,14 +17,21 @@ from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
 from stockyard.operations.disruption.at_once import evacuate, repair
-from stockyard.operations.disruption.carry_out import CONFIRM_SECONDS, advance, is_proposed, propose, start
+from stockyard.operations.disruption.carry_out import (
+    CONFIRM_SECONDS,
+    LOOK_SECONDS,
+    advance,
+    is_proposed,
+    propose,
+    start,
+)
 from stockyard.operations.disruption.decide import decide, interrupted
 from stockyard.operations.disruption.fleet import View, view_of
-from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
 from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.reconcile import reconcile
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove
@@ -60,6 +67,9 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
         return counts
     try:
         after = _step(services, cluster, record)
+        if after.state == REPLACING and not after.replacements:
+            # What comes first is made by the pools, and nothing else would wake them for it.
+            reconcile(services, cluster_id)
     except Conflict:
         counts["lost"] += 1
         return counts
@@ -127,7 +137,7 @@ def _decide(
         return write(services, record, due_at=_next_look(services, record, view), **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
-        return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
+        return write(services, record, due_at=later_than(services.now(), LOOK_SECONDS))
     if not is_proposed(record, view, decision):
         # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
         attend(services, cluster.id, ATTEND_SECONDS)

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.conditions import Condition
-from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
@@ -107,7 +109,7 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
         report.drifted = _compare(services, present, by_pool)
-        if claims is None or disruption is None or report.drifted:
+        if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
@@ -115,6 +117,15 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
+
+
+def _goes_on(disruption: ClusterDisruption, claims: Sequence[NodeClaim], now: str) -> bool:
+    """Whether what woke the pass, a node that has come or is gone, may let the next node go. A decision that is being
+    carried out has a look of its own in a minute."""
+    return disruption.state == IDLE and any(
+        is_drifted(claim) and not claim.deleting and not disruption.is_held(hold_key(DRIFTED, claim.pool), now)
+        for claim in claims
+    )
 
 
 def _counted(pool: Pool, claims: Sequence[NodeClaim], going: Set[str]) -> Sequence[NodeClaim]:
