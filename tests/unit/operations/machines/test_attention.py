@@ -137,10 +137,10 @@ def test_an_agent_that_does_not_say_how_far_it_is_leaves_the_age_unknown(agent: 
 
 def age_at(rig: Rig) -> float:
     """What ``picture_age`` makes of the last post and the last report of an agent."""
-    told, report = rig.platform.posts[-1]["pods"], rig.platform.pods.posts[-1]
+    state, report = rig.platform.posts[-1]["pods"], rig.platform.pods.posts[-1]
     true_at = report["observed_at"]
-    if told["sequence"] == rig.platform.pods.sequence:
-        true_at = max(true_at, told["true_at"])
+    if state["sequence"] == rig.platform.pods.sequence:
+        true_at = max(true_at, state["true_at"])
     return (rig.clock.now - times.from_text(true_at)).total_seconds()
 
 
