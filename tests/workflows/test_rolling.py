@@ -16,7 +16,7 @@ def cloud() -> Iterator[Cloud]:
         yield account
 
 
-@pytest.mark.parametrize(("unavailable", "minutes"), [(1, 60), (3, 40)])
+@pytest.mark.parametrize(("unavailable", "minutes"), [(1, 50), (3, 32)])
 def test_a_type_change_of_ten_nodes_ends(
     cloud: Cloud, unavailable: int, minutes: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import times
+from stockyard.domain.budgets import DRIFTED, EXPIRED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
@@ -48,6 +49,8 @@ CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
 """For how long no node leaves for its price after a careful decision whose pods have found no place either."""
+LASTING = frozenset({DRIFTED, EXPIRED})
+"""Reasons that a later look would find again: no decision for one of them has to stand for a while first."""
 LEAVING_SECONDS = 300
 """When a cluster is looked at again while some of its nodes leave."""
 LONGEST_SECONDS = 3600
@@ -138,11 +141,11 @@ def _decide(
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
         return write(services, record, due_at=later_than(services.now(), LOOK_SECONDS))
+    # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
+    attend(services, cluster.id, ATTEND_SECONDS)
     if not is_proposed(record, view, decision):
-        # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
-        attend(services, cluster.id, ATTEND_SECONDS)
-        return propose(services, record, view, decision)
-    if services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
+        record = propose(services, record, view, decision)
+    if decision.reason not in LASTING and services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
         return write(services, record, due_at=later_than(record.decided_at, CONFIRM_SECONDS))
     started = start(services, cluster, pools, record, decision)
     # Where nothing has to come first, nothing is waited for either.
