@@ -44,7 +44,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.adoption import adopt
-from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
 from stockyard.operations.pools.workload import Workload, workload_of
@@ -220,7 +220,7 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
         if cluster.status == "ready" and not (current.deleting or is_ready(current)):
             ensure_provider(services, cluster, current)
         while missing > 0:
-            count = min(missing, AT_ONCE)
+            count = batch_size(services, current, missing)
             drafts = [draft_claim(services, cluster.id, current) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count
@@ -229,7 +229,8 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
         report.lost += 1
         return services.store.get(Pool, pool.id)
     except QuotaExceeded as refusal:
-        return _refusal(services, pool, refusal)
+        # What failed still counts for the quota: it goes all the same.
+        current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
@@ -270,12 +271,12 @@ def _replaced(services: Services, before: Pool, changed: Pool) -> Pool:
     return changed
 
 
-def _refusal(services: Services, pool: Pool, refusal: QuotaExceeded) -> Pool | None:
+def _refusal(services: Services, pool: Pool, text: str) -> Pool | None:
     current = services.store.get(Pool, pool.id)
     if current is None:
         return None
     with suppress(Conflict):
-        return _replaced(services, current, refused(current, QUOTA, refusal.detail, services.now()))
+        return _replaced(services, current, refused(current, QUOTA, text, services.now()))
     return current
 
 
