@@ -60,6 +60,8 @@ def route_table(
         if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in tables[0]["Routes"]):
             builder.calls.call("ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
         associated = {item.get("SubnetId") for item in tables[0].get("Associations", ())}
+        if _have_others(builder, key, subnets):
+            _free(builder, table, subnets)
         for subnet in subnets:
             if subnet not in associated:
                 builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)
@@ -69,9 +71,18 @@ def route_table(
     line = builder.ledger.find(ec2_kinds.ROUTE_TABLE.name, key)
     if line is not None and list(line.detail.get("subnets") or ()) != list(subnets):
         # The network has grown, or has other gateways than before.
-        _free(builder, table, subnets)
         configure(table)
         builder.ledger.made(line, table, {**line.detail, "subnets": list(subnets)})
+
+
+def _have_others(builder: AnyBuilder, key: str, subnets: Sequence[str]) -> bool:
+    """Whether another of our tables may have one of these subnets, as the ledger knows."""
+    others = (
+        line.detail.get("subnets")
+        for line in builder.ledger.lines()
+        if line.kind == ec2_kinds.ROUTE_TABLE.name and line.key != key
+    )
+    return any(theirs is None or not set(subnets).isdisjoint(theirs) for theirs in others)
 
 
 def _free(builder: AnyBuilder, table: str, subnets: Sequence[str]) -> None:

@@ -78,7 +78,8 @@ def ensure(builder: Builder) -> Outcome:
     if pending:
         noun = "NAT gateway" if len(pending) == 1 else "NAT gateways"
         return Outcome(False, f"{noun} {', '.join(pending)} coming up")
-    for index, nat in enumerate(gateways):
+    # The table of the first zone last: the ledger then still tells which subnets the others take from it.
+    for index, nat in reversed(list(enumerate(gateways))):
         served = private if plan.nats == 1 else private[index : index + 1]
         _route_table(builder, _table_key(index), vpc, served, {"NatGatewayId": nat.vendor_id})
     waiting = _without_surplus(builder, plan.nats)
