@@ -47,7 +47,7 @@ def test_two_zones_have_the_subnets_of_earlier_releases(vpc: IPv4Network) -> Non
     assert laid_out(str(vpc), [2]) == {key: str(subnet) for key, subnet in earlier.items()}
 
 
-@given(VPCS.filter(lambda vpc: vpc.prefixlen < 23), st.sets(COUNTS, min_size=1))
+@given(VPCS.filter(lambda vpc: vpc.prefixlen < 22), st.sets(COUNTS, min_size=1))
 def test_a_network_grows_beside_what_it_has(vpc: IPv4Network, numbers: set[int]) -> None:
     """In whatever steps, from one zone or more to six; what is there stays as it is."""
     counts = sorted(numbers)
@@ -58,16 +58,16 @@ def test_a_network_grows_beside_what_it_has(vpc: IPv4Network, numbers: set[int])
         assert before.items() <= subnets.items()
 
 
-@given(st.sets(COUNTS, min_size=2))
-def test_a_full_vpc_says_so_and_never_overlaps(numbers: set[int]) -> None:
+@given(VPCS.filter(lambda vpc: vpc.prefixlen >= 22), st.sets(COUNTS, min_size=2))
+def test_a_full_vpc_says_so_and_never_overlaps(vpc: IPv4Network, numbers: set[int]) -> None:
     counts, full = sorted(numbers), "has no room for a public and a private subnet in each of"
     try:
-        subnets = laid_out("10.0.0.0/24", counts)
+        subnets = laid_out(str(vpc), counts)
     except ValueError as error:
         subnets, text = {}, str(error)
     else:
         text = full
-        assert_sound(IPv4Network("10.0.0.0/24"), subnets, counts[-1])
+        assert_sound(vpc, subnets, counts[-1])
     assert full in text
 
 
