@@ -101,6 +101,8 @@ class Cluster(VersionedRecord):
     """The endpoint as the cluster's own machines know it; None: as everybody does."""
     private_address: str | None = None
     """Where the control plane's machine is in its own network."""
+    bastion: str = ""
+    """The public address of the machine that is the way in for SSH; empty where there is none."""
     certificate_authority: str | None = None
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""

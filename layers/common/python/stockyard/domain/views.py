@@ -28,6 +28,7 @@ _CLUSTER = (
     "phase",
     "conditions",
     "settings",
+    "bastion",
     "certificates_expire_at",
     "keep_failed",
     "kept_until",

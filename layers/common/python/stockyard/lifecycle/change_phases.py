@@ -77,6 +77,7 @@ CHANGE_BALANCED = replace(
         Phase("network", 1800, ENSURE),
         Phase("security", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
+        Phase("bastion", 900, ENSURE),
         # Pools of groups that go leave before what they stood in does.
         Phase("surplus", 14_400, "surplus"),
         Phase("pools", 86_400, "pools_replaced"),

@@ -22,7 +22,8 @@ class ConditionView(View):
 
 
 class ClusterView(View):
-    """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation."""
+    """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation. ``bastion``:
+    the public address of the machine that is the way in for SSH, empty where there is none."""
 
     id: str
     name: str
@@ -36,6 +37,7 @@ class ClusterView(View):
     phase: str | None
     conditions: list[ConditionView]
     settings: dict[str, Any]
+    bastion: str
     certificates_expire_at: str | None
     keep_failed: int
     kept_until: str | None

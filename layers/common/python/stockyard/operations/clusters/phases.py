@@ -208,7 +208,7 @@ RUNNER: Runner[Cluster] = Runner(
         "forget": end_deletion(MOVES, removal),
     },
     fact_fields=frozenset(
-        {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place"}
+        {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place", "bastion"}
     ),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
 from stockyard.domain.models.clusters import ClusterSettings
@@ -27,6 +25,16 @@ from stockyard.providers.clusters.ec2.configuration import (
     LEAST_ETCD_GIB,
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
+)
+from stockyard.providers.clusters.ec2.network_configuration import ONE, PER_ZONE
+from stockyard.providers.clusters.ec2.network_settings import (
+    Bastion,
+    NatGateways,
+    Subnets,
+    VpcCidr,
+    Zones,
+    bastion_faults,
+    placement_faults,
 )
 
 MAX_GROUPS = 200
@@ -85,24 +93,7 @@ Integrations = Annotated[
 ]
 
 
-_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
-_INSIDE = ((POD_CIDR, "pods"), (SERVICE_CIDR, "services"))
-
-
-def _vpc_cidr(text: str) -> str:
-    """A range that the layout of our own network fits into, and that nothing inside the cluster uses."""
-    network = IPv4Network(text)
-    if not 16 <= network.prefixlen <= 24:
-        raise ValueError("must be between /16 and /24: a VPC takes no more, and its subnets need no less")
-    if not any(network.subnet_of(private) for private in _PRIVATE):
-        raise ValueError("must be private: within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
-    for cidr, users in _INSIDE:
-        if network.overlaps(IPv4Network(cidr)):
-            raise ValueError(f"overlaps {cidr}, which the {users} of the cluster have")
-    return text
-
-
-VpcCidr = Annotated[fields.Cidr, AfterValidator(_vpc_cidr)]
+_PLACEMENT = ("vpc_cidr", "vpc_id", "subnet_id", "subnets", "zones", "nat_gateways")
 
 
 class AwsSettings(ClusterSettings):
@@ -115,10 +106,14 @@ class AwsSettings(ClusterSettings):
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
     ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
     somebody has to approve of changes that replace nodes.
+
+    ``zones`` are those that the cluster's own VPC has subnets in. ``nat_gateways``: one for all of them, or one in
+    each; where zones are named, one in each. ``subnets`` are those of ``vpc_id``, by zone. ``bastion``: the single way
+    in for SSH, which otherwise reaches the control plane's machines alone.
     """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
-        {"autoscaler_node_groups", "api_cidrs", "ssh_cidrs", "repave_approval"}
+        {"autoscaler_node_groups", "api_cidrs", "ssh_cidrs", "bastion", "repave_approval"}
     )
 
     key_pair: aws_fields.KeyPair
@@ -128,6 +123,10 @@ class AwsSettings(ClusterSettings):
     vpc_cidr: VpcCidr | None = None
     vpc_id: aws_fields.VpcId | None = None
     subnet_id: aws_fields.SubnetId | None = None
+    subnets: Subnets = Field(default_factory=list)
+    zones: Zones = Field(default_factory=list)
+    nat_gateways: NatGateways | None = None
+    bastion: Bastion | None = None
     autoscaler_node_groups: NodeGroups = Field(default_factory=list)
     integrations: Integrations = Field(default_factory=list)
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
@@ -145,8 +144,9 @@ class AwsSettings(ClusterSettings):
         faults: list[Fault] = []
         if single and several and several[0] != single:
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
-        if self.vpc_cidr and (self.vpc_id or self.subnet_id):
-            faults.append((("vpc_cidr",), "cannot be given beside vpc_id or subnet_id: that VPC has its range"))
+        placement = {name: getattr(self, name) for name in _PLACEMENT}
+        faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
+        faults += bastion_faults(self.bastion, self.ssh_cidrs)
         check(faults)
         return self
 
@@ -188,4 +188,5 @@ class AwsSettings(ClusterSettings):
         document["control_plane_instance_type"], document["control_plane_instance_types"] = types[0], types
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else ONE)
         return document
