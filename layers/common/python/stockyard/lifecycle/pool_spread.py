@@ -1,7 +1,8 @@
 """Nodes of a pool with zones are spread evenly over them, within one: pure functions of the pool and its claims.
 
-Each claim is bound to one zone when it is made. The next one stands where the fewest stay; of zones that are equal in
-that, where the fewest are that exist, nodes on their way out among them. So it stays even while nodes are replaced.
+Each claim is bound to one zone when it is made: where the fewest are, and a node leaves where the most are. Either
+keeps zones even that were. Of zones that have equally many the next one stands where the fewest stay, then where the
+most are still to be replaced, so that the zone which has one more than others is one that a node may leave.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 from stockyard.domain.node_records import NodeClaim
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.requirements import IN, ZONE
+from stockyard.lifecycle.disruption.candidates import is_drifted
+from stockyard.lifecycle.disruption.forced import is_interrupted
 
 
 def spread_requirements(pool: NewPool | Pool) -> tuple[dict[str, Any], ...]:
@@ -49,13 +52,15 @@ def next_zones(
     """The zones of the pool's next ``count`` claims, in order. ``claims`` are all of the pool, ``going`` the ids of
     those that are being replaced; ``allowed`` are the zones that these may have, none for all of the pool's."""
     own = [claim for claim in claims if claim.pool == pool.name]
-    present = Counter(zone_of(claim) for claim in own if living(claim))
+    # What its cloud takes back is gone soon, however many others are there.
+    present = Counter(zone_of(claim) for claim in own if living(claim) and not is_interrupted(claim))
     staying = Counter(zone_of(claim) for claim in own if living(claim) and claim.id not in going)
     allowed_zones = set(allowed)
+    stale = Counter(zone_of(claim) for claim in own if living(claim) and is_drifted(claim) and claim.id not in going)
     usable = [zone for zone in pool.zones if not allowed_zones or zone in allowed_zones]
     zones = []
     for _ in range(count if usable else 0):
-        zone = min(usable, key=lambda name: (staying[name], present[name], pool.zones.index(name)))
+        zone = min(usable, key=lambda name: (present[name], staying[name], -stale[name], pool.zones.index(name)))
         staying[zone] += 1
         present[zone] += 1
         zones.append(zone)
@@ -73,6 +78,21 @@ def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: It
         remaining.remove(claim)
         ordered.append(claim)
     return ordered if zones else list(claims)
+
+
+def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Those of ``claims`` that may leave now, in order: each of a zone that has the most by then. Where all of them are
+    of other zones one leaves all the same, or they would never be replaced."""
+    if not pool.zones:
+        return list(claims)
+    counts = Counter(zone_of(claim) for claim in present)
+    able: list[NodeClaim] = []
+    for claim in fullest_first(pool.zones, claims, present):
+        if counts[zone_of(claim)] < max(counts.values()):
+            break
+        counts[zone_of(claim)] -= 1
+        able.append(claim)
+    return able or list(claims[:1])
 
 
 def kept_for_balance(pools: Mapping[str, Pool], claims: Sequence[NodeClaim], empty: Collection[str]) -> set[str]:

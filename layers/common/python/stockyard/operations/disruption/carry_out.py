@@ -19,7 +19,7 @@ from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.disruption.update_strategy import allowance, size_of
 from stockyard.lifecycle.pool import later_than, living, wanted_nodes
-from stockyard.lifecycle.pool_spread import fullest_first
+from stockyard.lifecycle.pool_spread import leaving_evenly
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.give_up import abandon, hold_key, unneeded
@@ -188,6 +188,8 @@ def _let_go(
     """Give the nodes back. That they leave, and what it saves, is written first: a pass that dies in between has told
     it, and the next one only ends it."""
     now = services.now()
+    if record.reason == DRIFTED and not record.leaving:
+        leaving = _evenly(view, leaving)
     if not record.leaving:
         usd_hour = saved(view, record, leaving, coming)
         text = f"{len(leaving)} nodes leave ({record.reason}): {few(claim.name for claim in leaving)}."
@@ -195,7 +197,7 @@ def _let_go(
         record = write(services, record, (DISRUPTED, text), **fields, **summed(record, usd_hour, now))
         total = sum(usd_hour.values()) if usd_hour is not None else None
         measurements.disrupted(services, record, record.reason, len(leaving), total)
-    for claim in _evenly(view, leaving):
+    for claim in leaving:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     keys = {hold_key(record.reason, claim.pool) for claim in leaving}
@@ -203,13 +205,13 @@ def _let_go(
 
 
 def _evenly(view: View, leaving: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """In an order in which the zones of their pools stay even."""
+    """Those that leave now, so that the zones of their pools stay even; the others are decided on anew."""
     ordered: list[NodeClaim] = []
     for name in dict.fromkeys(claim.pool for claim in leaving):
         pool = view.pools.get(name)
         present = living([claim for claim in view.claims.values() if claim.pool == name])
         own = [claim for claim in leaving if claim.pool == name]
-        ordered += fullest_first(pool.zones if pool is not None else (), own, present)
+        ordered += leaving_evenly(pool, own, present) if pool is not None else own
     return ordered
 
 
