@@ -20,6 +20,9 @@ GROUPS, AUTOSCALER_GROUPS = "node_groups", "autoscaler_node_groups"
 """The settings that have groups, of one kind of cluster or another."""
 GROUP_SETTINGS = frozenset({GROUPS, AUTOSCALER_GROUPS})
 ALLOCATION_STRATEGY = "allocation_strategy"
+ROOT_DISK = "root_disk_gib"
+VARIABLES = frozenset({ALLOCATION_STRATEGY, ROOT_DISK})
+"""Properties that only a provider reads: no labels of nodes."""
 CONSOLIDATE_AFTER = "30s"
 MACHINE = "machine"
 """In the document of a group's pool: what else makes its machines what they are, such as the size of their disk."""

@@ -138,6 +138,8 @@ class NodeClaimSpec:
     """What a foreign document has besides, so that it can be shown as it came."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    max_price: dict[str, float] = field(default_factory=dict)
+    """The most that its node may cost as spot: ``percent`` of on-demand or ``usd_hour``; empty: whatever it costs."""
 
     def spec(self) -> dict[str, Any]:
         """The fields of the specification by name."""

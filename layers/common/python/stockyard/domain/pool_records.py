@@ -61,6 +61,13 @@ class PoolSpec:
     a node group, which cannot say it, empty is as long as the stage says."""
     disruption: dict[str, Any] = field(default_factory=dict)
     """``consolidateAfter``, ``consolidationPolicy`` and ``budgets``, as Karpenter's NodePool has them."""
+    zones: tuple[str, ...] = ()
+    """Zones over which the nodes are spread evenly; empty: wherever they are cheapest."""
+    max_price: dict[str, float] = field(default_factory=dict)
+    """The most that a node may cost as spot, as a claim has it."""
+    update_strategy: dict[str, Any] = field(default_factory=dict)
+    """How nodes that have drifted are replaced: ``type``, ``max_surge``, ``max_unavailable``. Empty: what comes is
+    added first."""
 
     def spec(self) -> dict[str, Any]:
         """The fields of the specification by name."""

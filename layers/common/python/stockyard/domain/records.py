@@ -217,6 +217,8 @@ class Event(VersionedRecord):
     after: str | None
     reason: str
     message: str
+    about: dict[str, str] = field(default_factory=dict)
+    """Of a claim of a pool: ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
 
 
 DONE = "done"

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_
 from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
+from stockyard.domain.models.bid_fields import MaxPrice, UpdateStrategy, Zones
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.node_claims import RequirementView
 from stockyard.domain.models.node_fields import (
@@ -128,6 +129,7 @@ class PoolCreate(Input):
     as many nodes as pending pods need, at least ``floor``, with room for ``headroom``, within ``limits``.
 
     Without a ``provider`` the cheapest of all serves each node. ``limits`` are ``nodes``, ``usd_hour`` and resources.
+    Nodes are spread evenly over ``zones``; as spot one costs ``max_price`` at most.
     """
 
     name: Name
@@ -148,6 +150,9 @@ class PoolCreate(Input):
     expire_after: DurationOrNever | None = None
     termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
+    zones: Zones = Field(default_factory=list)
+    max_price: MaxPrice | None = None
+    update_strategy: UpdateStrategy = Field(default_factory=UpdateStrategy)
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
@@ -193,6 +198,9 @@ class PoolCreate(Input):
             expire_after=self.expire_after or (EXPIRE_AFTER if dynamic else ""),
             termination_grace_period=self.termination_grace_period or "",
             disruption=disruption.document() if dynamic else disruption.static_document(),
+            zones=tuple(self.zones),
+            max_price=self.max_price.entry() if self.max_price is not None else {},
+            update_strategy=self.update_strategy.entry(),
         )
 
 
@@ -225,6 +233,9 @@ class PoolPatch(Input):
     termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
     queue: bool = False
+    zones: Irremovable[Zones] = None
+    max_price: MaxPrice | None = None
+    update_strategy: UpdateStrategy | None = None
 
     @model_validator(mode="after")
     def _one_number(self) -> Self:
@@ -248,6 +259,10 @@ class PoolPatch(Input):
             document |= {"floor": self.count, "limits": {**document["limits"], NODES: self.count}}
         for name in self.model_fields_set - {"count", "queue"}:
             value = getattr(self, name)
+            if isinstance(value, MaxPrice | UpdateStrategy):
+                # One form of a bid, or one way to replace nodes, takes the place of another.
+                document[name] = value.model_dump(exclude_none=True)
+                continue
             if isinstance(value, Input):
                 # Who pauses a pool keeps its budgets.
                 value = value.model_dump(exclude_unset=True)
@@ -257,7 +272,7 @@ class PoolPatch(Input):
             elif value is None:
                 document.pop(name, None)
             elif isinstance(value, list):
-                document[name] = [_plain(entry.entry()) for entry in value]
+                document[name] = [entry if isinstance(entry, str) else _plain(entry.entry()) for entry in value]
             else:
                 document[name] = value
         return replace(read(PoolCreate, document).new_pool(), form=pool.form, document=pool.document)
@@ -273,6 +288,9 @@ def own_document(pool: NewPool | Pool) -> dict[str, Any]:
         "expire_after": pool.expire_after,
         "termination_grace_period": pool.termination_grace_period,
         "disruption": _own_disruption(pool.disruption, static=static),
+        "zones": list(pool.zones),
+        "max_price": dict(pool.max_price),
+        "update_strategy": dict(pool.update_strategy),
     }
     return {
         "name": pool.name,
@@ -363,6 +381,9 @@ class PoolView(View):
     weight: int
     expire_after: str
     termination_grace_period: str
+    zones: list[str]
+    max_price: dict[str, float]
+    update_strategy: dict[str, str | int]
     disruption: DisruptionView | None
     nodes: PoolNodesView
     deleting: bool

@@ -15,6 +15,7 @@ from stockyard.lifecycle import drift, pool_drift
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import FAILED, launched
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every
@@ -105,7 +106,7 @@ def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], mo
     Only nodes are compared: a claim without a machine has drifted from nothing yet. What somebody else has just changed
     is left to the next look.
     """
-    requirements, current_hash = Requirements.of(pool.requirements), pool_drift.template_hash(pool)
+    requirements, current_hash = Requirements.of(spread_requirements(pool)), pool_drift.template_hash(pool)
     now = services.now()
     noted = (
         drift.note_drift(

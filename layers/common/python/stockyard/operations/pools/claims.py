@@ -15,6 +15,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import NODE_POOL
 from stockyard.errors import Conflict
 from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal, remaining_claims
@@ -39,7 +40,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         cluster_ref=cluster_id,
         cluster_id=cluster_id,
         provider_ref=pool.provider_ref,
-        requirements=pool.requirements,
+        requirements=spread_requirements(pool),
         resources=floor_resources(pool),
         properties={**pool.properties, **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
         taints=pool.taints,
@@ -47,6 +48,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         kubelet_args=pool.kubelet_args,
         labels={**pool.labels, POOL_LABEL: pool.name},
         annotations=pool.annotations,
+        max_price=dict(pool.max_price),
         termination_grace_period=_grace(pool),
         expire_after=pool.expire_after or NEVER,
         created_by=pool.created_by,

@@ -33,7 +33,7 @@ from stockyard.scheduling.reading import Reader
 PREPARING, LEAVING = "Preparing", "Deleting"
 GROUP_FIELDS = frozenset(
     {"kind", "provider_ref", "requirements", "properties", "taints", "labels", "floor", "quantity", "limits"}
-) | {"startup_taints", "annotations", "kubelet_args"}
+) | {"startup_taints", "annotations", "kubelet_args", "zones", "max_price", "update_strategy"}
 """What a node group decides of its pool. When nodes leave, and which pool is tried first, only the pool says."""
 IN_SETTINGS = (
     "{name} is a node group of the cluster's settings: change settings.{setting} by PATCH /v1/clusters/{{id}}."

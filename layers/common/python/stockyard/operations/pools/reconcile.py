@@ -20,6 +20,7 @@ from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
+from stockyard.lifecycle.disruption.update_strategy import most_new
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -47,6 +48,7 @@ from stockyard.operations.pools.adoption import adopt
 from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
+from stockyard.operations.pools.spread import Spread
 from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
@@ -91,9 +93,7 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     going = {claim.id for claim in all_claims if is_interrupted(claim)}
     if disruption is not None:
         going |= disruption.going
-    steps = [
-        _step(services, cluster, pool, _counted(pool, by_pool.get(pool.name, ()), going), report) for pool in occupied
-    ]
+    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report, going) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
@@ -168,7 +168,7 @@ def _scale_up(
                 ensure_provider(services, cluster, pool)
             plan = scale_up.plan_of(services, cluster, pools, present, workload, going)
             message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
-            report.created += scale_up.create_claims(services, cluster, pools, plan)
+            report.created += scale_up.create_claims(services, cluster, pools, plan, going)
         except Conflict:
             report.lost += 1
         except QuotaExceeded as refusal:
@@ -210,20 +210,28 @@ def _look_soon(services: Services, pool: Pool, seconds: int = LOOK_AGAIN_SECONDS
         services.store.commit(Replace(replace(current, due_at=due_at, version=current.version + 1, updated_at=now)))
 
 
-def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim], report: Report) -> Pool | None:
-    """The pool after its step; None when it is gone."""
-    decision = decide(pool, cluster, claims, services.now())
+def _step(
+    services: Services,
+    cluster: Cluster,
+    pool: Pool,
+    claims: Sequence[NodeClaim],
+    report: Report,
+    going: Set[str] = frozenset(),
+) -> Pool | None:
+    """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced."""
+    decision = decide(pool, cluster, _counted(pool, claims, going), services.now())
+    missing = min(decision.create, most_new(pool, claims))
     try:
         current = _written(services, pool, decision)
         if current is None:
             return None
-        missing = decision.create
         # Also for claims that are there: the provider may have gone with the last other cluster that needed it.
         if cluster.status == "ready" and not (current.deleting or is_ready(current)):
             ensure_provider(services, cluster, current)
+        spread = Spread(services, going)
         while missing > 0:
             count = batch_size(services, current, missing)
-            drafts = [draft_claim(services, cluster.id, current) for _ in range(count)]
+            drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count
             missing -= count

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.clusters import ClusterSettings
-from stockyard.domain.models.group_fields import GroupTaints
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -36,56 +35,11 @@ from stockyard.providers.clusters.ec2.network_settings import (
     bastion_faults,
     placement_faults,
 )
+from stockyard.providers.clusters.ec2.node_group_settings import NodeGroups, zones_outside
 
-MAX_GROUPS = 200
-MAX_NODES = 10_000
-"""What a document may say at all; a tenant's quotas ``node_groups`` and ``nodes_per_group`` allow less."""
 _SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
-class NodeGroup(Input):
-    """A group of equal nodes. The ``control`` group gives size and type of the control plane."""
-
-    name: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL)]
-    role: Literal["control", "worker"]
-    min_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
-    max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
-    instance_types: aws_fields.InstanceTypes
-    labels: fields.Labels = Field(default_factory=dict)
-    taints: GroupTaints = Field(default_factory=list)
-    allocation_strategy: Literal["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"] = (
-        "lowest-price"
-    )
-    capacity_type: Literal["on-demand", "spot"] = "on-demand"
-
-    @model_validator(mode="after")
-    def _sizes(self) -> NodeGroup:
-        if self.min_size > self.max_size:
-            raise refuse((("min_size",), "must not be greater than max_size"))
-        if self.role == "control":
-            fault = _control_fault(self.min_size, self.max_size)
-            if fault:
-                raise refuse((("max_size",), fault))
-        return self
-
-
-def _control_fault(smallest: int, largest: int) -> str | None:
-    if smallest != largest:
-        return "a control plane has a fixed size: min_size and max_size must be equal"
-    if largest in (3, 5):
-        return f"a control plane of size {largest} is not built yet; only size 1 is"
-    return None if largest == 1 else "the size of a control plane must be 1, 3 or 5"
-
-
-def _groups(groups: list[NodeGroup]) -> list[NodeGroup]:
-    """Names must be unique, and only one group may be the control group."""
-    control = [index for index, group in enumerate(groups) if group.role == "control"]
-    controls: list[Fault] = [((index, "role"), "only one group may have the role control") for index in control[1:]]
-    check([*repeated([group.name for group in groups], "another group has this name", "name"), *controls])
-    return groups
-
-
-NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)]
 Integrations = Annotated[
     list[Literal["jupyterhub", "slurm"]],
     AfterValidator(fields.distinct),
@@ -147,6 +101,8 @@ class AwsSettings(ClusterSettings):
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
         faults += bastion_faults(self.bastion, self.ssh_cidrs)
+        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
+        faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
 
