@@ -67,6 +67,7 @@ UPGRADE = replace(
 )
 
 _APPROVAL = Phase("approval", APPROVAL_SECONDS, "approval")
+_MEMBERS = Phase("members", 28_800, "members", "ControlPlaneComplete")
 CHANGE_BALANCED = replace(
     CHANGE,
     workflow="change_balanced",
@@ -78,6 +79,7 @@ CHANGE_BALANCED = replace(
         Phase("security", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
+        _MEMBERS,
         # Pools of groups that go leave before what they stood in does.
         Phase("surplus", 14_400, "surplus"),
         Phase("pools", 86_400, "pools_replaced"),
@@ -92,6 +94,7 @@ UPGRADE_BALANCED = replace(
     phases=(
         _CHECKS,
         _APPROVAL,
+        _MEMBERS,
         # Machines of workers get the new minor only when the API server serves it.
         Phase("version_skew", 7200, "version_skew"),
         Phase("pools", 86_400, "pools_replaced"),
