@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stockyard.domain.control_plane import size_fault
 from stockyard.lifecycle.control_plane import (
     Add,
     Admit,
@@ -21,7 +22,6 @@ from stockyard.lifecycle.control_plane import (
     Withdraw,
     decide,
     quorum,
-    size_fault,
 )
 
 ZONES = ("a", "b", "c")

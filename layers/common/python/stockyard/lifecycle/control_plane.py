@@ -15,9 +15,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SIZES = (1, 3, 5)
-"""How many members there may be."""
-
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -111,15 +108,6 @@ Step = Add | Wait | Admit | Withdraw | Expel | Delete | Done | Lost
 def quorum(voters: int) -> int:
     """How many of so many voters etcd needs."""
     return voters // 2 + 1
-
-
-def size_fault(before: int, wanted: int) -> str | None:
-    """What is wrong with a change of the size; None when nothing is."""
-    if wanted not in SIZES:
-        return "the size of a control plane must be 1, 3 or 5"
-    if wanted < before:
-        return f"a control plane only grows: scaling it down from {before} to {wanted} is not supported"
-    return None
 
 
 def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.join_tokens import certificate_key, renewal_token
-from stockyard.domain.pool_records import CONTROL_PLANE
 from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized, UnexpectedBehavior, VendorError
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.attest import UNRECORDED, has_control_plane_token, proven_machine
-from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.machines.member_plan import members_of
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity, Put
 
@@ -107,6 +106,6 @@ def _by_signature(services: Services, cluster: Cluster, caller: MachineIdentity)
     for line in lines_of(services, cluster.id, "control_plane"):
         if line.kind == "instance" and line.vendor_id == machine_id:
             return machine_id
-    if any(claim.machine_id == machine_id for claim in claims_of(services, cluster.id, CONTROL_PLANE)):
+    if any(claim.machine_id == machine_id for claim in members_of(services, cluster)):
         return machine_id
     raise Unauthorized(UNRECORDED)

@@ -27,7 +27,7 @@ def named_subnets(settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def control_plane_size(settings: Mapping[str, Any]) -> int:
     """How many members the control plane has: the setting, else the control group's size, else one."""
     groups = settings.get("autoscaler_node_groups") or ()
-    control = next((group for group in groups if group.get("role") == "control"), {})
+    control: Mapping[str, Any] = next((group for group in groups if group.get("role") == "control"), {})
     return int(settings.get("control_plane_size") or control.get("max_size") or 1)
 
 
