@@ -114,8 +114,10 @@ def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
     """The next step towards ``size`` members over the zones. The first zones come first where others are as good."""
     ordered = sorted(members, key=lambda member: (member.made_at, member.id))
     voters = [member for member in ordered if member.votes]
-    healthy = [member for member in voters if member.healthy and member.alive]
     surplus = _surplus(size, voters)
+    # Of one that serves no more the balancer tells nothing; it was healthy when it was withdrawn.
+    withdrawn = surplus if surplus is not None and not surplus.serving else None
+    healthy = [member for member in voters if member.alive and (member.healthy or member is withdrawn)]
     return (
         _under_way(ordered)
         or _admission(voters, surplus)
