@@ -8,10 +8,7 @@ data=/var/lib/control-plane/etcd
 # Once it is a voter of etcd and its kubelet has a certificate, nothing of it is ever begun anew.
 joined() { test -s /etc/kubernetes/kubelet.conf && voter; }
 
-# After a start of the machine etcd needs a while.
-voter() {
-    test -s /etc/kubernetes/manifests/etcd.yaml && again python3 "$member" voter
-}
+voter() { test -s /etc/kubernetes/manifests/etcd.yaml && python3 "$member" voter; }
 
 # What an earlier try has left would stop kubeadm, in etcd as well as here.
 begin_anew() {

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
@@ -28,6 +29,8 @@ ETCD = os.environ.get("STOCKYARD_ETCD", "/etc/kubernetes/pki/etcd")
 ETCD_PORT = 2379
 TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 SECONDS = 10
+STARTS = (2, 5, 10, 15, 20, 30)
+"""Pauses in which etcd may begin to answer."""
 OWN = "127.0.0.1"
 
 
@@ -145,9 +148,21 @@ def leave(_: dict[str, Any]) -> None:
     remove(endpoint()["addresses"], is_own)
 
 
-def voter(_: dict[str, Any]) -> None:
-    """Raises ``OSError`` unless this machine is a voting member of etcd and answers."""
-    present = members([OWN])[1]
+def voter(_: dict[str, Any], pause: Callable[[float], None] = time.sleep) -> None:
+    """Raises ``OSError`` unless this machine is a voting member of etcd. After a start etcd needs a while; one that was
+    added and never became a voter refuses at once."""
+    for seconds in STARTS:
+        try:
+            present = members([OWN])[1]
+            break
+        except urllib.error.HTTPError as error:
+            if b"learner" in error.read():
+                raise
+        except OSError:
+            pass
+        pause(seconds)
+    else:
+        raise OSError("etcd does not answer")
     if not any(is_own(member) and not member.get("isLearner") for member in present):
         raise OSError("this machine is no voting member of etcd")
 
