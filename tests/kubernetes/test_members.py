@@ -42,16 +42,17 @@ class Plane:
         self._ended = threading.Event()
         threading.Thread(target=self._approve, daemon=True).start()
 
-    def begin(self, minor: str) -> None:
-        """The first member initialises the control plane."""
+    def begin(self, minor: str, name: str = "first") -> None:
+        """A first member initialises the control plane, or goes on with what its volume has."""
+        self.stockyard.ready.clear()
         boot = self._boot(minor, CLUSTER)
         digest = hashlib.sha256(NETWORK_MANIFEST.encode()).hexdigest()
         boot.files["/etc/stockyard/manifests/sums"] = File(f"{digest}  {MANIFEST}\n")  # type: ignore[index]
-        self._switch_on("first", boot, minor)
-        until(lambda: self.stockyard.ready, f"the first member\n{self.town.log('first')[-3000:]}")
-        self.living = ["first"]
-        self.town.targets("first")
-        self.stockyard.authority = pin(self.on("first", "cat", "/etc/kubernetes/pki/ca.crt"))
+        self.living = [name]
+        self._switch_on(name, boot, minor)
+        self.town.targets(name)
+        until(lambda: self.stockyard.ready, f"the first member\n{self.town.log(name)[-3000:]}")
+        self.stockyard.authority = pin(self.on(name, "cat", "/etc/kubernetes/pki/ca.crt"))
         self._address()
 
     def add(
@@ -78,10 +79,7 @@ class Plane:
             self.on(name, "kubectl", "delete", "node", leaving)
             self.town.kill(leaving)
         member.done = True
-        until(
-            lambda: self._has(name, "/var/lib/stockyard/reported"),
-            f"the end of {name}'s start\n{self.town.log(name)[-3000:]}",
-        )
+        until(lambda: self._has(name, "/var/lib/stockyard/reported"), f"the end of the start of {name}")
         self._address()
         return member
 
@@ -199,6 +197,8 @@ def three(plane: Plane) -> Plane:
     plane.write("two")
     plane.add("third", OLD, interrupted=True)
     plane.write("three")
+    plane.on("first", "bash", control_plane.SNAPSHOT_PATH)
+    plane.write("later")
     return plane
 
 
@@ -252,3 +252,21 @@ def test_a_control_plane_is_brought_to_the_next_minor(upgraded: Plane) -> None:
     assert f"kubernetesVersion: v{TESTED[NEW].release}\n" in settings
     image = upgraded.on("seventh", *SYSTEM, "daemonset", "kube-proxy", "-o", "jsonpath={..image}")
     assert image.endswith(f":v{TESTED[NEW].release}")
+
+
+@pytest.fixture(scope="module")
+def restored(upgraded: Plane) -> Plane:
+    """All members are lost. The volume of the first one, with its snapshots, is given to another machine."""
+    for name in list(upgraded.living):
+        upgraded.lose(name)
+    upgraded.town.take_volume("first", "restored")
+    upgraded.begin(OLD, "restored")
+    return upgraded
+
+
+def test_a_snapshot_is_restored_and_the_control_plane_grows_again(restored: Plane) -> None:
+    restored.check("before", "two", "three")
+    assert restored.town.run("restored", "kubectl", "get", "configmap", "later", "--ignore-not-found") == ""
+    restored.add("ninth", OLD)
+    restored.write("grown")
+    restored.check("before", "two", "three", "grown")

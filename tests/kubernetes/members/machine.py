@@ -20,6 +20,7 @@ from typing import Any
 from tests.kubernetes.members.played_kubelet import STATE, Kubelet
 
 OVERLAID = ("etc", "var", "usr/local")
+VOLUME = Path("/var/lib/control-plane")
 REPORTED = Path("/var/lib/stockyard/reported")
 RESTART_SECONDS = 2.0
 """What is 30 s on a machine: ``RestartSec`` of the unit."""
@@ -32,13 +33,17 @@ def run(*command: str) -> None:
 
 def mount_disk(disk: Path) -> bool:
     """Let the machine write below its own root. Whether the disk is new."""
-    is_new = not disk.exists()
+    is_new = not (disk / "etc").exists()
     for name in OVERLAID:
         upper, work = disk / name, disk / f".{name.replace('/', '-')}"
         upper.mkdir(parents=True, exist_ok=True)
         work.mkdir(exist_ok=True)
         options = f"lowerdir=/{name},upperdir={upper},workdir={work}"
         run("mount", "-t", "overlay", "overlay", "-o", options, f"/{name}")
+    # The volume of etcd is another disk.
+    for path in (disk / "volume", VOLUME):
+        path.mkdir(parents=True, exist_ok=True)
+    run("mount", "--bind", str(disk / "volume"), str(VOLUME))
     return is_new
 
 

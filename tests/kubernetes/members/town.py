@@ -184,12 +184,14 @@ class Town:
             raise AssertionError(f"{name}: {ended}: {done.stderr[-2000:]}")
         return done.stdout
 
-    def copy_disk(self, name: str, other: str) -> None:
-        """A new machine's disk with the volume of another."""
-        for part in ("var/lib/control-plane",):
-            target = self.folder / "disks" / other / part
-            self._run("mkdir", "-p", str(target.parent))
-            self._run("cp", "-a", str(self.folder / "disks" / name / part), str(target))
+    def take_volume(self, name: str, other: str) -> None:
+        """A new machine gets the volume of another, whose etcd is that of the last snapshot: ``docs/restore.md``."""
+        source, target = (self.folder / "disks" / each / "volume" for each in (name, other))
+        restore = (
+            'mkdir -p "$2" && cp -a "$1/keys" "$1/snapshots" "$2" && snapshot="$(ls "$2"/snapshots/*.db | tail -n 1)" &&'
+            ' exec "$3" snapshot restore "$snapshot" --data-dir "$2/etcd" --bump-revision 1000000000 --mark-compacted'
+        )
+        self._run("sh", "-c", restore, "sh", str(source), str(target), str(BINARIES / release() / "etcdutl"))
 
     def log(self, name: str) -> str:
         """What the machine has printed."""

@@ -40,8 +40,8 @@ raise_version() {
     kubelet="$(kubectl --namespace kube-system get configmap kubelet-config --output 'jsonpath={.data.kubelet}')" || return 1
     have="$(sed -n 's/^kubernetesVersion: //p' <<<"$settings")"
     if test "$(printf '%s\n' "$have" "v${release}" | sort --version-sort | tail -n 1)" = "$have"; then return 0; fi
-    sed "s/^kubernetesVersion: .*/kubernetesVersion: v${release}/" <<<"$settings" >/etc/stockyard/cluster.yaml
-    printf -- '---\n%s\n' "$kubelet" >>/etc/stockyard/cluster.yaml
+    printf '%s\n---\n%s\n' "${settings/kubernetesVersion: ${have}/kubernetesVersion: v${release}}" "$kubelet" \
+        >/etc/stockyard/cluster.yaml
     kubeadm init phase upload-config all --config /etc/stockyard/cluster.yaml
 }
 
