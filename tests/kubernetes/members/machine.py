@@ -57,15 +57,15 @@ def connect(address: str, gateway: str) -> None:
     run("ip", "route", "add", "default", "via", gateway)
 
 
-def write(told: dict[str, Any]) -> None:
+def write(config: dict[str, Any]) -> None:
     """What cloud-init and an image would have written."""
-    for path, (text, mode) in told["files"].items():
+    for path, (text, mode) in config["files"].items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text.removesuffix("\n") + "\n")
         Path(path).chmod(int(mode, 8))
     Path("/etc/hosts").write_text("127.0.0.1 localhost\n")
     Path("/etc/resolv.conf").unlink(missing_ok=True)
-    Path("/etc/resolv.conf").write_text(f"nameserver {told['gateway']}\n")
+    Path("/etc/resolv.conf").write_text(f"nameserver {config['gateway']}\n")
     Path("/etc/nsswitch.conf").write_text("hosts: files dns\n")
     Path("/var/lib/cloud/instance").mkdir(parents=True, exist_ok=True)
     Path("/var/lib/cloud/instance/user-data.txt").touch()
@@ -74,21 +74,21 @@ def write(told: dict[str, Any]) -> None:
     Path("/etc/containerd/prepared").touch()
 
 
-def start(told: dict[str, Any]) -> subprocess.Popen[bytes]:
+def start(config: dict[str, Any]) -> subprocess.Popen[bytes]:
     """What the unit of the first boot runs."""
-    environment = {"PATH": f"{told['programs']}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
-    command = ["bash", "/usr/local/lib/stockyard/start.sh", *str(told["arguments"]).split()]
+    environment = {"PATH": f"{config['programs']}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    command = ["bash", "/usr/local/lib/stockyard/start.sh", *str(config["arguments"]).split()]
     return subprocess.Popen(command, env=environment)
 
 
 def main(folder: Path, disks: Path) -> None:
     """Run until somebody ends it."""
-    told = json.loads((folder / "machine.json").read_text())
-    socket.sethostname(told["name"])
-    if mount_disk(disks / told["name"]):
-        write(told)
-    connect(told["address"], told["gateway"])
-    kubelet = Kubelet(Path(told["binaries"]), told["release"], folder)
+    config = json.loads((folder / "machine.json").read_text())
+    socket.sethostname(config["name"])
+    if mount_disk(disks / config["name"]):
+        write(config)
+    connect(config["address"], config["gateway"])
+    kubelet = Kubelet(Path(config["binaries"]), config["release"], folder)
     script, ended_at = None, 0.0
     while True:
         if script is not None and script.poll() is not None:
@@ -97,7 +97,7 @@ def main(folder: Path, disks: Path) -> None:
                 REPORTED.touch()
             script, ended_at = None, time.monotonic()
         if script is None and not REPORTED.exists() and time.monotonic() - ended_at > RESTART_SECONDS:
-            script = start(told)
+            script = start(config)
         kubelet.step()
         time.sleep(0.3)
 

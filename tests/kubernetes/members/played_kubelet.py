@@ -153,7 +153,7 @@ class Kubelet:
         copy.write_text(yaml.safe_dump(_with_data(yaml.safe_load((KUBERNETES / "kubelet.conf").read_text()))))
         client, name = Client.of_kubeconfig(copy), self._node_name()
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
-        _made(client, "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        _ensure(client, "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
         conditions = [{"type": "Ready", "status": "True", "reason": "Played", "lastHeartbeatTime": _now()}]
         info = client.call("GET", f"/api/v1/nodes/{name}")["status"].get("nodeInfo", {})
         status = {"conditions": conditions, "nodeInfo": {**info, "kubeletVersion": f"v{self._release}"}}
@@ -172,7 +172,7 @@ class Kubelet:
             metadata = {**pod["metadata"], "name": name, "annotations": annotations, "ownerReferences": [owner]}
             metadata.pop("creationTimestamp", None)
             spec = {**pod["spec"], "nodeName": node}
-            _made(client, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            _ensure(client, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
             self._mirrored[name] = digest
         ready = {"type": "Ready", "status": "True"}
         client.call("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running", "conditions": [ready]}}, MERGE)
@@ -193,7 +193,7 @@ class Kubelet:
         ThreadingHTTPServer(("127.0.0.1", 10248), Handler).serve_forever()
 
 
-def _made(client: Client, path: str, document: dict[str, Any]) -> None:
+def _ensure(client: Client, path: str, document: dict[str, Any]) -> None:
     try:
         client.call("POST", path, document)
     except Refused as refused:

@@ -37,13 +37,16 @@ class Member:
     remove_before: tuple[str, ...] = ()
     remove_after: tuple[str, ...] = ()
     done: bool = False
-    asked: int = 0
+    questions: int = 0
+    kubeconfig: str = ""
     steps: list[str] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, report: MemberReport) -> dict[str, Any]:
         """As ``member_reports.report_member`` answers."""
         self.reports.append({"state": report.state, "removed": report.removed})
+        if report.kubeconfig is not None:
+            self.kubeconfig = report.kubeconfig.get_secret_value()
         names = [name for name in (*self.remove_before, *self.remove_after) if name not in report.removed]
         return {"remove": names, "done": self.done and not names, "retry_after": 1}
 
@@ -145,7 +148,7 @@ class Stockyard:
         assert action == "join"
         assert read(JoinProof, document).proof() == token
         assert not member.reports, "it has joined"
-        member.asked += 1
+        member.questions += 1
         return JoinAnswer(
             endpoint=f"https://{NAME}:6443",
             internal_endpoint=False,

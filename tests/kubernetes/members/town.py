@@ -133,7 +133,7 @@ class Town:
         """Switch a machine on; its disk is new unless it was on before."""
         folder, address = self.folder / name, f"{NETWORK}{number}"
         folder.mkdir(exist_ok=True)
-        told = {
+        config = {
             "name": name,
             "address": address,
             "gateway": GATEWAY,
@@ -143,7 +143,7 @@ class Town:
             "binaries": str(BINARIES),
             "files": {path: [file.text, file.mode] for path, file in boot.files.items()},
         }
-        (folder / "machine.json").write_text(json.dumps(told))
+        (folder / "machine.json").write_text(json.dumps(config))
         own = ["--net", "--uts", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
         program = [sys.executable, "-m", "tests.kubernetes.members.machine", str(folder), str(self.folder / "disks")]
         process = self._start(["unshare", *own, *program], folder / "machine.log")
@@ -180,16 +180,17 @@ class Town:
             [*enter, *command], env=environment, capture_output=True, text=True, check=False, input=input, timeout=120
         )
         if check and done.returncode:
-            ended = f"{' '.join(command)[:200]} ended with {done.returncode}"
-            raise AssertionError(f"{name}: {ended}: {done.stderr[-2000:]}")
+            fault = f"{' '.join(command)[:200]} ended with {done.returncode}"
+            raise AssertionError(f"{name}: {fault}: {done.stderr[-2000:]}")
         return done.stdout
 
     def take_volume(self, name: str, other: str) -> None:
         """A new machine gets the volume of another, whose etcd is that of the last snapshot: ``docs/restore.md``."""
         source, target = (self.folder / "disks" / each / "volume" for each in (name, other))
         restore = (
-            'mkdir -p "$2" && cp -a "$1/keys" "$1/snapshots" "$2" && snapshot="$(ls "$2"/snapshots/*.db | tail -n 1)" &&'
-            ' exec "$3" snapshot restore "$snapshot" --data-dir "$2/etcd" --bump-revision 1000000000 --mark-compacted'
+            'mkdir -p "$2" && cp -a "$1/keys" "$1/snapshots" "$2" &&'
+            ' snapshot="$(ls "$2"/snapshots/*.db | tail -n 1)" && exec "$3" snapshot restore "$snapshot"'
+            ' --data-dir "$2/etcd" --bump-revision 1000000000 --mark-compacted'
         )
         self._run("sh", "-c", restore, "sh", str(source), str(target), str(BINARIES / release() / "etcdutl"))
 
@@ -230,11 +231,11 @@ class Town:
         subprocess.run([*self._inside(), *command], check=True, capture_output=True)
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
+def until(condition: Callable[[], Any], thing: str, seconds: float = SECONDS) -> Any:
     """What the condition answers as soon as that is true."""
     ends_at = time.monotonic() + seconds
     while not (answer := condition()):
-        assert time.monotonic() < ends_at, f"{what} never came to be"
+        assert time.monotonic() < ends_at, f"{thing} never came to be"
         time.sleep(0.2)
     return answer
 

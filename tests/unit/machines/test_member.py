@@ -18,6 +18,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.observations import JoinAnswer, MemberReport
 from stockyard.machines import control_plane, on_machine
 from stockyard.machines.node import CONFIG_PATH
+from tests.harness.machine_report import machine_report
 from tests.unit.machines import first_boot
 
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
@@ -31,6 +32,7 @@ VALUES = {
     "tenant": "acme",
     "volume_tags": {},
 }
+KUBECONFIG = machine_report("https://nlb.example.test:6443")["kubeconfig"]
 KEY = certificate_key(b"installation", CLUSTER)
 ANSWER = {
     "endpoint": "https://nlb.example.test:6443",
@@ -91,6 +93,10 @@ def member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     module: Any = importlib.import_module("stockyard_member")
     module.machine.STATE = str(tmp_path)
     module.near.HOSTS = str(tmp_path / "hosts")
+    module.machine.KUBERNETES = str(tmp_path / "kubernetes")
+    (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
+    (tmp_path / "kubernetes" / "admin.conf").write_text(KUBECONFIG)
+    (tmp_path / "kubernetes" / "pki" / "ca.crt").write_text("PEM")
     (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
     (tmp_path / "member.json").write_text(json.dumps({"node_name": "member-2", "remove_before": ["member-1"]}))
     endpoint = {"host": "nlb.example.test", "port": 6443, "addresses": ["10.0.0.1", "10.0.0.3"]}
@@ -110,8 +116,8 @@ def test_the_longest_document_of_a_member_fits_and_holds_no_key() -> None:
     boot = control_plane.first_boot(**values, joins=True, creator="ann", workloads=True)
     assert len(boot.cloud_config()) <= control_plane.LIMIT
     assert boot == control_plane.first_boot(**values, joins=True), "what is for the whole cluster it is not told"
-    told = json.loads(boot.files[CONFIG_PATH].text)
-    assert set(told) == {
+    config = json.loads(boot.files[CONFIG_PATH].text)
+    assert set(config) == {
         "api_url", "client_id", "cloud_provider", "cluster_id", "issuer", "kubernetes_version", "tenant",
     }  # fmt: skip
 
@@ -119,8 +125,8 @@ def test_the_longest_document_of_a_member_fits_and_holds_no_key() -> None:
 def test_a_member_without_keys_of_a_cloud_is_told_its_claim_and_its_token() -> None:
     values = {**VALUES, "volume_tags": None}
     boot = control_plane.first_boot(**values, joins=True, claim_id="ncl_1", token=TOKEN)
-    told = json.loads(boot.files[CONFIG_PATH].text)
-    assert (told["claim_id"], told["token"], "cloud_provider" in told) == ("ncl_1", TOKEN, False)
+    config = json.loads(boot.files[CONFIG_PATH].text)
+    assert (config["claim_id"], config["token"], "cloud_provider" in config) == ("ncl_1", TOKEN, False)
     assert boot.files[CONFIG_PATH].mode == "0600"
 
 
@@ -227,8 +233,14 @@ def test_it_reports_until_nothing_is_left_to_remove(member: Any, monkeypatch: py
     monkeypatch.setattr(member.node, "post", post)
     member.report({}, pause)
     assert [post.removed for post in posts] == [[], [], [], ["member-1"]]
+    kubeconfigs = [post.kubeconfig.get_secret_value() if post.kubeconfig else None for post in posts]
+    assert kubeconfigs == [KUBECONFIG, None, None, None], "once is enough"
+    assert posts[0].certificate_authority == "UEVN"
     assert pauses == [7, 8], "etcd had refused once; whom it has removed is reported without a pause"
     assert etcd.names() == ["member-2", "member-3"], "never itself"
+    answers[:] = [{"remove": [], "done": False, "retry_after": 10}]
+    member.renewal({})
+    assert (posts[-1].removed, posts[-1].kubeconfig) == (["member-1"], posts[0].kubeconfig)
 
 
 def test_the_addons_wait_for_the_last_member_of_the_old_release(member: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from functions.machines import handler
+from stockyard import wiring
 from stockyard.domain.join_tokens import certificate_key
-from stockyard.domain.records import Fact, NodeClaim
+from stockyard.domain.records import AuditRecord, Cluster, Fact, NodeClaim
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
+from stockyard.operations.machines.bootstrap import bootstrap_machine
 from stockyard.operations.machines.join import join_machine
 from stockyard.operations.machines.member_plan import PLAN, Removals, member_of, removals
 from stockyard.operations.machines.member_reports import MemberReply, report_member
 from stockyard.ports import Put
+from tests.harness.machine_report import machine_report
 from tests.unit.operations.conftest import World
+from tests.unit.operations.machines.test_bootstrap_by_token import boot
 from tests.unit.operations.machines.test_join import KEY, PROOF, Yard, _until_registering
 
 
@@ -144,6 +152,26 @@ def test_the_word_of_a_machine_before_is_not_that_of_this_one(yard: Yard) -> Non
     assert join_machine(yard.nodes.services, KEY, claim.id, PROOF).control_plane is not None
 
 
+def test_one_machine_initialises_the_control_plane_while_it_is_there(world: World) -> None:
+    cluster = world.create()
+    boot(world, cluster)
+    proof = world.proof(cluster)
+    services, lease = world.services, f"{cluster.id}/bootstrapped"
+    bootstrap_machine(services, cluster.id, proof)
+    holder = services.store.get(Fact, lease)
+    assert holder is not None
+    bootstrap_machine(services, cluster.id, proof)
+    assert services.store.get(Fact, lease) == holder, "asking again is the same lease"
+    line = next(line for line in lines_of(services, cluster.id, "control_plane") if line.vendor_id == holder.value)
+    other = replace(line, id=line.id + "-2", key="another", vendor_id="i-another")
+    services.store.commit(Put(other), Put(Fact(lease, "i-another", services.now())))
+    with pytest.raises(Forbidden, match="Another machine"):
+        bootstrap_machine(services, cluster.id, proof)
+    services.store.commit(Put(replace(other, state="gone")))
+    bootstrap_machine(services, cluster.id, proof)
+    assert services.store.get(Fact, lease) == replace(holder, time=services.now())
+
+
 def test_a_member_without_a_token_to_join_with_waits(yard: Yard) -> None:
     claim = yard.nodes.claim("member", cluster_ref="demo", control_plane=True)
     yard.nodes.schedule()
@@ -151,3 +179,39 @@ def test_a_member_without_a_token_to_join_with_waits(yard: Yard) -> None:
     yard.prove(yard.nodes.now(claim).machine_id)  # type: ignore[attr-defined]
     with pytest.raises(RequestInProgress):
         join_machine(yard.nodes.services, KEY, claim.id, PROOF)
+
+
+def _posted(claim: NodeClaim, cluster: Cluster, **more: Any) -> dict[str, Any]:
+    body = {**PROOF, "cluster_id": cluster.id, "state": "joined", **more}
+    path = "/v1/node-claims/{id}/member-reports"
+    return {
+        "version": "2.0",
+        "routeKey": f"POST {path}",
+        "rawPath": path.replace("{id}", claim.id),
+        "pathParameters": {"id": claim.id},
+        "headers": {"content-type": "application/json"},
+        "requestContext": {"requestId": "req-1", "stage": "$default", "http": {"method": "POST", "path": path}},
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def test_the_kubeconfig_of_a_member_takes_the_place_of_the_first_ones(
+    yard: Yard, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one ends a year after it was made, whether its machine is still there or not."""
+    claim = booted(yard, control_plane=True)
+    services = yard.nodes.services
+    monkeypatch.setattr(wiring, "registry", lambda: world.registry)
+    monkeypatch.setattr(wiring, "services", lambda _: services)
+    monkeypatch.setattr(wiring, "store", world.registry.store)
+    monkeypatch.setattr(wiring, "configuration", lambda: services.settings)
+    own = machine_report(yard.cluster.endpoint)
+    document = {**json.loads(own["kubeconfig"]), "current-context": "of the member"}
+    good = {**own, "kubeconfig": json.dumps(document)}
+    foreign = machine_report("https://elsewhere:6443")
+    answers = [handler.http.handle(_posted(claim, yard.cluster, **more), None) for more in (foreign, good)]
+    assert [answer["statusCode"] for answer in answers] == [422, 200], answers
+    assert world.secrets.values[f"acme/{yard.cluster.id}/kubeconfig"] == good["kubeconfig"]
+    (audited,) = [record for record in every(services.store, AuditRecord) if record.action == "ReportMember"]
+    assert (audited.actor, audited.subject) == ("node:member", claim.id)
