@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ONE, PER_ZONE = "one", "per_zone"
+FOR_ALL, PER_ZONE = "one", "per_zone"
 BASTION_TYPE = "t3.micro"
 """The bastion's instance type when nothing names one."""
 BASTION_DISK_GIB = 8

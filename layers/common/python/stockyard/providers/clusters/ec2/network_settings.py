@@ -76,8 +76,8 @@ def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Of settings that contradict each other about where a cluster stands; ``document`` has them by name."""
     subnets: Sequence[ZoneSubnets] = document["subnets"]
     zones: Sequence[str] = document["zones"]
-    given = next((name for name in ("vpc_id", "subnet_id") if document[name]), "")
-    if given:
+    given_field = next((name for name in ("vpc_id", "subnet_id") if document[name]), "")
+    if given_field:
         if document["vpc_cidr"]:
             yield ("vpc_cidr",), "cannot be given beside vpc_id or subnet_id: that VPC has its range"
         if zones:

@@ -23,7 +23,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
 )
-from stockyard.providers.clusters.ec2.network_configuration import ONE, PER_ZONE
+from stockyard.providers.clusters.ec2.network_configuration import FOR_ALL, PER_ZONE
 from stockyard.providers.clusters.ec2.network_settings import (
     Bastion,
     NatGateways,
@@ -160,5 +160,5 @@ class AwsSettings(ClusterSettings):
         document["control_plane_instance_type"], document["control_plane_instance_types"] = types[0], types
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
-            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else ONE)
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else FOR_ALL)
         return document
