@@ -111,3 +111,5 @@ def test_plan_names_the_bastion_and_its_price(world: Any) -> None:
     ]
     assert any(entry["name"].endswith("-bastion (t3.micro)") for entry in plan["creates"])
     assert not [warning for warning in plan["warnings"] if "nat_gateways" in warning["pointer"]]
+    alone = plan_creation(world.services, world.new_cluster(settings={"key_pair": "my-key", "bastion": {}}))
+    assert [warning["pointer"] for warning in alone["warnings"]] == ["/settings/ssh_cidrs"]

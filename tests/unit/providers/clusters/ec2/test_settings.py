@@ -123,7 +123,8 @@ def test_who_names_zones_has_a_gateway_in_each() -> None:
         ({"zones": ["us-east-1a", "eu-west-1a"]}, "/settings/zones/1", "must be a zone of region us-east-1"),
         ({"zones": [f"us-east-1{x}" for x in "abcdefg"]}, "/settings/zones", "6"),
         ({"nat_gateways": "zone"}, "/settings/nat_gateways", ""),
-        ({**VPC, "zones": ["us-east-1a"]}, "/settings/zones", "cannot be given beside vpc_id"),
+        ({"subnet_id": "subnet-01234567", "zones": ["us-east-1a"]}, "/settings/zones", "is in one zone"),
+        ({**VPC, "zones": ["us-east-1a"], "subnets": subnets("us-east-1b")}, "/settings/zones", "the zones of subnets"),
         ({**VPC, "nat_gateways": "one"}, "/settings/nat_gateways", "its own ways out"),
         ({"subnets": subnets("us-east-1a")}, "/settings/subnets", "needs vpc_id"),
         (
@@ -143,7 +144,6 @@ def test_who_names_zones_has_a_gateway_in_each() -> None:
             "/settings/subnets/0/public",
             "named twice",
         ),
-        ({"bastion": {}}, "/settings/ssh_cidrs", "must name from where the bastion is reached"),
         ({"bastion": {"protocol": "RDP"}, **SSH}, "/settings/bastion/protocol", "RDP (port 3389) is for Windows"),
         ({"bastion": {"protocol": "telnet"}, **SSH}, "/settings/bastion/protocol", "must be ssh"),
         ({"bastion": {"size": 2}, **SSH}, "/settings/bastion/size", ""),

@@ -163,6 +163,9 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
+    if bastion_of(cluster.settings) and not cluster.settings.get("ssh_cidrs"):
+        text = "Nobody reaches the bastion: ssh_cidrs names no range that may."
+        yield Finding("/settings/ssh_cidrs", text, warning=True)
 
 
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:

@@ -30,7 +30,6 @@ from stockyard.providers.clusters.ec2.network_settings import (
     Subnets,
     VpcCidr,
     Zones,
-    bastion_faults,
     placement_faults,
 )
 
@@ -137,7 +136,6 @@ class AwsSettings(ClusterSettings):
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
-        faults += bastion_faults(self.bastion, self.ssh_cidrs)
         check(faults)
         return self
 
