@@ -65,7 +65,7 @@ class Watch:
     looks: int = 0
 
     def look(self) -> None:
-        claims = [claim for claim in pool_operations.claims_of(self.services, self.pods.yard.cluster.id, POOL)]
+        claims = list(pool_operations.claims_of(self.services, self.pods.yard.cluster.id, POOL))
         staying = [claim for claim in claims if not claim.deleting and claim.phase != "Failed"]
         zones = Counter(map(zone_of, staying))
         self.follower.read(self.services)
@@ -107,7 +107,8 @@ def rolled(pods: Pods, monkeypatch: pytest.MonkeyPatch, strategy: dict[str, Any]
             break
     pods.run(2)
     now = pods.claims()
-    assert len(now) == NODES and not before & {claim.id for claim in now}
+    assert len(now) == NODES
+    assert not before & {claim.id for claim in now}
     assert all(claim.labels["tier"] == "new" for claim in now)
     assert not any(part.type == NOT_DRIFTED and part.status == "False" for each in now for part in each.conditions)
     return watch
