@@ -49,7 +49,7 @@ class Ec2PriceList:
         self._store = store
         self._monotonic = monotonic
         self._now = now
-        self._kept: dict[str, tuple[float, str, Any]] = {}
+        self._kept: dict[str, tuple[float, PriceSheet | None, Any]] = {}
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """What is known of a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
@@ -107,11 +107,9 @@ class Ec2PriceList:
         cached = self._kept.get(name)
         if cached is None or now - cached[0] >= keep:
             record = self._store.get(PriceSheet, name) if name else None
-            as_of = "" if record is None else record.refreshed_at
-            if cached is not None and cached[1] == as_of:
-                cached = self._kept[name] = (now, as_of, cached[2])
-            else:
-                cached = self._kept[name] = (now, as_of, None if record is None else unpack(record))
+            same = cached is not None and cached[1] == record
+            unpacked = cached[2] if cached is not None and same else None if record is None else unpack(record)
+            cached = self._kept[name] = (now, record, unpacked)
         return cached[2]
 
 
