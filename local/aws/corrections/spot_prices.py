@@ -101,11 +101,11 @@ def _history(self: Any) -> ActionResult:
         for offering in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
         if not types or offering["InstanceType"] in types
     ]
-    asked = not products or PRODUCT in products
+    sold = not products or PRODUCT in products
     points = [
         (begins, usd, name, zone)
         for name, zone in offered
-        if zone in zone_ids and asked
+        if zone in zone_ids and sold
         for begins in _steps(name, zone, since, until)
         if (usd := market_price(name, zone, zone_ids[zone], begins)) is not None
     ]

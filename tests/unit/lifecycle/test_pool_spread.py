@@ -64,10 +64,10 @@ def test_zones_are_even_after_each_step(number: int, seed: int) -> None:
             new = next_zones(pool(*zones), claims, (), chance.randint(1, 4))
             claims += [claim(step * 10 + place, zone) for place, zone in enumerate(new)]
         else:
-            left = max(0, len(claims) - chance.randint(1, 4))
-            gone = {each.id for each in surplus_of(pool(*zones, quantity=left), claims)}
-            claims = [each for each in claims if each.id not in gone]
-            assert len(claims) == left
+            target = max(0, len(claims) - chance.randint(1, 4))
+            ids = {each.id for each in surplus_of(pool(*zones, quantity=target), claims)}
+            claims = [each for each in claims if each.id not in ids]
+            assert len(claims) == target
         amounts = counts(claims, zones)
         assert max(amounts) - min(amounts) <= 1
 

@@ -36,12 +36,12 @@ class Follower:
 
     phases: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Phase and zone by node."""
-    seen: set[str] = field(default_factory=set)
+    event_ids: set[str] = field(default_factory=set)
 
     def read(self, services: Any) -> None:
-        news = [event_view(event, "acme") for event in every(services.store, Event) if event.id not in self.seen]
+        news = [event_view(event, "acme") for event in every(services.store, Event) if event.id not in self.event_ids]
         for event in news:
-            self.seen.add(event["id"])
+            self.event_ids.add(event["id"])
             if event["detail_type"] == "NodeClaim" and event["pool"] == POOL:
                 self.phases[event["subject"]] = (event["phase"]["after"], event["zone"])
 

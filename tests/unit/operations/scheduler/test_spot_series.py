@@ -91,7 +91,7 @@ class SpotNodes(SimulatedNodes):
     series: Series
     list: Ec2PriceList
     launches: list[tuple[str, float, float]]
-    ended: list[str]
+    terminations: list[str]
     refusals: int = 0
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:
@@ -126,7 +126,7 @@ class SpotNodes(SimulatedNodes):
 
     def terminate(self, work: NodeWork) -> Outcome:
         if self.look(work).state != "absent":
-            self.ended.append(work.claim.id)
+            self.terminations.append(work.claim.id)
         return super().terminate(work)
 
 
@@ -175,13 +175,13 @@ class Play:
             assert sheet is not None
             limit = float(Bid(**claim.max_price).limit(USD) or 0)
             zone = zone_of(claim)
-            seen = min(sheet.instances["small"][ZONES[name]].now for name in ([zone] if zone else ZONES))
+            price = min(sheet.instances["small"][ZONES[name]].now for name in ([zone] if zone else ZONES))
             assert claim.reason == ABOVE_BID
             self.waits += 1
             if claim.due_at is not None and claim.due_at > times.to_text(self.now):
                 continue  # the market refused it a moment ago
-            assert seen > limit, "it was in range, and nobody had refused it"
-            assert f"{seen:g} USD an hour" in claim.message
+            assert price > limit, "it was in range, and nobody had refused it"
+            assert f"{price:g} USD an hour" in claim.message
             explanation = explain_claim(self.yard.nodes.services, claim.id)
             assert {each["rule"] for each in explanation["candidates"] if each["type"] == "sim.small"} == {ABOVE_BID}
 
@@ -208,7 +208,7 @@ def played(seed: int, hours: int, **fields: Any) -> Play:
     series.play(hours + 200)
     platform = nodes.registry.platform()
     source = SpotNodes(nodes.registry.store)
-    source.series, source.launches, source.ended = series, [], []
+    source.series, source.launches, source.terminations = series, [], []
     source.list = Ec2PriceList(platform, lambda: nodes.clock.now().timestamp(), nodes.clock.now)
     nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
     sheets = StoredPriceSheets(platform)
@@ -238,7 +238,7 @@ def test_nodes_are_launched_in_range_kept_out_of_it_and_woken_when_it_comes_back
     for number in range(20 if soaking else 1):
         play = played(seed * 1000 + number, 24 * 10 if soaking else 4, **fields)
         assert all(price <= limit for _, price, limit in play.source.launches)
-        assert play.source.ended == []
+        assert play.source.terminations == []
         counts["launches"] += len(play.source.launches)
         for name in ("waits", "woken", "reclaimed"):
             counts[name] += getattr(play, name)

@@ -107,8 +107,8 @@ class Ec2PriceList:
         cached = self._kept.get(name)
         if cached is None or now - cached[0] >= keep:
             record = self._store.get(PriceSheet, name) if name else None
-            same = cached is not None and cached[1] == record
-            unpacked = cached[2] if cached is not None and same else None if record is None else unpack(record)
+            unchanged = cached is not None and cached[1] == record
+            unpacked = cached[2] if cached is not None and unchanged else None if record is None else unpack(record)
             cached = self._kept[name] = (now, record, unpacked)
         return cached[2]
 
