@@ -44,6 +44,7 @@ SECRET_INPUTS = {
     "ControlPlaneBootReport.token": "refused token of a control plane's boot",
     "JoinProof.token": "refused token of a machine",
     "NodeBootReport.token": "refused token of a boot",
+    "MemberReport.token": "refused token of a member",
     "CudoAttributes.api_key": "API key of an account",
     "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
     "CudoAttributesPatch.api_key": "exchanged API key of an account",

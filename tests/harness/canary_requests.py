@@ -58,6 +58,12 @@ def refusals(
     assert call("POST", f"{cluster_path}/boot-reports", step).status == 401
     join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
+    member = {
+        "cluster_id": cluster_id,
+        "token": 2 * canary_run.new_canary("refused token of a member"),
+        "state": "joined",
+    }
+    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/member-reports", member).status == 401
     step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401
 

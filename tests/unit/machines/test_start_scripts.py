@@ -141,6 +141,7 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
     (manifests / "flannel-io/flannel/1/Documentation").mkdir(parents=True)
     (manifests / "sums").write_text(f"{'0' * 64}  flannel-io/flannel/1/Documentation/kube-flannel.yml\n")
     (manifests / "kustomization.yaml").touch()
+    (tmp_path / "etc/stockyard/kubeadm.yaml").write_text("{}")
     for name in ("etc/hosts", "var/lib/cloud/instance/user-data.txt"):
         (tmp_path / name).touch()
     for name in PLAYED:
@@ -392,6 +393,7 @@ def renewal(machine: Machine) -> list[str]:
 
 @pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
 def test_certificates_are_renewed_and_reported_once_when_they_end_soon(machine: Machine) -> None:
+    (machine.root / "etc/stockyard/client.json").touch()
     assert machine.run("renew.sh") == 0
     assert renewal(machine) == []
     (machine.root / "ending").touch()
@@ -404,6 +406,7 @@ def test_certificates_are_renewed_and_reported_once_when_they_end_soon(machine: 
 @pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
 @pytest.mark.parametrize("command", RENEWING)
 def test_a_renewal_that_was_cut_off_is_done_again_the_next_day(machine: Machine, command: str) -> None:
+    (machine.root / "etc/stockyard/client.json").touch()
     (machine.root / "ending").touch()
     assert machine.run("renew.sh", fails=command) not in (0, None)
     assert "python3 ready" not in renewal(machine)

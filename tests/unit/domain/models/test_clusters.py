@@ -76,6 +76,7 @@ def test_the_minimal_request_is_filled_up():
         "etcd_snapshots": 7,
         "cloud_controllers": True,
         "image": None,
+        "repave_approval": "automatic",
     }
 
 

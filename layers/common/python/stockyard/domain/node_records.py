@@ -207,6 +207,8 @@ class NodeClaim(NodeClaimSpec):
     """Of its pool's template when it was made; another one now means drift. Empty: it is not compared."""
     expire_after: str = ""
     """After what age its node is replaced, as its pool said when it was made. Empty: the pool is asked."""
+    kubernetes_version: str = ""
+    """The minor that its machine was to install. Empty: it was launched by an earlier release, or names none."""
     drift_reasons: tuple[str, ...] = ()
     """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None

@@ -28,12 +28,14 @@ _CLUSTER = (
     "phase",
     "conditions",
     "settings",
+    "bastion",
     "certificates_expire_at",
     "keep_failed",
     "kept_until",
     "tags",
     *CHANGES,
     "operation_id",
+    "queue",
 )
 _OPERATION = ("id", "kind", "subject", "status", "phases", "changes", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")

@@ -84,6 +84,8 @@ class ClusterPlan:
     creates: tuple[tuple[str, str], ...]
     """Kind and name of each thing."""
     items: tuple[PriceItem, ...]
+    remarks: tuple[Finding, ...] = ()
+    """What somebody may want to know who decides by the plan; none refuses anything."""
 
 
 @runtime_checkable

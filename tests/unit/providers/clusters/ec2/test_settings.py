@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.models.clusters import settings_for
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPES, named_control_plane_types
-from stockyard.providers.clusters.ec2.network import layout
+from stockyard.providers.clusters.ec2.layout import laid_out
 
 EARLIER_LAYOUT = {
     "public-a": "10.0.0.0/20",
@@ -34,13 +34,13 @@ def fault(**named: Any) -> tuple[str, str]:
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.20.0.0/24", "172.31.4.0/22", "192.168.0.0/16"])
 def test_layout_fits_each_range_that_is_taken(cidr: str) -> None:
     assert settings(vpc_cidr=cidr)["vpc_cidr"] == cidr
-    subnets = [IPv4Network(text) for text in layout(cidr).values()]
+    subnets = [IPv4Network(text) for text in laid_out(cidr, [2]).values()]
     assert all(subnet.subnet_of(IPv4Network(cidr)) and subnet.prefixlen <= 28 for subnet in subnets)
     assert not any(a.overlaps(b) for a in subnets for b in subnets if a != b)
 
 
 def test_default_range_has_the_layout_of_earlier_clusters() -> None:
-    assert layout(settings()["vpc_cidr"]) == EARLIER_LAYOUT
+    assert laid_out(settings()["vpc_cidr"], [2]) == EARLIER_LAYOUT
 
 
 @pytest.mark.parametrize(

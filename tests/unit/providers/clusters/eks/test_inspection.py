@@ -162,7 +162,7 @@ def test_quotas_count_an_address_for_each_gateway(eks: Any) -> None:
     with account_quotas({"L-0263D0A3": 2, "L-F678F1CE": 5}):
         assert findings(eks) == []
         (finding,) = findings(eks, nat_gateways="zone")
-    assert finding.pointer == "/settings/vpc_cidr"
+    assert finding.pointer == "/settings/nat_gateways"
     assert "needs 3" in finding.detail
 
 

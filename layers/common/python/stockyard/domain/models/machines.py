@@ -96,7 +96,7 @@ class BootstrapAnswer(View):
 
     ``machine_endpoint`` is the API as the cluster's machines know it, empty where that is ``endpoint``.
     ``certificate_names`` is what its certificate has to name besides. ``renewal_token`` proves the machine from now on,
-    empty where it signs requests.
+    empty where it signs requests. ``certificate_key`` seals the authorities for further members of the control plane.
     """
 
     client_id: str
@@ -106,6 +106,7 @@ class BootstrapAnswer(View):
     machine_endpoint: str
     certificate_names: list[str]
     renewal_token: str
+    certificate_key: str
 
 
 class AgentManifest(View):

@@ -211,7 +211,9 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
 class PoolPatch(Input):
     """A JSON merge patch of a pool: absent means as it was; maps are merged, and ``null`` removes what may be absent.
 
-    Name, kind and provider of a pool cannot change.
+    Name, kind and provider of a pool cannot change. ``count`` is a number of nodes for pools of both kinds: of a
+    dynamic one it is ``floor`` and the limit of ``nodes``. With ``queue`` a change of the pool of a node group begins
+    when the operation that is at work on the cluster has ended.
     """
 
     requirements: Irremovable[Requirements] = None
@@ -221,6 +223,7 @@ class PoolPatch(Input):
     labels: dict[str, fields.LabelValue | None] | None = None
     annotations: dict[str, str | None] | None = None
     kubelet_args: dict[str, str | None] | None = None
+    count: Irremovable[Nodes] = None
     quantity: Irremovable[Nodes] = None
     floor: Irremovable[Nodes] = None
     headroom: dict[str, str | int | float | None] | None = None
@@ -229,9 +232,17 @@ class PoolPatch(Input):
     expire_after: DurationOrNever | None = None
     termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
+    queue: bool = False
     zones: Irremovable[Zones] = None
     max_price: MaxPrice | None = None
     update_strategy: UpdateStrategy | None = None
+
+    @model_validator(mode="after")
+    def _one_number(self) -> Self:
+        other = [name for name in ("quantity", "floor") if name in self.model_fields_set]
+        if self.count is not None and other:
+            check([(("count",), f"cannot be given beside {other[0]}")])
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -242,7 +253,11 @@ class PoolPatch(Input):
         """The pool after the patch, still of the form that it came in. Raises ``InvalidInput`` for what it then would
         be."""
         document = own_document(pool)
-        for name in self.model_fields_set:
+        if self.count is not None and pool.kind == STATIC:
+            document["quantity"] = self.count
+        elif self.count is not None:
+            document |= {"floor": self.count, "limits": {**document["limits"], NODES: self.count}}
+        for name in self.model_fields_set - {"count", "queue"}:
             value = getattr(self, name)
             if isinstance(value, MaxPrice | UpdateStrategy):
                 # One form of a bid, or one way to replace nodes, takes the place of another.

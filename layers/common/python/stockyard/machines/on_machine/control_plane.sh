@@ -63,12 +63,19 @@ take_keys() {
 
 # What a try before has left is removed, but never the data of a control plane that was ready once.
 init_control_plane() {
+    local options=(--skip-token-print)
+    if grep -qF certificateKey /etc/stockyard/kubeadm.yaml; then options+=(--upload-certs --skip-certificate-key-print); fi
     if test -d "${volume}/keys"; then
-        kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print --ignore-preflight-errors=all
-        return
+        options+=(--ignore-preflight-errors=all)
+    elif test -s /etc/kubernetes/admin.conf; then
+        kubeadm reset --force
     fi
-    test -s /etc/kubernetes/admin.conf && kubeadm reset --force
-    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
+    kubeadm init --config /etc/stockyard/kubeadm.yaml "${options[@]}"
+}
+
+# Members have no key but the derived one: what an older key has sealed is written anew.
+seal_secrets() {
+    kubectl get secrets --all-namespaces --output json | kubectl replace -f - >/dev/null
 }
 
 # A load balancer does not send a machine's own connections back to it, so its name means this machine here. Where there
@@ -121,6 +128,11 @@ again kubectl get --raw /readyz
 # With it any token of kubeadm's would get the certificate of any node's name. The agent approves, for the name of the
 # token alone.
 again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
+if grep -qF certificateKey /etc/stockyard/kubeadm.yaml; then
+    # kubeadm's Secret of the sealed authorities would go with its token after two hours.
+    again kubectl --namespace kube-system patch secret kubeadm-certs --patch '{"metadata":{"ownerReferences":null}}'
+    if grep -qF '"first"' /etc/stockyard/api/encryption.yaml; then again seal_secrets; fi
+fi
 begin snapshot
 again /usr/local/lib/stockyard/snapshot.sh
 begin network

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from stockyard.domain.budgets import DRIFTED, EMPTY, UNDERUTILIZED
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
@@ -22,7 +22,7 @@ from stockyard.lifecycle.pool import later_than, living, wanted_nodes
 from stockyard.lifecycle.pool_spread import leaving_evenly
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
-from stockyard.operations.disruption.give_up import abandon, hold_key, unneeded
+from stockyard.operations.disruption.give_up import abandon, unneeded
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import DECIDED, DISRUPTED, STARTED, claim_ids, few, words, write
 from stockyard.operations.disruption.savings import saved, summed, too_little
@@ -43,8 +43,9 @@ START_SECONDS = 330
 """How long the pass may take that makes the replacements: its function has five minutes."""
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
-LOOK_SECONDS = 60
-"""When replacements that are being made are looked at again."""
+LOOK_SECONDS = 50
+"""When replacements that are being made are looked at again: with the next minute's schedule, which may come a little
+sooner than this one did after the minute."""
 
 
 def propose(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> ClusterDisruption:

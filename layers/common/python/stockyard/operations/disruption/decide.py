@@ -27,7 +27,7 @@ def decide(view: View, settings: Settings | None = None, *, for_price: bool = Tr
     endangered = interrupted(view)
     return (
         (Decision(INTERRUPTED, endangered, by_pools=True) if endangered else None)
-        or empty_nodes(view.fleet)
+        or empty_nodes(view.fleet, view.rolled)
         or _replaced(view, EXPIRED)
         or _replaced(view, DRIFTED)
         or (consolidate(view.fleet, settings) if for_price else None)

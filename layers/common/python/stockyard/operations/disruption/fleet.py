@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -65,6 +65,17 @@ class View:
     def most_more(self, pool: Pool) -> int:
         """How many more nodes than it has to have the static pool may have for a while."""
         return self.more.get(pool.name, pool_budgets.UNBOUNDED)
+
+    @property
+    def rolled(self) -> Set[str]:
+        """The pools with drifted nodes that may be replaced, now or when others of them have gone."""
+        drifted = {node.pool for node in self.replaceable.get(pool_budgets.DRIFTED, ())}
+        return {pool for pool in drifted if self._allowed_in_all(pool, pool_budgets.DRIFTED) > 0}
+
+    def _allowed_in_all(self, pool: str, reason: str) -> int:
+        budgets = pool_budgets.budgets_of(self.pools[pool].disruption)
+        count = sum(state.counts for state in self.states.get(pool, ()))
+        return pool_budgets.allowed(budgets, reason, count, self.now)
 
     def allowed(self, pool: str, reason: str) -> int:
         """How many more nodes of the pool may be disrupted for the reason now. What is replaced has no floor that
@@ -139,6 +150,7 @@ def view_of(
                 hindrance=obstacle.why
                 or ("its zone would have too few nodes of the pool" if claim.id in needed_by_zones else "")
                 or ("" if price is not None else "its price is not known"),
+                drifted=candidates.is_drifted(claim),
             )
         )
     states = _states(claims, workload)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain.join_tokens import renewal_token
+from stockyard.domain.join_tokens import certificate_key, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized, UnexpectedBehavior, VendorError
 from stockyard.operations.engine.ledger import lines_of
@@ -26,7 +26,8 @@ class Credentials:
 
     ``machine_endpoint`` is the API as the cluster's machines know it, empty where that is ``endpoint``;
     ``certificate_names`` is what its certificate has to name besides these two. By ``renewal_token`` the machine proves
-    itself from now on; it is empty where it signs.
+    itself from now on; it is empty where it signs. With ``certificate_key`` it seals the authorities for the members
+    that come after it.
     """
 
     client_id: str
@@ -36,6 +37,7 @@ class Credentials:
     machine_endpoint: str = ""
     certificate_names: tuple[str, ...] = ()
     renewal_token: str = field(default="", repr=False)
+    certificate_key: str = field(default="", repr=False)
 
 
 def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, Any]) -> Credentials:
@@ -64,6 +66,7 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
         cluster.machine_endpoint or "",
         (cluster.private_address,) if cluster.machine_endpoint and cluster.private_address else (),
         "" if signs else renewal_token(services.token_key, cluster.id),
+        certificate_key(services.token_key, cluster.id),
     )
 
 

@@ -50,6 +50,7 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         "type_ref": placement.type,
         "node_labels": labels,
         "drift_hash": fingerprint,
+        "kubernetes_version": work.cluster.node_minor if work.cluster is not None else "",
         "drift_reasons": (),
     }
 
@@ -98,9 +99,9 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
     return _commit(services, *noted_drift)
 
 
-def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int) -> int:
+def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int, nodes_since: str = "") -> int:
     """Compare the nodes of a pool with what it would make now. Returns how many claims say something else since, at
-    most ``most``: then others may be left.
+    most ``most``: then others may be left. Nodes that were made before ``nodes_since`` have drifted in any case.
 
     Only nodes are compared: a claim without a machine has drifted from nothing yet. What somebody else has just changed
     is left to the next look.
@@ -108,7 +109,12 @@ def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], mo
     requirements, current_hash = Requirements.of(spread_requirements(pool)), pool_drift.template_hash(pool)
     now = services.now()
     noted = (
-        drift.note_drift(claim, pool_drift.pool_drift(pool, requirements, current_hash, claim), now, pool_drift.REASONS)
+        drift.note_drift(
+            claim,
+            pool_drift.pool_drift(pool, requirements, current_hash, claim, nodes_since),
+            now,
+            pool_drift.REASONS,
+        )
         for claim in claims
         if _is_node(claim)
     )

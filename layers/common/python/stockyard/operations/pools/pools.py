@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_groups import follows
+from stockyard.domain.node_groups import followed_setting, follows
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
@@ -36,7 +36,7 @@ GROUP_FIELDS = frozenset(
 ) | {"startup_taints", "annotations", "kubelet_args", "zones", "max_price", "update_strategy"}
 """What a node group decides of its pool. When nodes leave, and which pool is tried first, only the pool says."""
 IN_SETTINGS = (
-    "Pool {name} is a node group of the cluster's settings: change settings.node_groups by PATCH /v1/clusters/{{id}}."
+    "{name} is a node group of the cluster's settings: change settings.{setting} by PATCH /v1/clusters/{{id}}."
 )
 claims_of = cluster_claims.claims_of
 
@@ -111,6 +111,12 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     """
     if cluster.status == "deleting":
         raise IllegalTransition(f"Cluster {cluster.name} is being deleted.")
+    if (
+        follows(cluster)
+        and new_pool.form == GROUP
+        and services.store.get(Pool, pool_id(cluster.id, new_pool.name)) is None
+    ):
+        raise InvalidInput(_in_settings(cluster, new_pool.name))
     strict = new_pool.form == "stockyard"
     if strict and new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
         raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
@@ -123,11 +129,15 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     check_pools(services, [*other_pools, new_pool])
 
 
+def _in_settings(cluster: Cluster, name: str) -> str:
+    return IN_SETTINGS.format(name=f"Pool {name}", setting=followed_setting(cluster))
+
+
 def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> None:
     """Raises what ``check_pool`` raises for what the pool would be, and ``InvalidInput`` for what is changed in the
     cluster's settings instead."""
-    if follows(cluster.settings) and pool.form == GROUP:
-        text = IN_SETTINGS.format(name=pool.name)
+    if follows(cluster) and pool.form == GROUP:
+        text = _in_settings(cluster, pool.name)
         if changed.form != GROUP:
             raise InvalidInput.at("", text)
         problems = [FieldProblem(pointer(name), text) for name in changes_of(pool, changed) if name in GROUP_FIELDS]
@@ -195,8 +205,8 @@ def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> 
 
 def check_deletion(cluster: Cluster, pool: Pool) -> None:
     """``IllegalTransition`` for the pool of a group that the cluster's settings name."""
-    if follows(cluster.settings) and pool.form == GROUP and not pool.deleting:
-        raise IllegalTransition(IN_SETTINGS.format(name=pool.name))
+    if follows(cluster) and pool.form == GROUP and not pool.deleting:
+        raise IllegalTransition(_in_settings(cluster, pool.name))
 
 
 def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:

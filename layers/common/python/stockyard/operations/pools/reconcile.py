@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.conditions import Condition
-from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.disruption.update_strategy import most_new
 from stockyard.lifecycle.pool import (
@@ -43,7 +45,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.adoption import adopt
-from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
 from stockyard.operations.pools.spread import Spread
@@ -106,8 +108,8 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
-        report.drifted = _compare(services, present, by_pool)
-        if claims is None or disruption is None or report.drifted:
+        report.drifted = _compare(services, cluster, present, by_pool)
+        if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
@@ -115,6 +117,15 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
+
+
+def _goes_on(disruption: ClusterDisruption, claims: Sequence[NodeClaim], now: str) -> bool:
+    """Whether what woke the pass, a node that has come or is gone, may let the next node go. A decision that is being
+    carried out has a look of its own in a minute."""
+    return disruption.state == IDLE and any(
+        is_drifted(claim) and not claim.deleting and not disruption.is_held(hold_key(DRIFTED, claim.pool), now)
+        for claim in claims
+    )
 
 
 def _counted(pool: Pool, claims: Sequence[NodeClaim], going: Set[str]) -> Sequence[NodeClaim]:
@@ -172,13 +183,15 @@ def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:
     return any(is_leaving(claim) and workload.reschedulable.get(claim.node_name or claim.name) for claim in claims)
 
 
-def _compare(services: Services, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:
+def _compare(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]
+) -> int:
     """Say which nodes are no more what their pools would make; those that are too many for a pass come in the next."""
     allowance, count = MOST_DRIFTED, 0
     for pool in pools:
         if pool.deleting:
             continue
-        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance)
+        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance, cluster.nodes_since)
         allowance, count = allowance - noted, count + noted
         if not allowance:
             _look_soon(services, pool, DRIFT_SECONDS)
@@ -217,7 +230,7 @@ def _step(
             ensure_provider(services, cluster, current)
         spread = Spread(services, going)
         while missing > 0:
-            count = min(missing, AT_ONCE)
+            count = batch_size(services, current, missing)
             drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count
@@ -226,7 +239,8 @@ def _step(
         report.lost += 1
         return services.store.get(Pool, pool.id)
     except QuotaExceeded as refusal:
-        return _refusal(services, pool, refusal)
+        # What failed still counts for the quota: it goes all the same.
+        current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
@@ -267,12 +281,12 @@ def _replaced(services: Services, before: Pool, changed: Pool) -> Pool:
     return changed
 
 
-def _refusal(services: Services, pool: Pool, refusal: QuotaExceeded) -> Pool | None:
+def _refusal(services: Services, pool: Pool, text: str) -> Pool | None:
     current = services.store.get(Pool, pool.id)
     if current is None:
         return None
     with suppress(Conflict):
-        return _replaced(services, current, refused(current, QUOTA, refusal.detail, services.now()))
+        return _replaced(services, current, refused(current, QUOTA, text, services.now()))
     return current
 
 

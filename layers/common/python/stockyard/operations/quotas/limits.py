@@ -55,7 +55,7 @@ def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:
     most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
     if most is not None and len(pools) > most:
         raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} pools in a cluster.")
-    nodes = max(map(nodes_asked, pools))
+    nodes = max(map(nodes_asked, pools), default=0)
     if most_nodes is not None and nodes > most_nodes:
         raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a pool; {nodes} are asked for.")
 

@@ -170,6 +170,12 @@ ADDITIONS = (
         needed=True,
         feature=BLOCKS,
     ),
+    Addition(
+        5,
+        "let a cluster's load balancer stand in the zones that its network grows by",
+        ("elasticloadbalancing:SetSubnets",),
+        feature=KUBEADM,
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 

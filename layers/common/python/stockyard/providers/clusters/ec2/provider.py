@@ -15,6 +15,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.ec2 import (
+    bastion,
     endpoint,
     groups,
     identity,
@@ -38,6 +39,7 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
     "security": security.ensure,
     "identity": identity.ensure,
     "endpoint": endpoint.ensure,
+    bastion.PHASE: bastion.ensure,
     "control_plane": machine.ensure,
 }
 
@@ -87,6 +89,8 @@ class Ec2ClusterDriver:
         builder = self._builder(work)
         if phase == "leftovers":
             return leftovers.remove(builder.calls, work.cluster.client_id)
+        if phase == bastion.PHASE:
+            return bastion.remove(builder)
         outcome = builder.unmake(phase)
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)

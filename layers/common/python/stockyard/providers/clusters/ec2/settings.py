@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Network
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.configuration import (
@@ -23,6 +24,16 @@ from stockyard.providers.clusters.ec2.configuration import (
     LEAST_ETCD_GIB,
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
+)
+from stockyard.providers.clusters.ec2.network_configuration import ONE, PER_ZONE
+from stockyard.providers.clusters.ec2.network_settings import (
+    Bastion,
+    NatGateways,
+    Subnets,
+    VpcCidr,
+    Zones,
+    bastion_faults,
+    placement_faults,
 )
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroups, zones_outside
 
@@ -36,24 +47,7 @@ Integrations = Annotated[
 ]
 
 
-_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
-_INSIDE = ((POD_CIDR, "pods"), (SERVICE_CIDR, "services"))
-
-
-def _vpc_cidr(text: str) -> str:
-    """A range that the layout of our own network fits into, and that nothing inside the cluster uses."""
-    network = IPv4Network(text)
-    if not 16 <= network.prefixlen <= 24:
-        raise ValueError("must be between /16 and /24: a VPC takes no more, and its subnets need no less")
-    if not any(network.subnet_of(private) for private in _PRIVATE):
-        raise ValueError("must be private: within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
-    for cidr, users in _INSIDE:
-        if network.overlaps(IPv4Network(cidr)):
-            raise ValueError(f"overlaps {cidr}, which the {users} of the cluster have")
-    return text
-
-
-VpcCidr = Annotated[fields.Cidr, AfterValidator(_vpc_cidr)]
+_PLACEMENT = ("vpc_cidr", "vpc_id", "subnet_id", "subnets", "zones", "nat_gateways")
 
 
 class AwsSettings(ClusterSettings):
@@ -64,8 +58,17 @@ class AwsSettings(ClusterSettings):
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
-    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04.
+    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
+    somebody has to approve of changes that replace nodes.
+
+    ``zones`` are those that the cluster's own VPC has subnets in. ``nat_gateways``: one for all of them, or one in
+    each; where zones are named, one in each. ``subnets`` are those of ``vpc_id``, by zone. ``bastion``: the single way
+    in for SSH, which otherwise reaches the control plane's machines alone.
     """
+
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
+        {"autoscaler_node_groups", "api_cidrs", "ssh_cidrs", "bastion", "repave_approval"}
+    )
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
@@ -74,6 +77,10 @@ class AwsSettings(ClusterSettings):
     vpc_cidr: VpcCidr | None = None
     vpc_id: aws_fields.VpcId | None = None
     subnet_id: aws_fields.SubnetId | None = None
+    subnets: Subnets = Field(default_factory=list)
+    zones: Zones = Field(default_factory=list)
+    nat_gateways: NatGateways | None = None
+    bastion: Bastion | None = None
     autoscaler_node_groups: NodeGroups = Field(default_factory=list)
     integrations: Integrations = Field(default_factory=list)
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
@@ -83,6 +90,7 @@ class AwsSettings(ClusterSettings):
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
     cloud_controllers: bool = True
     image: aws_fields.ImageId | None = None
+    repave_approval: Literal["automatic", "required"] = "automatic"
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:
@@ -90,8 +98,9 @@ class AwsSettings(ClusterSettings):
         faults: list[Fault] = []
         if single and several and several[0] != single:
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
-        if self.vpc_cidr and (self.vpc_id or self.subnet_id):
-            faults.append((("vpc_cidr",), "cannot be given beside vpc_id or subnet_id: that VPC has its range"))
+        placement = {name: getattr(self, name) for name in _PLACEMENT}
+        faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
+        faults += bastion_faults(self.bastion, self.ssh_cidrs)
         outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
@@ -102,6 +111,25 @@ class AwsSettings(ClusterSettings):
         if "slurm" in self.integrations and not _SLURM_NAME.fullmatch(name):
             return "with the slurm integration: lower-case letters, digits, dashes; a letter first, no trailing dash"
         return None
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
+        """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
+        return list(self._group_changes(before.get("autoscaler_node_groups") or ()))
+
+    def _group_changes(self, groups_before: Sequence[Mapping[str, Any]]) -> Iterator[FieldProblem]:
+        roles = {group["name"]: group.get("role") for group in groups_before}
+        fixed = next((group for group in groups_before if group.get("role") == "control"), None)
+        control = next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+        for index, group in enumerate(self.autoscaler_node_groups):
+            if roles.get(group.name, group.role) != group.role:
+                text = "cannot change; give the group another name"
+                yield FieldProblem(pointer("autoscaler_node_groups", index, "role"), text)
+            elif group is control and (fixed is None or fixed["instance_types"] != group.instance_types):
+                text = "cannot be changed after creation: it says what the control plane stands on"
+                yield FieldProblem(pointer("autoscaler_node_groups", index), text)
+        if fixed is not None and control is None:
+            text = f"must keep the group {fixed['name']}, which is the control plane's"
+            yield FieldProblem(pointer("autoscaler_node_groups"), text)
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in.
@@ -116,4 +144,5 @@ class AwsSettings(ClusterSettings):
         document["control_plane_instance_type"], document["control_plane_instance_types"] = types[0], types
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else ONE)
         return document

@@ -11,6 +11,8 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import offerings, own_network, quotas
+from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
@@ -40,11 +42,27 @@ def findings(builder: Builder) -> Iterator[Finding]:
     yield from zone_faults
     yield from _groups(builder, zones)
     if cluster.status != "ready":
-        groups = [group for group in node_groups(cluster) if not group.get("capacity_reservation_id")]
-        types = sorted({str(group["instance_type"]) for group in groups})
-        addresses = planning.nat_gateways(cluster)
-        own = "/settings/node_groups"
-        yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
+        yield from quotas.findings(calls, _machines(cluster), _network_need(cluster, zones))
+
+
+def _machines(cluster: Cluster) -> list[MachineNeed]:
+    """What runs at first, by group; machines of capacity blocks are there already."""
+    own = "/settings/node_groups"
+    sent = [(f"{place}/count", group) for place, group in validation.sent_groups(cluster)]
+    builtin = [(own, group) for group in node_groups(cluster) if group.get("builtin")]
+    return [
+        MachineNeed(place, (str(group["instance_type"]),), int(group["count"]))
+        for place, group in (*builtin, *sent)
+        if not group.get("capacity_reservation_id") and int(group["count"])
+    ]
+
+
+def _network_need(cluster: Cluster, zones: Sequence[str]) -> NetworkNeed:
+    count = planning.nat_gateways(cluster)
+    nats_at = "/settings/nat_gateways" if network.has_nat_in_each_zone(cluster) else ""
+    # Where zones are lacking, that is said elsewhere.
+    nat_zones = [*zones[:count], *[""] * (count - len(zones[:count]))]
+    return NetworkNeed("/settings/vpc_cidr", nat_zones=nat_zones, nats_at=nats_at)
 
 
 def _features(cluster: Cluster) -> list[str]:
@@ -96,7 +114,7 @@ def _minor(version: str) -> int:
 def _zones(builder: Builder) -> tuple[Sequence[str], list[Finding]]:
     """The zones of the cluster's subnets, and what is wrong with those that the settings name."""
     cluster = builder.work.cluster
-    here = {str(zone["ZoneName"]): str(zone.get("ZoneId")) for zone in own_network.available_zones(builder)}
+    here = {str(zone["ZoneName"]): str(zone.get("ZoneId")) for zone in own_network.available_zones(builder.calls)}
     named_zones = [str(zone) for zone in cluster.settings.get("zones") or ()]
     if not named_zones:
         usable = [zone for zone, zone_id in here.items() if zone_id not in network.WITHOUT_CONTROL_PLANES]

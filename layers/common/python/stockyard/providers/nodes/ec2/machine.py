@@ -169,7 +169,7 @@ class Launch:
         return node.first_boot(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
-            kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
+            kubernetes_version=cluster.node_minor if cluster else kubernetes_versions.DEFAULT,
             cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
             sources=self.config.sources,
         ).cloud_config()

@@ -117,16 +117,18 @@ def _group(calls: Calls, cluster: Cluster, owner: tags.Owner) -> Mapping[str, An
 
 
 def usable_subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
-    """The provider's subnets, else the cluster's one, else all private ones of its VPC that have a way out."""
+    """The provider's subnets, else those that the cluster names, else all private ones of its VPC that have a way
+    out."""
     named: Sequence[str] = setting(provider, "subnets") or ()
     if named:
         return _named(calls, provider, named, vpc)
     usable = [subnet for subnet in subnets.of_vpc(calls, vpc) if subnet.routes.egress and not subnet.routes.public]
-    only = cluster.settings.get("subnet_id")
-    usable = [subnet for subnet in usable if only in (None, "", subnet.id)]
+    by_zone = [str(entry["private"]) for entry in cluster.settings.get("subnets") or ()]
+    only = by_zone or [str(subnet) for subnet in [cluster.settings.get("subnet_id")] if subnet]
+    usable = [subnet for subnet in usable if not only or subnet.id in only]
     if not usable:
         raise VendorRefused(
-            f"{only or vpc} has no private subnet with a way out for nodes",
+            f"{', '.join(only) or vpc} has no private subnet with a way out for nodes",
             hint="Name the subnets of the nodes in the node provider.",
         )
     return usable
