@@ -14,6 +14,8 @@ from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, N
 from stockyard.domain.quantities import milli
 
 WORKER = "worker"
+AUTOSCALED = "autoscaler_node_groups"
+"""The setting of clusters whose pools are made of the groups of their settings once."""
 GROUPS = "node_groups"
 """The setting of clusters whose pools follow the groups of their settings as long as they stand."""
 ALLOCATION_STRATEGY = "allocation_strategy"
@@ -46,7 +48,7 @@ def name_of(group: Group) -> str:
 
 def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
     """The groups of a cluster's settings that become pools: all but the control plane's."""
-    groups: Iterable[Group] = settings.get("autoscaler_node_groups") or ()
+    groups: Iterable[Group] = settings.get(AUTOSCALED) or ()
     # Where the control plane is a service of the cloud, every group is one of workers.
     return [*(group for group in groups if group.get("role") == WORKER), *(settings.get(GROUPS) or ())]
 

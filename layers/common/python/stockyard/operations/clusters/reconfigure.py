@@ -22,7 +22,7 @@ from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
-from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 from stockyard.ports.clusters import ServesNodeGroups
@@ -80,6 +80,7 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
 
 
 def _check_pools(services: Services, target: Cluster) -> None:
+    check_groups(services, target.settings)
     pools = {pool.name: pool for pool in group_pools(services, target, "")}
     own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
     foreign_names = {pool.name for pool in own_pools} & pools.keys()
