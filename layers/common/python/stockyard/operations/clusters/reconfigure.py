@@ -59,10 +59,21 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
         places = sorted({_field(difference) for difference in differences(cluster, target)})
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
-        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
+        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
     if current is not None and current.status == "running":
         raise IllegalTransition(f"Operation {current.id} ({current.kind}) is still at work on the cluster.")
     return kind
+
+
+def _advice(cluster: Cluster) -> str:
+    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
+    settings, and the phases of a creation change nothing that is there."""
+    if cluster.status == "failed":
+        return (
+            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
+            " create it with others."
+        )
+    return " Change it when it is ready." if cluster.status == "preparing" else ""
 
 
 def _field(difference: Difference) -> str:
