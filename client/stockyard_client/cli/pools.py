@@ -170,6 +170,8 @@ def scale(
     the cluster's settings is changed there, by an operation."""
     if (quantity is None) == (floor is None and most is None):
         raise BadInput("give either --quantity, of a static pool, or --floor and --most, of a dynamic one")
+    if floor is not None and most is not None and floor > most:
+        raise BadInput(f"--floor {floor} is more than --most {most}")
     context = contexts.of(run)
     limits = {} if most is None else {"limits": {"nodes": most}}
     sizes = {name: value for name, value in (("quantity", quantity), ("floor", floor)) if value is not None}

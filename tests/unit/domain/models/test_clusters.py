@@ -337,6 +337,13 @@ def test_tags_have_limits():
     assert set(faults(changed("/tags", {"k": "<"}))) == {"/tags/k"}
 
 
+def test_of_a_driver_that_is_refused_no_settings_are_asked_for():
+    document = {**MINIMAL, "driver": "foo", "settings": {}}
+    with pytest.raises(InvalidInput) as caught:
+        read(ClusterCreate, document)
+    assert [problem.pointer for problem in caught.value.errors] == ["/driver"]
+
+
 def test_all_faults_are_told_at_once():
     document = {**MINIMAL, "name": "-", "cluster_type": "x", "settings": {"vpc_id": "x", "subnet_id": "y"}}
     expected = {"/name", "/cluster_type", "/settings/key_pair", "/settings/vpc_id", "/settings/subnet_id"}
