@@ -66,11 +66,17 @@ class UnexpectedAnswer(StockyardClientError):
 
 
 class OperationFailed(StockyardClientError):
-    """``operation`` ended in ``failed``; its ``error`` has phase, cause and hint."""
+    """``operation`` ended in ``failed`` or ``reverted``; its ``error`` has phase, cause and hint."""
 
     def __init__(self, operation: Operation) -> None:
         error = operation.error
-        super().__init__(error.cause if error else f"operation {operation.id} failed")
+        super().__init__(
+            error.cause
+            if error
+            else f"operation {operation.id} was {operation.status}"
+            if operation.status == "reverted"
+            else f"operation {operation.id} failed"
+        )
         self.operation = operation
 
 
