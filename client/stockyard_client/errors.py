@@ -70,13 +70,8 @@ class OperationFailed(StockyardClientError):
 
     def __init__(self, operation: Operation) -> None:
         error = operation.error
-        super().__init__(
-            error.cause
-            if error
-            else f"operation {operation.id} was {operation.status}"
-            if operation.status == "reverted"
-            else f"operation {operation.id} failed"
-        )
+        verb = "was reverted" if operation.status == "reverted" else "failed"
+        super().__init__(error.cause if error else f"operation {operation.id} {verb}")
         self.operation = operation
 
 

@@ -148,9 +148,9 @@ def test_repave_is_shown_and_decided_on(cli, api):
 def test_every_node_is_replaced(cli, api, operation_document):
     plan = {"deletes": [{"kind": "node", "name": "web-1"}], "steps": ["Replace the nodes of every pool."]}
     api.answer("POST", "/v1/clusters/demo/repave", {"plan": plan})
+    api.answer("POST", "/v1/clusters/demo/repave", operation_document(id="op_03"), status=202)
     result = cli("cluster", "repave", "demo", "--start", "--dry-run")
     assert "1. Replace the nodes of every pool." in result.stdout, result.stderr
-    api.answer("POST", "/v1/clusters/demo/repave", operation_document(id="op_03"), status=202)
     assert "op_03" in cli("cluster", "repave", "demo", "--start").stderr
 
 
