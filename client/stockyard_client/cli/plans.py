@@ -26,6 +26,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             context.out.print(Text(f"{sign} {_described(line)}", style=style), soft_wrap=True)
     if empty:
         context.out.print("Nothing would change.")
+    for number, step in enumerate(plan.steps, 1):
+        context.out.print(Text(f"{number}. {step}"), soft_wrap=True)
     if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
         if plan.price_before is not None:

@@ -67,10 +67,10 @@ def _resolved(rules: Iterable[str], group: str) -> list[str]:
 
 
 def replace(builder: Builder, group: str, before: Sequence[str], wanted_rules: Sequence[str]) -> None:
-    """Let in what is wanted, then no more what was let in before."""
+    """Let in what is wanted, then no more what was let in before. What is wanted may be on the ledger already, of a try
+    that did not come to let it in."""
     for rule in wanted_rules:
-        if rule not in before:
-            authorize(builder.calls, group, permission(rule))
+        authorize(builder.calls, group, permission(rule))
     for rule in before:
         if rule not in wanted_rules:
             revoke(builder, group, rule)
