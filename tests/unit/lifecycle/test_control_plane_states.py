@@ -119,19 +119,22 @@ def decided(state: State, size: int, zones: tuple[str, ...] = ZONES) -> tuple[St
         return step, State((*state.machines, Machine(step.zone)), len(state.machines), places)
     if isinstance(step, Wait | Done | Lost):
         return step, state
+    return step, _told(state, step)
+
+
+def _told(state: State, step: Admit | Withdraw | Delete | Expel) -> State:
     place = int(step.id)
-    if isinstance(step, Admit):
-        return step, state.change(place, registered=True)
-    if isinstance(step, Withdraw):
-        return step, state.change(place, registered=False, healthy=False)
+    if isinstance(step, Expel):
+        assert int(step.by) == state.plan, "only the machine with the plan listens"
+        if state.machines[state.plan].reported:
+            return replace(state, after=state.after | {place})
+        return replace(state, before=state.before | {place})
     if isinstance(step, Delete):
         assert not state.machines[place].votes, "a machine is ended that etcd counts on"
-        return step, state.change(place, leaving=True)
-    assert isinstance(step, Expel)
-    if int(step.by) == state.plan and not state.machines[int(step.by)].reported:
-        return step, replace(state, before=state.before | {place})
-    assert int(step.by) == state.plan, "only the machine with the plan listens"
-    return step, replace(state, after=state.after | {place})
+        return state.change(place, leaving=True)
+    if isinstance(step, Withdraw):
+        return state.change(place, registered=False, healthy=False)
+    return state.change(place, registered=True)
 
 
 def events(state: State) -> Iterator[State]:
