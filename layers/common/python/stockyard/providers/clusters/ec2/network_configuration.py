@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ONE, PER_ZONE = "one", "per_zone"
+FOR_ALL, PER_ZONE = "one", "per_zone"
 BASTION_TYPE = "t3.micro"
 """The bastion's instance type when nothing names one."""
 BASTION_DISK_GIB = 8
@@ -33,7 +33,7 @@ def control_plane_size(settings: Mapping[str, Any]) -> int:
 
 def zone_count(settings: Mapping[str, Any]) -> int:
     """How many zones the cluster has: those that are named, else what its control plane wants."""
-    zones = settings.get("zones") or named_subnets(settings)
+    zones = named_subnets(settings) or settings.get("zones")
     if zones:
         return len(zones)
     return ZONES_OF_SEVERAL if control_plane_size(settings) > 1 else USUAL_ZONES

@@ -91,16 +91,16 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
     if gateway is None or address is None:
         return
-    one, each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
+    for_all, in_each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
     if has_nat_in_each_zone(settings):
         text = (
-            f"A NAT gateway in each of {count} zones costs {each:.2f} USD a month. One for all would cost {one:.2f},"
-            " and all zones would depend on the first; traffic between zones is billed besides."
+            f"A NAT gateway in each of {count} zones costs {in_each:.2f} USD a month. One for all would cost"
+            f" {for_all:.2f}, and all zones would depend on the first; traffic between zones is billed besides."
         )
     else:
         text = (
-            f"One NAT gateway for {count} zones costs {one:.2f} USD a month; all of them depend on the first, and"
-            f" traffic between zones is billed besides. One in each would cost {each:.2f}."
+            f"One NAT gateway for {count} zones costs {for_all:.2f} USD a month; all of them depend on the first, and"
+            f" traffic between zones is billed besides. One in each would cost {in_each:.2f}."
         )
     yield Finding("/settings/nat_gateways", text, warning=True)
 
@@ -149,14 +149,14 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 
 def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     settings = cluster.settings
-    count, each = zone_count(settings), has_nat_in_each_zone(settings)
+    count, in_each = zone_count(settings), has_nat_in_each_zone(settings)
     named = ", ".join(str(zone) for zone in settings.get("zones") or ())
     where = named or f"{_WORDS[count]} zones"
     yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
     yield "subnet", f"{stem} public, in {where}"
     yield "subnet", f"{stem} private, in {where}"
     yield "internet gateway", f"{stem}-igw"
-    yield "nat gateway", f"{stem}-nat, one in each zone" if each and count > 1 else f"{stem}-nat"
+    yield "nat gateway", f"{stem}-nat, one in each zone" if in_each and count > 1 else f"{stem}-nat"
     yield "route table", f"{stem} public and private"
 
 
@@ -172,6 +172,9 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
+    if bastion_of(cluster.settings) and not cluster.settings.get("ssh_cidrs"):
+        text = "Nobody reaches the bastion: ssh_cidrs names no range that may."
+        yield Finding("/settings/ssh_cidrs", text, warning=True)
 
 
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:

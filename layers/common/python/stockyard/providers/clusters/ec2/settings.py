@@ -26,14 +26,13 @@ from stockyard.providers.clusters.ec2.configuration import (
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
 )
-from stockyard.providers.clusters.ec2.network_configuration import ONE, PER_ZONE
+from stockyard.providers.clusters.ec2.network_configuration import FOR_ALL, PER_ZONE
 from stockyard.providers.clusters.ec2.network_settings import (
     Bastion,
     NatGateways,
     Subnets,
     VpcCidr,
     Zones,
-    bastion_faults,
     placement_faults,
 )
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
@@ -118,7 +117,6 @@ class AwsSettings(ClusterSettings):
         control = self._control_group()
         if control is not None and self.control_plane_size not in (None, control.max_size):
             faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
-        faults += bastion_faults(self.bastion, self.ssh_cidrs)
         outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
@@ -172,5 +170,5 @@ class AwsSettings(ClusterSettings):
         document["control_plane_size"] = self._size()
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
-            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else ONE)
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else FOR_ALL)
         return document
