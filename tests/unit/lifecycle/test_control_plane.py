@@ -61,7 +61,7 @@ class Etcd:
                 self._change(name, serving=False)
             case Expel(name, by) if not self.members[by].joined:
                 self.pending = (*self.pending, name)
-                self._change(name, told=True)
+                self._change(name, in_plan=True)
             case Expel(name, by):
                 assert self.members[by].listens
                 self._expel(name)

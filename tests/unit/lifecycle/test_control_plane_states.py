@@ -49,7 +49,7 @@ class Machine:
     leaving: bool = False
     current: bool = True
 
-    def seen(self, place: int, listens: bool) -> Member:
+    def as_member(self, place: int, listens: bool) -> Member:
         return Member(
             str(place),
             self.zone,
@@ -75,9 +75,9 @@ class State:
     after: frozenset[int] = frozenset()
 
     def members(self) -> list[Member]:
-        told = self.before | self.after
-        seen = [machine.seen(place, self._listens(place)) for place, machine in enumerate(self.machines)]
-        return [replace(member, told=place in told) for place, member in enumerate(seen)]
+        plan = self.before | self.after
+        members = [machine.as_member(place, self._listens(place)) for place, machine in enumerate(self.machines)]
+        return [replace(member, in_plan=place in plan) for place, member in enumerate(members)]
 
     def _listens(self, place: int) -> bool:
         return place == self.plan and self.machines[place].reported
@@ -119,10 +119,10 @@ def decided(state: State, size: int, zones: tuple[str, ...] = ZONES) -> tuple[St
         return step, State((*state.machines, Machine(step.zone)), len(state.machines), places)
     if isinstance(step, Wait | Done | Lost):
         return step, state
-    return step, _told(state, step)
+    return step, _obey(state, step)
 
 
-def _told(state: State, step: Admit | Withdraw | Delete | Expel) -> State:
+def _obey(state: State, step: Admit | Withdraw | Delete | Expel) -> State:
     place = int(step.id)
     if isinstance(step, Expel):
         assert int(step.by) == state.plan, "only the machine with the plan listens"
@@ -209,24 +209,24 @@ def reach(begin: State, size: int, most_deaths: int) -> dict[tuple[State, int], 
         node = queue.popleft()
         if node in following:
             continue
-        state, left = node
+        state, more = node
         assert state.has_quorum(), state
         step, after = decided(state, size)
         assert not isinstance(step, Lost), (state, step)
         if isinstance(step, Done):
             assert as_wanted(state, size), state
-        following[node] = {(after, left)} | {(other, left) for other in events(state)}
+        following[node] = {(after, more)} | {(other, more) for other in events(state)}
         queue.extend(following[node])
-        if left:
-            queue.extend((dead, left - 1) for dead in deaths(state))
+        if more:
+            queue.extend((dead, more - 1) for dead in deaths(state))
     return following
 
 
 def stuck(following: dict[tuple[State, int], set[tuple[State, int]]], size: int) -> list[State]:
     """The states from which nothing leads to the members that are wanted."""
     before: dict[tuple[State, int], list[tuple[State, int]]] = {}
-    for node, others in following.items():
-        for other in others:
+    for node, successors in following.items():
+        for other in successors:
             before.setdefault(other, []).append(node)
     queue = deque(node for node in following if isinstance(decided(node[0], size)[0], Done))
     good = set(queue)

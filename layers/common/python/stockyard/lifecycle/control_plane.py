@@ -39,8 +39,8 @@ class Member:
     """Whether it is made as one would be made now."""
     listens: bool = False
     """Whether its machine asks which members are to leave etcd."""
-    told: bool = False
-    """Whether the one that listens, or will once it joins, has been told to take it out of etcd."""
+    in_plan: bool = False
+    """Whether the one that listens, or will once it joins, is to take it out of etcd."""
 
     @property
     def votes(self) -> bool:
@@ -51,7 +51,7 @@ class Member:
     def departs(self) -> bool:
         """Whether it may be out of etcd already, though it lives: the one that was told may have died before it said
         so. It is never taken back."""
-        return self.votes and self.alive and self.told
+        return self.votes and self.alive and self.in_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
     ordered = sorted(members, key=lambda member: (member.made_at, member.id))
     voters = [member for member in ordered if member.votes]
     # Of those that were to be taken out nobody may know: etcd itself does nothing without a quorum.
-    sure = [member for member in voters if not member.told]
+    sure = [member for member in voters if not member.in_plan]
     surplus = _surplus(size, voters)
     # Of one that serves no more the balancer tells nothing; it was healthy when it was withdrawn.
     withdrawn = surplus if surplus is not None and not surplus.serving else None
@@ -149,7 +149,7 @@ def _under_way(ordered: Sequence[Member]) -> Step | None:
     if joining is None:
         return None
     # A member that dies meanwhile would keep it out of etcd until its claim fails.
-    dead = next((member for member in ordered if not member.alive and not member.told), None)
+    dead = next((member for member in ordered if not member.alive and not member.in_plan), None)
     return Expel(dead.id, joining.id) if dead is not None else Wait(f"Waiting for member {joining.id} to join.")
 
 
@@ -189,7 +189,7 @@ def _surplus(size: int, voters: Sequence[Member]) -> Member | None:
         return None
     last = max((member for member in alive if member.listens), key=lambda m: (m.made_at, m.id), default=None)
     candidates = [member for member in alive if member is not last]
-    return min(candidates, key=lambda member: (not member.told, member.current, member.made_at, member.id))
+    return min(candidates, key=lambda member: (not member.in_plan, member.current, member.made_at, member.id))
 
 
 def _remove(surplus: Member, voters: Sequence[Member], healthy: Sequence[Member]) -> Step:

@@ -190,7 +190,7 @@ class ControlPlane:
             leaving=claim.deleting,
             current=made_at >= cluster.members_since,
             listens=joined and plan["claim"] == claim.id and not plan["done"],
-            told=node_of_member(claim) in (*plan["remove_before"], *plan["remove_after"]),
+            in_plan=node_of_member(claim) in (*plan["remove_before"], *plan["remove_after"]),
         )
 
     # --- what is done ------------------------------------------------------------------------------------------------
