@@ -59,6 +59,9 @@ class Etcd:
                 self._change(name, serving=True)
             case Withdraw(name):
                 self._change(name, serving=False)
+            case Expel(name, by) if not self.members[by].joined:
+                self.pending = (*self.pending, name)
+                self._change(name, in_plan=True)
             case Expel(name, by):
                 assert self.members[by].listens
                 self._expel(name)

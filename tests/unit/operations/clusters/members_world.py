@@ -114,6 +114,8 @@ class MembersWorld(BalancedWorld):
         wanted = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
         self.voters -= set(wanted)
         if not fact:
+            if self.living() < len(self.voters):
+                return  # etcd takes nobody while it cannot reach one of its voters
             self.voters.add(node)
         report |= {"state": "joined", "machine": claim.machine_id, "removed": sorted({*report["removed"], *wanted})}
         services.store.commit(Put(Fact(member_fact(claim), json.dumps(report), services.now())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,12 @@ from stockyard.domain.records import Pool
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.completion import complete_members
+from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.repaves import renew_certificates
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.pools import pools_of
+from stockyard.ports import Replace
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
 
@@ -108,6 +111,16 @@ def test_a_person_cannot_delete_a_member() -> None:
     members = completed(3)
     with pytest.raises(IllegalTransition, match="member of a control plane"):
         delete_claim(members.world.services, members.members()[0].id, USER)
+
+
+def test_a_cluster_whose_members_leave_can_be_deleted_again() -> None:
+    """Somebody asks again who has mended what held a member up."""
+    members = completed(3)
+    services = members.world.services
+    delete_cluster(services, members.id, USER)
+    member = members.members()[0]
+    services.store.commit(Replace(replace(member, deleting=True, version=member.version + 1)))
+    assert delete_cluster(services, members.id, USER).status == "deleting"
 
 
 def test_the_pool_of_members_is_none_of_the_others() -> None:
