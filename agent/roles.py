@@ -77,7 +77,9 @@ def _joining() -> list[Document]:
     return [
         *_bound("", _rule(CERTIFICATES, REQUESTS, "create", "get", "list", "watch"), _rule("", "nodes", "get"),
                 name=JOIN, subject=group),
-        *_bound(TOKENS, _rule("", "configmaps", "get", names=configuration), name=JOIN, subject=group),
+        # The authorities, for members of the control plane: sealed with a key that is not in the cluster.
+        *_bound(TOKENS, _rule("", "configmaps", "get", names=configuration),
+                _rule("", "secrets", "get", names=("kubeadm-certs",)), name=JOIN, subject=group),
     ]  # fmt: skip
 
 

@@ -128,9 +128,11 @@ class Permissions:
     _node_claims = _node_providers
 
     def _pools(self) -> tuple[Statement, ...]:
-        # A new pool is written under a check that its cluster is not on its way out.
+        # A new pool is written under a check that its cluster is not on its way out. One of a node group is changed in
+        # the cluster's settings, whose checks ask its cloud, by the account's key where that has one.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")
-        return self._table(actions=actions), self._own_secrets(self._names.page_key)
+        secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
+        return self._table(actions=actions), *secrets, *self._tenant_roles()
 
     def _autoscaler(self) -> tuple[Statement, ...]:
         return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)

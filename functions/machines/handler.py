@@ -185,6 +185,35 @@ def join_machine(request: Request) -> Answer:
 
 
 @http.route(
+    "POST /v1/node-claims/{id}/member-reports",
+    open_because=BOOTING,
+    body="observations:MemberReport",
+    answers={200: "observations:MemberReportAnswer"},
+    description="With the proof of join, by the machine of a control plane's claim alone. Repeatable. The answer says "
+    "which members it takes out of etcd, and whether it is done.",
+)
+def report_member(request: Request) -> Answer:
+    """A member of a control plane has joined: keep that, and say which members go."""
+    from stockyard.operations.clusters import await_report
+    from stockyard.operations.machines import member_reports
+
+    claim_id, body = request.params["id"], request.body
+    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
+    if tenant is None or not ids.is_id(claim_id):
+        raise NotFound("There is no claim of that id that waits for its machine.")
+    services = wiring.services(tenant)
+    reply = member_reports.report_member(services, claim_id, body.proof(), body.state, body.removed)
+    if body.kubeconfig is not None and body.certificate_authority is not None:
+        kubeconfig = body.kubeconfig.get_secret_value()
+        await_report.renew_kubeconfig(services, reply.cluster, kubeconfig, body.certificate_authority)
+    if reply.news:
+        actor = f"node:{reply.claim.name}"
+        wiring.audit(tenant, services.audit_record(actor, "ReportMember", reply.claim.id, request.request_id))
+    answer = {"remove": reply.remove, "done": reply.done, "retry_after": reply.retry_after}
+    return Answer(200, answer, subject=reply.claim.id, audited=True)
+
+
+@http.route(
     "POST /v1/clusters/{id}/boot-reports",
     open_because=BOOTING,
     body="machines:ControlPlaneBootReport",

@@ -158,6 +158,13 @@ BODIES: Mapping[str, Any] = {
         "headers": {},
         "cluster_id": "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV",
     },
+    "POST /v1/node-claims/{id}/member-reports": {
+        "method": "POST",
+        "url": "https://sts.amazonaws.com/",
+        "headers": {},
+        "cluster_id": "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "state": "joined",
+    },
     "POST /v1/clusters/{id}/boot-reports": {
         "method": "GET",
         "url": "https://sts.amazonaws.com/",

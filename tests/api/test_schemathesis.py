@@ -35,6 +35,7 @@ NEVER = {
     "POST /v1/node-claims/{id}/boot-reports": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/interruptions": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/join": "no generated proof is a machine's",
+    "POST /v1/node-claims/{id}/member-reports": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/token": "people log in to the cluster, and its cloud admits nobody",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "POST /v1/clusters/{id}/cancel": "no change of a ready cluster is at work",

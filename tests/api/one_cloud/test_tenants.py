@@ -106,6 +106,7 @@ ELSEWHERE = {
     "PUT /v1/event-accounts": "test_an_account_sends_the_requests_of_one_tenant_alone",
     "POST /v1/clusters/{id}/bootstrap": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/node-claims/{id}/member-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/interruptions": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
@@ -169,6 +170,10 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
         assert answer.status_code in (401, 404)
         no_trace(answer, acme, acme["claim"], acme["cluster"])
         report = api.send("POST", f"/v1/node-claims/{acme['claim']}/boot-reports", {}, {**proof, "step": "join"})
+        assert report.status_code in (401, 404)
+        no_trace(report, acme, acme["claim"], acme["cluster"])
+        member = {**proof, "state": "joined", "removed": []}
+        report = api.send("POST", f"/v1/node-claims/{acme['claim']}/member-reports", {}, member)
         assert report.status_code in (401, 404)
         no_trace(report, acme, acme["claim"], acme["cluster"])
     end = {**body, "kind": "interruption", "time": "2026-01-01T00:00:00Z"}

@@ -57,7 +57,7 @@ def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[st
     options = "--server-side --force-conflicts --field-manager=stockyard-agent"
     apply = f"again kubectl apply {options} -f /etc/stockyard/agent.json"
     expected_lines = [
-        "    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print",
+        '    kubeadm init --config /etc/stockyard/kubeadm.yaml "${options[@]}"',
         'again kubectl apply -f "$manifests"/flannel-io/flannel/*/Documentation/kube-flannel.yml',
         'python3 "$program" agent',
         apply,

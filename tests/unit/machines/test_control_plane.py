@@ -46,12 +46,12 @@ def test_the_document_with_the_longest_values_fits() -> None:
         "creator": first_boot.noise(128),
         "volume_tags": {"stockyard:installation": first_boot.noise(26), "stockyard:tenant": first_boot.noise(63)},
     }
-    assert len(control_plane.first_boot(**values).cloud_config()) <= control_plane.LIMIT == 12 * 1024 < 16 * 1024
+    assert len(control_plane.first_boot(**values).cloud_config()) <= control_plane.LIMIT == 13 * 1024 < 16 * 1024
 
 
 def test_a_document_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="user data is"):
-        control_plane.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).cloud_config()
+        control_plane.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).cloud_config()
 
 
 def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
@@ -159,11 +159,18 @@ def test_a_machine_with_the_keys_of_another_asks_for_none(
     config = json.loads(files[control_plane.CONFIG_PATH]["content"])
     state = tmp_path / "state"
     (state / "api").mkdir()
-    (state / "api" / "encryption.yaml").write_text("the key")
+    machine.api_server(config)
+    old = json.loads((state / "api" / "encryption.yaml").read_text())
+    monkeypatch.setattr(machine, "post", lambda *_: json.dumps({"certificate_key": "ab" * 32}))
+    monkeypatch.setattr(machine, "prove", lambda _: {})
     (state / "client.json").write_text(json.dumps({"endpoint": "https://nlb.example.test:6443"}))
     monkeypatch.setattr(machine, "provider_id", lambda: "aws:///us-east-1a/i-0456")
     machine.bootstrap(config)
-    assert (state / "api" / "encryption.yaml").read_text() == "the key"
+    keys = json.loads((state / "api" / "encryption.yaml").read_text())["resources"][0]["providers"][0]["secretbox"][
+        "keys"
+    ]
+    assert [key["name"] for key in keys] == ["shared", "first"], "what the old one has sealed can still be read"
+    assert keys[1:] == old["resources"][0]["providers"][0]["secretbox"]["keys"]
     documents = [json.loads(text) for text in (state / "kubeadm.yaml").read_text().split("\n---\n")]
     registration = documents[0]["nodeRegistration"]
     assert {"name": "provider-id", "value": "aws:///us-east-1a/i-0456"} in registration["kubeletExtraArgs"]

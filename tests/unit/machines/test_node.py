@@ -83,11 +83,11 @@ def test_the_document_fits_and_is_the_same_for_every_claim(rendered: str) -> Non
     assert rendered.startswith("#cloud-config\n")
     assert node_boot.first_boot(**VALUES).cloud_config() == node_boot.first_boot(**VALUES).cloud_config()
     longest = {**VALUES, "api_url": f"https://{first_boot.noise(253)}", "cluster_id": f"clu_{first_boot.noise(26)}"}
-    assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 12 * 1024
+    assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 13 * 1024
     secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
     assert len(node_boot.first_boot(**longest, **secret).cloud_config()) <= node_boot.LIMIT
     with pytest.raises(ValueError, match="user data is"):
-        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).cloud_config()
+        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).cloud_config()
 
 
 def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> None:
@@ -416,4 +416,4 @@ def test_script_is_the_same_for_the_same_values_and_small() -> None:
     assert boot.script() == node_boot.first_boot(**VALUES).script()
     assert len(boot.script()) < 16 * 1024
     with pytest.raises(ValueError, match="more than"):
-        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).script()
+        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).script()

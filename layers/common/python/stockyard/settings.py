@@ -84,6 +84,8 @@ class Settings(Choices):
     delete_managed_workflow: str = ""
     change_managed_workflow: str = ""
     upgrade_managed_workflow: str = ""
+    change_balanced_workflow: str = ""
+    upgrade_balanced_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""
@@ -92,6 +94,8 @@ class Settings(Choices):
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""
     """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
+    force_deletion_seconds: int = 900
+    """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

@@ -1,5 +1,6 @@
 """The secrets of machines: by its machine token a machine proves which one it is, by its join token, a bootstrap token
-of kubeadm, a node joins its cluster; a control plane has a renewal token besides. All are derived and never stored.
+of kubeadm, a node joins its cluster; a control plane has a renewal token and a certificate key besides. All are derived
+and never stored.
 
 The same claim and attempt always give the same token: the agent and the machine get the same one without a record, and
 a launch that is repeated has the same user data. Without the installation's key nobody can compute a token.
@@ -35,6 +36,12 @@ def renewal_token(key: bytes, cluster_id: str) -> str:
     """By what a control plane without keys of its cloud proves itself once it is up: 256 bits, in no user data. Raises
     ``ValueError`` for an empty key."""
     return _derived(key, "renewal", cluster_id, 0).hex()
+
+
+def certificate_key(key: bytes, cluster_id: str) -> str:
+    """What kubeadm seals a cluster's authorities with, so that more members of its control plane can have them: 256
+    bits as hexadecimal text. Raises ``ValueError`` for an empty key."""
+    return _derived(key, "certificates", cluster_id, 0).hex()
 
 
 def _derived(key: bytes, purpose: str, subject_id: str, attempt: int) -> bytes:

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-LIMIT = 12 * 1024
-"""Bytes of user data that we allow ourselves."""
+LIMIT = 13 * 1024
+"""Bytes of user data that we allow ourselves: EC2 counts its 16 KiB before they are encoded."""
 FOLDER = "/usr/local/lib/stockyard"
 START_PATH = f"{FOLDER}/start.sh"
 MACHINE_PATH = f"{FOLDER}/stockyard_machine.py"
 UNIT = "stockyard-start.service"
-_ONLY = "# --- a control plane's own part"
+_PARTS = ("# --- a control plane's own part", "# --- the first member's own part")
 _FILES = Path(__file__).parent / "on_machine"
 
 _UNIT = """[Unit]
@@ -54,11 +54,17 @@ class File:
     mode: str = "0644"
 
 
+NODE, MEMBER, FIRST = range(3)
+"""A worker, a further member of a control plane, and the member that initialises it: each has what the one before it
+has, and more."""
+
+
 @cache
-def machine_program(*, control_plane: bool) -> File:
-    """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
+def machine_program(part: int) -> File:
+    """The program that every machine has, which proves which one it is, as far as ``NODE``, ``MEMBER`` or ``FIRST``
+    needs it."""
     text = _source("stockyard_machine.py")
-    return File(_without_words(text if control_plane else text.partition(_ONLY)[0]), "0755")
+    return File(_without_words(text if part == FIRST else text.partition(_PARTS[part])[0]), "0755")
 
 
 @cache

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 
 from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import POD_CIDR
-from stockyard.machines import data_disk, manifests
+from stockyard.machines import data_disk, manifests, node
 from stockyard.machines.cloud_config import (
+    FIRST,
     FOLDER,
     LIMIT,
     MACHINE_PATH,
+    MEMBER,
     START_PATH,
     File,
     FirstBoot,
@@ -30,8 +32,9 @@ from stockyard.machines.sources import PUBLIC, Sources
 __all__ = ["LIMIT", "START_PATH", "first_boot", "person"]
 
 RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
+MEMBER_PATH = f"{FOLDER}/stockyard_member.py"
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
-_UNITS = {
+_RENEWAL = {
     "/etc/systemd/system/stockyard-renew.service": f"""[Unit]
 Description=Renew the certificates of the control plane
 ConditionPathExists=/var/lib/stockyard/reported
@@ -50,6 +53,10 @@ Persistent=true
 [Install]
 WantedBy=timers.target
 """,
+}
+"""A machine that was off when its turn came catches up; kubeadm's certificates live for a year."""
+_UNITS = {
+    **_RENEWAL,
     "/etc/systemd/system/stockyard-snapshot.service": f"""[Unit]
 Description=Take a snapshot of etcd
 {_NEEDS_VOLUME}
@@ -69,7 +76,6 @@ WantedBy=timers.target
 """,
     "/etc/systemd/system/kubelet.service.d/20-volume.conf": f"[Unit]\n{_NEEDS_VOLUME}",
 }
-"""A machine that was off when its turn came catches up; kubeadm's certificates live for a year."""
 CONFIG_PATH = "/etc/stockyard/machine.json"
 SCRIPT_PATH = MACHINE_PATH
 
@@ -93,6 +99,9 @@ def first_boot(
     token: str = "",
     disk_key: DiskKey | None = None,
     gpu_label: str = "",
+    workloads: bool = False,
+    joins: bool = False,
+    claim_id: str = "",
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
     """What the machine is told.
@@ -101,25 +110,30 @@ def first_boot(
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
     and their volumes get these tags. ``token`` for a machine that proves itself by one: see
     ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is encrypted, and a Vault keeps its key.
-    ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device plugin; empty for none.
+    ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device plugin; empty for none. ``workloads``: its
+    node takes pods like any other. ``joins``: the control plane is there, and the machine becomes a further member of
+    it; what is for the whole cluster it is not told, and with ``token`` it is told its ``claim_id`` too.
     """
-    controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
         "api_url": api_url.rstrip("/"),
         "client_id": client_id,
         "cloud_provider": "" if volume_tags is None else "external",
         "cluster_id": cluster_id,
-        "creator": creator,
         "issuer": issuer,
         "kubernetes_version": kubernetes_versions.TESTED[kubernetes_version].release,
-        "pod_cidr": POD_CIDR,
         "tenant": tenant,
     }
     if token:
         machine["token"] = token
+    if joins:
+        return _member(machine, claim_id, sources.arguments(kubernetes_version))
+    machine |= {"creator": creator, "pod_cidr": POD_CIDR}
+    if workloads:
+        machine["workloads"] = "yes"
+    controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     files = {
         CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if token else "0644"),
-        SCRIPT_PATH: machine_program(control_plane=True),
+        SCRIPT_PATH: machine_program(FIRST),
         START_PATH: start_script("control_plane.sh"),
         RENEW_PATH: program("renew.sh"),
         SNAPSHOT_PATH: program("snapshot.sh"),
@@ -129,3 +143,22 @@ def first_boot(
     }
     arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"
     return FirstBoot(files, "Make this machine a Kubernetes control plane", arguments)
+
+
+def _member(machine: dict[str, str], claim_id: str, arguments: str) -> FirstBoot:
+    """The key of the authorities is in none of the files: it comes with the answer to the machine's proof."""
+    if not machine["cloud_provider"]:
+        del machine["cloud_provider"]
+    if "token" in machine:
+        machine["claim_id"] = claim_id
+    files = {
+        node.CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if "token" in machine else "0644"),
+        MACHINE_PATH: machine_program(MEMBER),
+        node.SCRIPT_PATH: program("stockyard_node.py"),
+        node.NEAR_PATH: program("stockyard_near.py"),
+        MEMBER_PATH: program("stockyard_member.py"),
+        START_PATH: start_script("control_plane_join.sh"),
+        RENEW_PATH: program("renew.sh"),
+        **{path: File(text) for path, text in _RENEWAL.items()},
+    }
+    return FirstBoot(files, "Make this machine a member of a Kubernetes control plane", arguments)

@@ -12,6 +12,7 @@ from stockyard.machines.cloud_config import (
     FOLDER,
     LIMIT,
     MACHINE_PATH,
+    NODE,
     START_PATH,
     File,
     FirstBoot,
@@ -21,7 +22,7 @@ from stockyard.machines.cloud_config import (
 )
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "first_boot"]
+__all__ = ["CONFIG_PATH", "LIMIT", "MACHINE_PATH", "NEAR_PATH", "SCRIPT_PATH", "START_PATH", "first_boot"]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
@@ -84,7 +85,7 @@ def first_boot(
         node |= {"claim_id": claim_id, "token": token}
     files = {
         CONFIG_PATH: File(json.dumps(node, indent=1, sort_keys=True), "0600" if token else "0644"),
-        MACHINE_PATH: machine_program(control_plane=False),
+        MACHINE_PATH: machine_program(NODE),
         SCRIPT_PATH: program("stockyard_node.py"),
         START_PATH: start_script("node.sh"),
         NEAR_PATH: program("stockyard_near.py"),

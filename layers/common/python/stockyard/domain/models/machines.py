@@ -67,14 +67,19 @@ class BootstrapProof(MachineProof):
     of its user data."""
 
 
+Kubeconfig = Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
+"""It holds its credentials as data: what would run a program or read a file is refused."""
+CertificateAuthority = Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+
+
 class ReadyReport(Input):
     """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate.
 
     The kubeconfig holds its credentials as data: what would run a program or read a file is refused.
     """
 
-    kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
-    certificate_authority: Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+    kubeconfig: Kubeconfig
+    certificate_authority: CertificateAuthority
     proof: BootstrapProof | None = None
     """Of a cluster that is ready: only with it the recorded machine's renewed kubeconfig is taken."""
 
@@ -96,7 +101,7 @@ class BootstrapAnswer(View):
 
     ``machine_endpoint`` is the API as the cluster's machines know it, empty where that is ``endpoint``.
     ``certificate_names`` is what its certificate has to name besides. ``renewal_token`` proves the machine from now on,
-    empty where it signs requests.
+    empty where it signs requests. ``certificate_key`` seals the authorities for further members of the control plane.
     """
 
     client_id: str
@@ -106,6 +111,7 @@ class BootstrapAnswer(View):
     machine_endpoint: str
     certificate_names: list[str]
     renewal_token: str
+    certificate_key: str
 
 
 class AgentManifest(View):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from stockyard.domain import times
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.machines import BootStep, MachineProof, SignedProof
+from stockyard.domain.models.machines import BootStep, CertificateAuthority, Kubeconfig, MachineProof, SignedProof
 from stockyard.domain.workload_records import MOST_NODES
 
 MOST_RESULTS = 5_000
@@ -148,10 +148,40 @@ class Interruption(SignedProof):
     time: Time
 
 
+class MemberReport(JoinProof):
+    """A member of a control plane has joined, with the proof of ``/join``. ``removed`` are the nodes of those members
+    that it has taken out of etcd since. Its kubeconfig, new or renewed, takes the place of one that ends earlier."""
+
+    state: Literal["joined"]
+    kubeconfig: Kubeconfig | None = None
+    certificate_authority: CertificateAuthority | None = None
+    removed: Annotated[list[Name], Field(max_length=16)] = Field(default_factory=list)
+
+
+class MemberReportAnswer(View):
+    """The nodes of members that are to be taken out of etcd. Not ``done``: report again after ``retry_after`` seconds,
+    with those in ``removed``."""
+
+    remove: list[str]
+    done: bool
+    retry_after: int
+
+
+class ControlPlaneJoin(View):
+    """What a further member of a control plane needs besides: the key of the sealed authorities, and which members are
+    dead and have to be taken out of etcd before it is added. ``workloads``: its node has no taint."""
+
+    certificate_key: str
+    kubernetes_version: str
+    remove_before: list[str]
+    workloads: bool
+
+
 class JoinAnswer(View):
     """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster.
 
     ``internal_endpoint``: only the cluster's own machines know the endpoint's name, by ``addresses``.
+    ``control_plane`` is null for a worker.
     """
 
     endpoint: str
@@ -163,3 +193,4 @@ class JoinAnswer(View):
     labels: dict[str, str]
     taints: list[dict[str, Any]]
     kubelet_args: dict[str, str]
+    control_plane: ControlPlaneJoin | None = None

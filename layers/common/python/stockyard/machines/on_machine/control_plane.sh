@@ -63,12 +63,32 @@ take_keys() {
 
 # What a try before has left is removed, but never the data of a control plane that was ready once.
 init_control_plane() {
+    local options=(--skip-token-print)
+    if grep -qF certificateKey /etc/stockyard/kubeadm.yaml; then options+=(--upload-certs --skip-certificate-key-print); fi
     if test -d "${volume}/keys"; then
-        kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print --ignore-preflight-errors=all
-        return
+        options+=(--ignore-preflight-errors=all)
+    elif test -s /etc/kubernetes/admin.conf; then
+        kubeadm reset --force
     fi
-    test -s /etc/kubernetes/admin.conf && kubeadm reset --force
-    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
+    kubeadm init --config /etc/stockyard/kubeadm.yaml "${options[@]}"
+}
+
+# On a volume of another machine, and after a snapshot was restored, etcd knows its only member by another address:
+# members that join would look for it there.
+announce_member() {
+    local pki=/etc/kubernetes/pki/etcd url id
+    local runtime=(crictl --runtime-endpoint unix:///run/containerd/containerd.sock) client
+    id="$("${runtime[@]}" ps --quiet --state running --name '^etcd$')" || return 1
+    client=("${runtime[@]}" exec "$id" etcdctl --endpoints https://127.0.0.1:2379 --cacert "${pki}/ca.crt"
+        --cert "${pki}/healthcheck-client.crt" --key "${pki}/healthcheck-client.key")
+    url="$(sed -n 's/.*--initial-advertise-peer-urls=//p' /etc/kubernetes/manifests/etcd.yaml)" || return 1
+    id="$("${client[@]}" member list | cut -d , -f 1)" || return 1
+    if test "$(wc -l <<<"$id")" = 1; then "${client[@]}" member update "$id" --peer-urls "$url"; fi
+}
+
+# Members have no key but the derived one: what an older key has sealed is written anew.
+seal_secrets() {
+    kubectl get secrets --all-namespaces --output json | kubectl replace -f - >/dev/null
 }
 
 # A load balancer does not send a machine's own connections back to it, so its name means this machine here. Where there
@@ -121,6 +141,12 @@ again kubectl get --raw /readyz
 # With it any token of kubeadm's would get the certificate of any node's name. The agent approves, for the name of the
 # token alone.
 again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
+if grep -qF certificateKey /etc/stockyard/kubeadm.yaml; then
+    # kubeadm's Secret of the sealed authorities would go with its token after two hours.
+    again announce_member
+    again kubectl --namespace kube-system patch secret kubeadm-certs --patch '{"metadata":{"ownerReferences":null}}'
+    if grep -qF '"first"' /etc/stockyard/api/encryption.yaml; then again seal_secrets; fi
+fi
 begin snapshot
 again /usr/local/lib/stockyard/snapshot.sh
 begin network

@@ -155,13 +155,22 @@ def authentication(machine: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def encryption() -> dict[str, Any]:
-    """How Secrets are written to etcd: with a key that never leaves this machine."""
-    key = {"name": "first", "secret": base64.b64encode(os.urandom(32)).decode()}
+def encryption(certificate_key: str, old: list[dict[str, str]]) -> dict[str, Any]:
+    """How Secrets are written to etcd: with a key that all members of a control plane derive alike.
+
+    ``old`` keys still open what they have sealed. A cluster without a certificate key has one of its own.
+    """
+    keys = []
+    if certificate_key:
+        derived = hmac.new(bytes.fromhex(certificate_key), b"secrets", hashlib.sha256).digest()
+        keys.append({"name": "shared", "secret": base64.b64encode(derived).decode()})
+    keys += [key for key in old if key not in keys]
+    if not keys:
+        keys.append({"name": "first", "secret": base64.b64encode(os.urandom(32)).decode()})
     return {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "EncryptionConfiguration",
-        "resources": [{"resources": ["secrets"], "providers": [{"secretbox": {"keys": [key]}}, {"identity": {}}]}],
+        "resources": [{"resources": ["secrets"], "providers": [{"secretbox": {"keys": keys}}, {"identity": {}}]}],
     }
 
 
@@ -179,13 +188,19 @@ AUDIT = {
 }
 
 
-def api_server(machine: dict[str, str]) -> None:
-    """Write the files that the API server reads. The key of Secrets is made once: what it has written needs it."""
+def api_server(machine: dict[str, str], certificate_key: str = "") -> None:
+    """Write the files that the API server reads. The keys of Secrets stay: what they have sealed needs them."""
     os.makedirs(os.path.join(STATE, API_FOLDER), mode=0o700, exist_ok=True)
-    for name, document in (("authentication", authentication(machine)), ("audit", AUDIT), ("encryption", encryption())):
-        path = f"{API_FOLDER}/{name}.yaml"
-        if name != "encryption" or not os.path.exists(os.path.join(STATE, path)):
-            save(path, json.dumps(document, indent=1) + "\n")
+    old = []
+    if os.path.exists(os.path.join(STATE, API_FOLDER, "encryption.yaml")):
+        with open(os.path.join(STATE, API_FOLDER, "encryption.yaml")) as file:
+            old = json.load(file)["resources"][0]["providers"][0]["secretbox"]["keys"]
+    sealing = encryption(certificate_key, old)
+    for name, document in (("authentication", authentication(machine)), ("audit", AUDIT), ("encryption", sealing)):
+        save(f"{API_FOLDER}/{name}.yaml", json.dumps(document, indent=1) + "\n")
+
+
+# --- the first member's own part: members after it are given what stands above ---
 
 
 def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> list[dict[str, Any]]:
@@ -213,13 +228,17 @@ def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> l
     kubelet = {"provider-id": provider} if provider else {}
     if machine.get("cloud_provider"):
         kubelet["cloud-provider"] = "external"
+    sealed = {"certificateKey": client["certificate_key"]} if client.get("certificate_key") else {}
     return [
         {
             "apiVersion": api,
             "kind": "InitConfiguration",
+            **sealed,
             "nodeRegistration": {
                 "criSocket": "unix:///run/containerd/containerd.sock",
                 "kubeletExtraArgs": [{"name": name, "value": value} for name, value in kubelet.items()],
+                # Without the member kubeadm taints the node, so that no workloads come to it.
+                **({"taints": []} if machine.get("workloads") else {}),
             },
         },
         {
@@ -289,22 +308,33 @@ def post(machine: dict[str, str], action: str, body: dict[str, Any], headers: di
 def bootstrap(machine: dict[str, str]) -> None:
     """Prove who we are, keep the client's credentials, and write kubeadm's configuration.
 
-    A machine that goes on with the volume of another has the credentials of that one.
+    A machine that goes on with the volume of another has the credentials of that one, and asks for the key of the
+    authorities when they are older than that.
     """
     if os.path.exists(os.path.join(STATE, "kubeadm.yaml")):
         return
     if os.path.exists(os.path.join(STATE, "client.json")):
         client = credentials()
+        if "certificate_key" not in client:
+            client["certificate_key"] = sealing_key(machine)
     else:
         client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
-        save("client.json", json.dumps(client))
+    save("client.json", json.dumps(client))
     save("endpoint", address(inside(client))[0] + "\n")
     if machine["creator"]:
         save("administrator.json", json.dumps(administrator(machine["creator"])))
-    api_server(machine)
+    api_server(machine, client.get("certificate_key", ""))
     configuration = kubeadm(machine, client, "" if "token" in machine else patiently(provider_id))
     documents = [json.dumps(document, indent=1) for document in configuration]
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
+
+
+def sealing_key(machine: dict[str, str]) -> str:
+    """The key of the authorities; empty where nobody gives it to this machine, which goes on without members."""
+    try:
+        return str(json.loads(post(machine, "bootstrap", prove(machine)))["certificate_key"])
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 def credentials() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Runs on a node each minute: lets the name of the API endpoint lead to the control plane itself where that is near.
 
 The load balancer's name leads out of the network and back in. A node that reaches the control plane's own address, and
-meets the cluster's own certificate there, has the name in its hosts file; when the address is silent, it goes. Standard
-library only.
+meets the cluster's own certificate there, has the name in its hosts file; when the address is silent, it goes. Members
+of the control plane come and go: the cluster itself says which there are. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import os
 import socket
 import ssl
 import subprocess
+import urllib.request
 from typing import Any
 
 ENDPOINT = os.environ.get("STOCKYARD_ENDPOINT", "/etc/stockyard/endpoint.json")
 HOSTS = os.environ.get("STOCKYARD_HOSTS", "/etc/hosts")
 AUTHORITY = os.environ.get("STOCKYARD_AUTHORITY", "/etc/kubernetes/pki/ca.crt")
+KUBELET = os.environ.get("STOCKYARD_KUBELET", "/var/lib/kubelet/pki/kubelet-client-current.pem")
+MEMBERS = "/api/v1/namespaces/default/endpoints/kubernetes"
 SECONDS = 3
 MARK = "# Stockyard: the API server, within the network"
 # It has a copy of the hosts file of the moment when it was started.
@@ -35,6 +38,34 @@ def answers(address: str, host: str, port: int) -> bool:
             return True
     except (OSError, ValueError):
         return False
+
+
+def addresses(document: dict[str, Any]) -> list[str]:
+    """Where API servers listen, by the object that they keep themselves."""
+    subsets = document.get("subsets") or []
+    return [address["ip"] for subset in subsets for address in subset.get("addresses") or []]
+
+
+def members(endpoint: dict[str, Any]) -> list[str]:
+    """The addresses of all members of the control plane, as this node may ask. Raises ``OSError``, ``ValueError``."""
+    context = ssl.create_default_context(cafile=AUTHORITY)
+    context.load_cert_chain(KUBELET)
+    url = f"https://{endpoint['host']}:{endpoint['port']}{MEMBERS}"
+    with urllib.request.urlopen(url, timeout=SECONDS, context=context) as answer:
+        return addresses(json.load(answer))
+
+
+def refresh(endpoint: dict[str, Any]) -> None:
+    """Keep the members that there are now. A cluster that does not answer changes nothing."""
+    try:
+        present = members(endpoint)
+    except (OSError, ValueError):
+        return
+    if present and present != endpoint["addresses"]:
+        endpoint["addresses"] = present
+        with open(ENDPOINT + ".stockyard", "w") as file:
+            json.dump(endpoint, file)
+        os.replace(ENDPOINT + ".stockyard", ENDPOINT)
 
 
 def update(endpoint: dict[str, Any]) -> bool:
@@ -63,6 +94,7 @@ def main() -> None:
     """One look."""
     with open(ENDPOINT) as file:
         endpoint = json.load(file)
+    refresh(endpoint)
     if update(endpoint):
         subprocess.run(["/bin/sh", "-c", RESTART], check=False)  # noqa: S603 - the command is ours
 

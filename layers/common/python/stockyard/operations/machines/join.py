@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard import kubernetes_versions
 from stockyard.domain import ids
-from stockyard.domain.join_tokens import join_token
+from stockyard.domain.join_tokens import certificate_key, join_token
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.bootstrap import REFUSED
+from stockyard.operations.machines.member_plan import has_joined, removals
 from stockyard.operations.machines.observe import ca_hash, facts_of
 from stockyard.operations.node_providers.catalog import account_of, kubelet_args_of
 from stockyard.operations.services import Services
@@ -23,11 +25,22 @@ CLAIM_LABEL = "stockyard.dev/claim"
 
 
 @dataclass(frozen=True, slots=True)
+class MemberConfiguration:
+    """What a further member of the control plane needs besides. See ``models.observations.ControlPlaneJoin``."""
+
+    certificate_key: str = field(repr=False)
+    kubernetes_version: str
+    remove_before: list[str]
+    workloads: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JoinConfiguration:
     """What a machine needs to join, and no more. ``token`` is its own, and short-lived.
 
     ``addresses`` are where the control plane is in its own network: a machine of the same one need not leave it.
     ``internal_endpoint``: only the cluster's own machines know the endpoint's name, and by these addresses.
+    ``control_plane``: None for a worker.
     """
 
     endpoint: str
@@ -39,16 +52,18 @@ class JoinConfiguration:
     labels: dict[str, str]
     taints: list[dict[str, Any]]
     kubelet_args: dict[str, str]
+    control_plane: MemberConfiguration | None = None
 
 
 def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[str, Any]) -> JoinConfiguration:
     """Check the proof, a signed request or ``token``; repeatable until the node has joined.
 
     ``Unauthorized`` when the proof is not the claim's machine's, ``NotFound`` without the claim, ``Forbidden`` when its
-    node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token to join with.
+    node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token to join with. The
+    key of the authorities goes to members of the control plane alone.
     """
     claim, cluster = waiting_claim(services, claim_id, proof)
-    if claim.phase != PENDING or claim.node_name:
+    if claim.phase != PENDING or claim.node_name or has_joined(services, claim):
         raise Forbidden("The claim's node has joined already.")
     authority = ca_hash(services, cluster)
     if authority is None or done_fact(claim, TOKEN) not in facts_of(services, claim):
@@ -65,6 +80,16 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         labels={**claim.node_labels, CLAIM_LABEL: claim.id},
         taints=[*claim.taints, *claim.startup_taints],
         kubelet_args=kubelet_args_of(services, claim),
+        control_plane=_member(services, key, claim, cluster) if claim.control_plane else None,
+    )
+
+
+def _member(services: Services, key: bytes, claim: NodeClaim, cluster: Cluster) -> MemberConfiguration:
+    return MemberConfiguration(
+        certificate_key(key, cluster.id),
+        kubernetes_versions.TESTED[cluster.kubernetes_version].release,
+        list(removals(services, cluster, claim).before),
+        bool(cluster.settings.get("control_plane_workloads")),
     )
 
 

@@ -29,7 +29,9 @@ KIND = ClusterKind(
     cloud="aws",
     cluster_type="k8s",
     settings=f"{__name__}.settings:AwsSettings",
+    rows="balanced",
     groups=f"{__name__}.groups",
+    followed_groups="autoscaler_node_groups",
     manifest=ManifestKind("spectrocloud.com/v1", "SpectroAwsCluster", f"{__name__}.spectro"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
+from stockyard import kubernetes_versions
+from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
+    control_plane_disk_gib,
     control_plane_types,
     etcd_snapshots,
     etcd_volume_gib,
@@ -21,6 +23,7 @@ from stockyard.providers.clusters.ec2.configuration import (
 from stockyard.providers.clusters.ec2.network_configuration import (
     BASTION_DISK_GIB,
     bastion_of,
+    control_plane_size,
     has_nat_in_each_zone,
     is_given,
     named_subnets,
@@ -43,9 +46,10 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     place, machine = region(cluster), control_plane_types(cluster)[0]
     offer = prices.instance(place, machine)
     gigabyte_month = prices.rate(place, "gp3")
+    members, disk = control_plane_size(cluster.settings), control_plane_disk_gib(cluster.settings)
     items = [
-        PriceItem(f"control plane instance {machine}", 1, offer["usd_hour"] if offer else None),
-        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, _an_hour(gigabyte_month, DISK_GIB)),
+        _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None),
+        _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
         *_bastion_items(cluster, prices),
@@ -136,6 +140,8 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     first, *fallbacks = control_plane_types(cluster)
     types = f"{first}, else {' or '.join(fallbacks)}" if fallbacks else first
     yield "instance", f"{stem}-control-plane ({types}, in any of its zones)"
+    for number in range(2, control_plane_size(cluster.settings) + 1):
+        yield "node claim", f"member {number} of the control plane ({types})"
     yield "volume", f"{stem}-etcd ({etcd_volume_gib(cluster)} GiB)"
     if etcd_snapshots(cluster):
         yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
@@ -155,10 +161,13 @@ def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 
 
 def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:
-    """See ``ports.ClusterDriver.validate``: the role's name, types that are not offered, a control plane too small."""
+    """See ``ports.ClusterDriver.validate``: the role's name, a minor that machines cannot install, types that are not
+    offered, a control plane too small."""
     role = f"{prefix}-{cluster.client_id}-node-role"
     if len(role) > ROLE_NAME_LIMIT:
         yield Finding("/name", f"The role name {role} would have more than {ROLE_NAME_LIMIT} characters.")
+    if cluster.kubernetes_version not in kubernetes_versions.TESTED:
+        yield Finding("/kubernetes_version", f"must be {' or '.join(kubernetes_versions.TESTED)}")
     for pointer, name in (*named_control_plane_types(cluster.settings), *types_of_groups(cluster.settings)):
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")

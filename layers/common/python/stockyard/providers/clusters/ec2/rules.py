@@ -54,6 +54,9 @@ def group(
         before = _resolved(former or (), vendor_id)
         if former is None and not extra:
             before = _present(builder, vendor_id)
+        # Both, so that a change that is cut off and followed by another one leaves no rule that nobody remembers.
+        both = [*(former or before), *(rule for rule in wanted_rules if rule not in (former or before))]
+        line = builder.ledger.made(line, vendor_id, {**line.detail, RULES: both})
         replace(builder, vendor_id, before, _resolved(wanted_rules, vendor_id))
         builder.ledger.made(line, vendor_id, {**line.detail, RULES: list(wanted_rules)})
     return vendor_id
@@ -64,10 +67,10 @@ def _resolved(rules: Iterable[str], group: str) -> list[str]:
 
 
 def replace(builder: Builder, group: str, before: Sequence[str], wanted_rules: Sequence[str]) -> None:
-    """Let in what is wanted, then no more what was let in before."""
+    """Let in what is wanted, then no more what was let in before. What is wanted may be on the ledger already, of a try
+    that did not come to let it in."""
     for rule in wanted_rules:
-        if rule not in before:
-            authorize(builder.calls, group, permission(rule))
+        authorize(builder.calls, group, permission(rule))
     for rule in before:
         if rule not in wanted_rules:
             revoke(builder, group, rule)

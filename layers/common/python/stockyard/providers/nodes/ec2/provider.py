@@ -94,7 +94,10 @@ class Ec2Nodes:
         if work.cluster is not None:
             topology.check(work.provider, work.cluster)
         owner = environment_owner(work, self._config)
-        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider))
+        offers = self._offers(region(work.provider))
+        instances = offers.instances.values() if offers is not None else ()
+        on_demand = {offer.name: offer.usd_hour for offer in instances if offer.usd_hour is not None}
+        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider), on_demand)
         if work.group is None:
             return attempt.run()
         return together.launch(attempt, work.group, group_owner(work, work.group.id, self._config))
@@ -116,6 +119,11 @@ class Ec2Nodes:
     def sheet(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Discovers``: offers are by region."""
         return region(provider)
+
+    def prices_as_of(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.TracksPrices``."""
+        spot = self._spot(region(provider)) if SPOT in catalogue.capacity_types(provider) else None
+        return spot.as_of if spot is not None else ""
 
     def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
         """See ``ports.nodes.Reserves``."""
