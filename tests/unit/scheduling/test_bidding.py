@@ -99,9 +99,9 @@ def test_choices_and_explanations_agree_on_random_problems(seed, soaking):
         for request in problems.requests_of(data):
             bid = Bid(percent=chance.choice((20, 60, 200))) if chance.random() < 0.5 else Bid(usd_hour=0.5)
             ids = {name: IDS["p"] for name in index.providers if chance.random() < 0.7}
-            asked = replace(request, bid=bid, zone_ids=ids)
-            choice = choose(index, asked, availability, candidates=1000)
-            evaluations = explain(index, asked, availability)
+            bidding = replace(request, bid=bid, zone_ids=ids)
+            choice = choose(index, bidding, availability, candidates=1000)
+            evaluations = explain(index, bidding, availability)
             rows = [] if choice is None else [choice, *choice.alternatives]
             assert {row.node_type.name for row in rows} == {e.node_type.name for e in evaluations if e.rule is None}
             assert [e.node_type.name for e in evaluations if e.selected] == [row.node_type.name for row in rows[:1]]
