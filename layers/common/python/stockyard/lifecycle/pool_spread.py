@@ -74,19 +74,21 @@ def next_zones(
 def claims_to_move(pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], before: str) -> list[NodeClaim]:
     """The claims that have waited in vain for room in their zone, made ``before`` that moment, as they are bound to
     another one: a zone without room must not keep a pool from what others have. None while all zones are like that."""
-    short = {zone_of(claim) for claim in claims if _is_short(claim)}
-    others = [zone for zone in pool.zones if zone not in short]
+    waiting = [claim for claim in claims if _is_short(claim) and zone_of(claim) in pool.zones]
+    full_zones = {zone_of(claim) for claim in waiting}
+    roomy = [zone for zone in pool.zones if zone not in full_zones]
+    by_id = {claim.id: claim for claim in claims}
     changed: list[NodeClaim] = []
-    for claim in claims:
-        if others and _is_short(claim) and claim.created_at < before and zone_of(claim) in pool.zones:
-            bound = [*(each for each in claims if each.id not in {each.id for each in changed}), *changed]
-            (zone,) = next_zones(pool, [each for each in bound if each.id != claim.id], going, 1, others)
-            requirements = tuple(
-                zone_requirement(zone) if entry == zone_requirement(zone_of(claim)) else entry
-                for entry in claim.requirements
-            )
-            text = f"There was no room in {zone_of(claim)} for long; it may be in {zone} now."
-            changed.append(replace(claim, requirements=requirements, reason=MOVED, message=text))
+    for claim in waiting if roomy else ():
+        if claim.created_at >= before:
+            continue
+        del by_id[claim.id]
+        (zone,) = next_zones(pool, list(by_id.values()), going, 1, roomy)
+        former = zone_requirement(zone_of(claim))
+        requirements = tuple(zone_requirement(zone) if entry == former else entry for entry in claim.requirements)
+        text = f"There was no room in {zone_of(claim)} for long; it may be in {zone} now."
+        by_id[claim.id] = replace(claim, requirements=requirements, reason=MOVED, message=text)
+        changed.append(by_id[claim.id])
     return changed
 
 

@@ -241,7 +241,8 @@ def _step(
     except QuotaExceeded as refusal:
         # What failed still counts for the quota: it goes all the same.
         current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
-    move_claims(services, current, claims, going)
+    if current is not None:
+        move_claims(services, current, claims, going)
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
