@@ -44,8 +44,8 @@ def faults(error: InvalidInput) -> dict[str, str]:
 def scaled(balanced: BalancedWorld, **patch: Any) -> dict[str, Any]:
     """The patch of the cluster that a PATCH of the pool becomes."""
     pool = balanced.pools()["web"]
-    changed = read(PoolPatch, patch).apply_to(pool)
-    return altered_groups(balanced.world.services, balanced.cluster, pool, changed)
+    body = read(PoolPatch, patch)
+    return altered_groups(balanced.world.services, balanced.cluster, pool, body.apply_to(pool), body.model_fields_set)
 
 
 def test_cidrs_are_changed_by_an_operation(balanced: BalancedWorld) -> None:
@@ -176,7 +176,7 @@ def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
     balanced.replaces = False
     first = balanced.patch(scaled(balanced, labels={"tier": "a"})).operation_id
     fence = Fence.of(balanced.cluster)
-    for phase in ("checks", "approval", "network", "security", "endpoint", "surplus"):
+    for phase in ("checks", "approval", "network", "security", "endpoint", "bastion", "version_skew", "surplus"):
         assert run_phase(RUNNER, balanced.world.services, fence, phase).done
     step = run_phase(RUNNER, balanced.world.services, fence, "pools")
     assert not step.done

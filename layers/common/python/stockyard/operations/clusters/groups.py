@@ -6,6 +6,7 @@ and goes its way: checks, an operation, or a place in the queue.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -32,11 +33,13 @@ def group_changes(pool: Pool, changed: NewPool) -> list[str]:
     return sorted(GROUP_FIELDS & changes_of(pool, changed).keys())
 
 
-def altered_groups(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> dict[str, Any]:
+def altered_groups(
+    services: Services, cluster: Cluster, pool: Pool, changed: NewPool, sent: Set[str]
+) -> dict[str, Any]:
     """The merge patch of the cluster that makes the pool so. ``InvalidInput`` for what a group cannot say, or for
-    fields beside it that only the pool has."""
+    fields beside it that only the pool has. ``sent`` names the fields of the request."""
     fields = group_changes(pool, changed)
-    own_fields = sorted(changes_of(pool, changed).keys() - GROUP_FIELDS)
+    own_fields = sorted(sent & changes_of(pool, changed).keys() - GROUP_FIELDS)
     if own_fields:
         text = f"is the pool's own: change it apart from {' and '.join(fields)}, which the cluster's settings have"
         raise InvalidInput(text, errors=[FieldProblem(pointer(name), text) for name in own_fields])
