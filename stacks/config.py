@@ -270,6 +270,7 @@ CHECKS: dict[str, Check] = {
     "event_accounts": _accounts,
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
     "allow_own_account": _truth,
+    "allow_access_keys": _truth,
     "log_level": _choice(LOG_LEVELS),
     "log_retention_days": _choice(RETENTION_DAYS),
     "rate_limit": _whole(1, 10000),

@@ -128,9 +128,11 @@ class Permissions:
     _node_claims = _node_providers
 
     def _pools(self) -> tuple[Statement, ...]:
-        # A new pool is written under a check that its cluster is not on its way out.
+        # A new pool is written under a check that its cluster is not on its way out. One of a node group is changed in
+        # the cluster's settings, whose checks ask its cloud, by the account's key where that has one.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")
-        return self._table(actions=actions), self._own_secrets(self._names.page_key)
+        secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
+        return self._table(actions=actions), *secrets, *self._tenant_roles()
 
     def _autoscaler(self) -> tuple[Statement, ...]:
         return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
@@ -140,7 +142,8 @@ class Permissions:
     def _apply(self) -> tuple[Statement, ...]:
         # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.
         table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
-        return table, self._own_secrets(self._names.identity_admin), *self._tenant_roles()
+        own_secrets = self._own_secrets(self._names.identity_admin)
+        return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles()
 
     def _records(self) -> tuple[Statement, ...]:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)

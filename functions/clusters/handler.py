@@ -104,19 +104,27 @@ def get_cluster(request: Request) -> Answer:
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
     " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
     " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
-    " operation. Another one that works on the cluster is named by a 409. With `dry_run` the answer is a plan.",
+    " operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
+    " `Location` names an operation in status `queued`, and `If-Match` is not compared. With `dry_run` the answer is a"
+    " plan.",
 )
 def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch."""
-    from stockyard.operations.clusters import change, reconfigure
+    from stockyard.operations.clusters import change, queue, reconfigure
+    from stockyard.operations.clusters.alignment import aligned
 
     services, body = wiring.services(request.caller.tenant), request.body
-    cluster = find_cluster(services, request.params["id"])
+    cluster = aligned(services, find_cluster(services, request.params["id"]))
     description = body.description if "description" in body.model_fields_set else None
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
     target = reconfigure.target_of(cluster, settings, version)
+    if body.queue and not request.dry_run and queue.is_busy(services, cluster):
+        document, actor = body.document(), request.caller.actor
+        operation = queue.enqueue(services, cluster.id, document, actor, request.request_id)
+        waiting = find_cluster(services, cluster.id)
+        return _cluster_answer(waiting, 202, audited=True, location=f"/v1/operations/{operation.id}")
     if request.dry_run:
         kind = reconfigure.operation_kind(services, cluster, target)
         request.check_version("cluster", cluster.version)
@@ -143,14 +151,24 @@ def change_cluster(request: Request) -> Answer:
 @http.route(
     "DELETE /v1/clusters/{id}",
     roles=Roles.CHANGERS,
-    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    answers={202: "operations:OperationView", 200: "cluster_views:DeletionDocument"},
+    query=(Query("force", "Forget a cluster whose deletion does not end, and say what may be left.", "boolean"),),
     dry_run=True,
+    description="With `force` a cluster is forgotten whose deletion has been running or blocked for 15 minutes. Nothing"
+    " is removed from a cloud then: the answer, an event and the audit record name what may be left, and the sweep goes"
+    " on to report it.",
 )
 def delete_cluster(request: Request) -> Answer:
     """Delete a cluster. In every state; a second request names the same operation."""
     from stockyard.operations.clusters import delete
 
     services = wiring.services(request.caller.tenant)
+    if request.query.get("force") and not request.dry_run:
+        from stockyard.operations.clusters.forced_deletion import force_deletion
+
+        name, actor = request.params["id"], request.caller.actor
+        forced = force_deletion(services, name, actor, request.request_id)
+        return Answer(200, forced, subject=forced["id"], audited=True)
     if request.dry_run:
         return Answer.plan(delete.plan_deletion(services, request.params["id"]))
     return _operation(services, delete.delete_cluster(services, request.params["id"], request.caller.actor))
@@ -174,6 +192,7 @@ def resume_cluster(request: Request) -> Answer:
     "POST /v1/clusters/{id}/cancel",
     roles=Roles.CHANGERS,
     answers={202: "operations:OperationView"},
+    query=(Query("operation", "The id of a queued operation that is not to begin."),),
     description="The step that is being done is finished, and none follows. What the operation has done so far stands:"
     " the cluster is ready and `Degraded`. `POST /v1/clusters/{id}/resume` goes on, and a further change begins anew.",
 )
@@ -181,8 +200,80 @@ def cancel_change(request: Request) -> Answer:
     """Stop an operation that changes a ready cluster."""
     from stockyard.operations.clusters import cancel
 
+    services, actor = wiring.services(request.caller.tenant), request.caller.actor
+    if request.query.get("operation"):
+        stopped = cancel.cancel_queued(services, request.params["id"], request.query["operation"], actor)
+        return Answer.accepted(operation_view(stopped, 0), stopped.id, subject=stopped.subject)
+    return _operation(services, cancel.cancel_change(services, request.params["id"], actor))
+
+
+@http.route("GET /v1/clusters/{id}/repave", roles=Roles.READERS, answers={200: "cluster_views:RepaveView"})
+def get_repave(request: Request) -> Answer:
+    """Get whether the last change of a cluster replaces nodes. State, reasons, and the nodes of before."""
+    from stockyard.operations.clusters.approval import repave_view
+
     services = wiring.services(request.caller.tenant)
-    return _operation(services, cancel.cancel_change(services, request.params["id"], request.caller.actor))
+    return Answer(200, repave_view(services, find_cluster(services, request.params["id"])))
+
+
+@http.route(
+    "PATCH /v1/clusters/{id}/repave",
+    roles=Roles.CHANGERS,
+    body="repave:RepavePatch",
+    answers={200: "cluster_views:RepaveView"},
+    description="Of a change that waits because `repave_approval` is `required`. Approved, it goes on within a minute."
+    " Not approved, the settings and the version become what they were, and the operation ends as `reverted`.",
+)
+def decide_repave(request: Request) -> Answer:
+    """Approve of a change that replaces nodes, or take it back."""
+    from stockyard.operations.clusters import approval
+
+    services, actor = wiring.services(request.caller.tenant), request.caller.actor
+    cluster = approval.decide_repave(services, request.params["id"], approved=request.body.approved, actor=actor)
+    return Answer(200, approval.repave_view(services, cluster), subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/repave",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+)
+def start_repave(request: Request) -> Answer:
+    """Replace every node of a cluster. Members of the control plane first, then pools, one by one."""
+    from stockyard.operations.clusters import repaves
+
+    services, name = wiring.services(request.caller.tenant), request.params["id"]
+    if request.dry_run:
+        return Answer.plan(repaves.plan_repave(services, name))
+    return _operation(services, repaves.start_repave(services, name, request.caller.actor, request.request_id))
+
+
+@http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "cluster_views:CertificatesView"})
+def get_certificates(request: Request) -> Answer:
+    """Get when the certificates of a cluster's control plane end."""
+    from stockyard.operations.clusters.repaves import certificates_view
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, certificates_view(services, find_cluster(services, request.params["id"])))
+
+
+@http.route(
+    "POST /v1/clusters/{id}/certificates/renew",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+)
+def renew_certificates(request: Request) -> Answer:
+    """Renew the certificates of a control plane. Its members are replaced one after the other."""
+    from stockyard.operations.clusters import repaves
+
+    services, name = wiring.services(request.caller.tenant), request.params["id"]
+    if request.dry_run:
+        return Answer.plan(repaves.plan_renewal(services, name))
+    return _operation(services, repaves.renew_certificates(services, name, request.caller.actor, request.request_id))
 
 
 @http.route(

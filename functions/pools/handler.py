@@ -12,8 +12,9 @@ from stockyard.domain.pool_views import pool_view
 from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM
+from stockyard.edge.query import FORM, Query
 from stockyard.errors import InvalidInput, NotFound
+from stockyard.operations.clusters import groups
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.pools import pools
 from stockyard.operations.services import Services
@@ -98,13 +99,26 @@ def get_pool(request: Request) -> Answer:
     return _answer(services, pool, 200)
 
 
+def _change_of_groups(
+    request: Request, services: Services, cluster: Cluster, pool: Pool, patch: dict[str, Any], *, queue: bool
+) -> Answer:
+    """A change of the cluster's settings for the sake of one pool: its plan, or its operation."""
+    if request.dry_run:
+        return Answer.plan(groups.plan_groups(services, cluster, patch))
+    operation_id = groups.change_groups(services, cluster, patch, request.caller.actor, request.request_id, queue=queue)
+    return _answer(services, pool, 202, audited=True, location=f"/v1/operations/{operation_id}")
+
+
 @http.route(
     "PATCH /v1/clusters/{id}/pools/{name}",
     roles=Roles.CHANGERS,
     body="pools:PoolPatch",
-    answers={200: VIEW},
+    answers={200: VIEW, 202: VIEW},
     if_match=True,
     dry_run=True,
+    description="What a node group of the cluster's settings says of its pool is changed there, by an operation: the"
+    " answer is 202, and `Location` names the operation. Its nodes are replaced one by one where they are made of"
+    " something else. All else of a pool is changed at once.",
 )
 def change_pool(request: Request) -> Answer:
     """Change a pool. A JSON merge patch; what the nodes are made of is drift of those that are there."""
@@ -112,6 +126,10 @@ def change_pool(request: Request) -> Answer:
     cluster = _cluster(request, services)
     pool = pools.find_pool(services, cluster, request.params["name"])
     changed = request.body.apply_to(pool)
+    if groups.is_group(cluster, pool) and groups.group_changes(pool, changed):
+        request.check_version("pool", pool.version)
+        patch = groups.altered_groups(services, cluster, pool, changed, request.body.model_fields_set)
+        return _change_of_groups(request, services, cluster, pool, patch, queue=request.body.queue)
     if request.dry_run:
         request.check_version("pool", pool.version)
         pools.check_change(services, cluster, pool, changed)
@@ -125,12 +143,24 @@ def change_pool(request: Request) -> Answer:
     "DELETE /v1/clusters/{id}/pools/{name}",
     roles=Roles.CHANGERS,
     answers={202: VIEW, 200: "plan:PlanView"},
+    query=(
+        Query("confirm", "The pool's name. Needed for the pool of a node group of the cluster's settings."),
+        Query("queue", "Wait for the operation that is at work on the cluster.", "boolean"),
+    ),
     dry_run=True,
+    description="The pool of a node group leaves the cluster's settings by an operation, which `Location` names.",
 )
 def delete_pool(request: Request) -> Answer:
     """Delete a pool. Its nodes are drained and given back, then it is gone; a second request changes nothing."""
     services = wiring.services(request.caller.tenant)
     cluster = _cluster(request, services)
+    group = pools.find_pool(services, cluster, request.params["name"])
+    if groups.is_group(cluster, group) and not group.deleting:
+        if not request.dry_run:
+            groups.check_confirmed(group, request.query.get("confirm"))
+        patch = groups.remaining_groups(services, cluster, group)
+        queue = bool(request.query.get("queue"))
+        return _change_of_groups(request, services, cluster, group, patch, queue=queue)
     if request.dry_run:
         from stockyard.operations.pools.plan import plan_deletion
 

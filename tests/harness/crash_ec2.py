@@ -40,7 +40,7 @@ class CrashEc2:
         "description": "d",
         "cloud_account_id": 1,
         "cluster_type": "k8s",
-        "settings": {"key_pair": "my-key"},
+        "settings": {"key_pair": "my-key", "ssh_cidrs": ["198.51.100.0/24"], "bastion": {"enabled": True}},
     }
     stories: Mapping[str, Story] = {
         "clean": Story(),

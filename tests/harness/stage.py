@@ -11,3 +11,4 @@ class Stage:
 
     name_prefix: str = "vantage"
     principal_pattern: str = "arn:aws:iam::111111111111:role/Stockyard-dev-*"
+    allow_access_keys: bool = False

@@ -22,6 +22,7 @@ from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.operations.disruption import run as passes
 from stockyard.operations.disruption.disruptor import Disruptor
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.machines import attention
 from stockyard.operations.pools import reconcile
 from stockyard.operations.pools.pools import claims_of
 from stockyard.ports import Replace, Write
@@ -113,7 +114,7 @@ class DisruptionLife:
         with ExitStack() as stack:
             for module in (passes, reconcile):
                 stack.enter_context(patch.object(module, "workload_of", lambda *_: self.pods.workload()))
-            stack.enter_context(patch.object(passes, "picture_age", lambda *_: 0.0))
+            stack.enter_context(patch.object(attention, "picture_age", lambda *_: 0.0))
             logging.disable(logging.CRITICAL)
             stack.callback(logging.disable, logging.NOTSET)
             self._live(STORIES[self.name])

@@ -65,7 +65,7 @@ ONCE, TWICE, NEVER = "once", "twice", "never"
 TRIES = 3
 """How often an event is given to a pass that fails, as the queue before a function does."""
 ERRORS = Errors(lambda: StoreUnavailable("no answer"), lambda: StoreUnavailable("slow down"), lambda: StoreError("no"))
-_WAKE: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+WAKES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "Pool": lambda detail: detail["reason"] in ("Created", "Changed", "DeletionRequested"),
     "NodeClaim": lambda detail: (
         "pool" in detail and detail["reason"] not in ("Accepted", "Scheduled", "Provisioned", "Joined")
@@ -203,7 +203,7 @@ class PoolLife:
             for kind, message in item.messages:
                 if kind == "workflow":
                     self.nodes.run(str(message["workflow"]), message["input"])
-                elif _WAKE.get(message["detail_type"], lambda _: False)(message["detail"]):
+                elif WAKES.get(message["detail_type"], lambda _: False)(message["detail"]):
                     self.events.append({"detail-type": message["detail_type"], "detail": message["detail"]})
 
     def _deliver(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,8 @@ from stockyard_client.cli import plans
 from stockyard_client.cli.failures import FAILURE, BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, File
-from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one
+from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.policies import NOTE, policies_of
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 Account = Annotated[str, typer.Argument(help="The account's number.")]
@@ -28,6 +30,8 @@ def create(
     provider: Annotated[str | None, typer.Option(help="aws (the default) or cudo.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
+    user_arn: Annotated[str | None, typer.Option(help="AWS, instead of a role: the user of an access key.")] = None,
+    access_key_id: Annotated[str | None, typer.Option(help="AWS, instead of a role: the id of that key.")] = None,
     project_id: Annotated[str | None, typer.Option(envvar="CUDO_PROJECT_ID", help="Cudo: the project.")] = None,
     data_center_id: Annotated[str | None, typer.Option(help="Cudo: where things stand that name no place.")] = None,
     vault_address: Annotated[str | None, typer.Option(help="Cudo: the Vault for keys of disks.")] = None,
@@ -38,8 +42,8 @@ def create(
 ) -> None:
     """Register a cloud account, from a file, from options, or both (options win).
 
-    Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, or both from the file: a
-    command's options are seen by others.
+    Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, the secret of an access key
+    from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
     """
     context = contexts.of(run)
     body = read_document(file) if file else {}
@@ -49,6 +53,9 @@ def create(
     attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
     if body["provider"] == "cudo":
         attributes |= {"project_id": project_id, "api_key": os.environ.get("CUDO_API_KEY")}
+    if access_key_id is not None:
+        secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
+        attributes |= {"user_arn": user_arn, "access_key_id": access_key_id, "secret_access_key": secret}
     if vault_address is not None:
         secret_id = os.environ.get("VAULT_SECRET_ID")
         attributes |= {
@@ -97,6 +104,39 @@ def template(run: typer.Context, account: Account) -> None:
     if isinstance(body, dict) and "Resources" not in body and "template" in body:
         body = body["template"]
     typer.echo(body.rstrip("\n") if isinstance(body, str) else json.dumps(body, separators=(",", ":")))
+
+
+@app.command()
+def policies(
+    run: typer.Context,
+    account: Account,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", "-d", help="Write each policy to a file of its name there.")
+    ] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show the least permissions that Stockyard needs in that cloud account, as managed policies of IAM."""
+    context = contexts.of(run)
+    with context.client() as client:
+        template = client.accounts.template(account)
+        attributes = client.accounts.get(account).document().get("attributes") or {}
+    partition = str(attributes.get("role_arn") or "arn:aws:iam").split(":")[1]
+    documents = policies_of(template, partition) if isinstance(template, dict) else []
+    if not documents:
+        raise BadInput("this account's cloud knows no policies")
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for policy in documents:
+            (directory / f"{policy.name}.json").write_text(
+                json.dumps(policy.document, indent=1) + "\n", encoding="utf-8"
+            )
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, {policy.name: policy.document for policy in documents})
+        return
+    for policy in documents:
+        part = policy.part.removeprefix("Has") or "always"
+        typer.echo(policy.name if output is Form.NAME else f"{policy.name:<48} {part:<16} {len(policy.text):>5}")
+    context.say(NOTE)
 
 
 @app.command()

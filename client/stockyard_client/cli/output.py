@@ -42,6 +42,8 @@ _STYLES = {
     "False": "red",
     "preparing": "yellow",
     "running": "yellow",
+    "queued": "yellow",
+    "reverted": "yellow",
     "Pending": "yellow",
     "changed": "yellow",
     "deleting": "magenta",

@@ -42,6 +42,7 @@ def _facts(cluster: Cluster) -> list[tuple[str, Any]]:
         ("region", region_of(cluster)),
         ("client", cluster.client_id),
         ("endpoint", extra.get("endpoint")),
+        ("bastion", extra.get("bastion")),
         ("created", cluster.created_at),
         ("kept until", extra.get("kept_until")),
     ]

@@ -118,3 +118,42 @@ def test_verify_shows_warnings(cli, api):
     result = cli("account", "verify", "1")
     assert result.exit_code == 0
     assert "Warning: The template is version 1." in result.stderr
+
+
+TEMPLATE = {
+    "Resources": {
+        "Permissions": {
+            "Type": "AWS::IAM::ManagedPolicy",
+            "Properties": {
+                "PolicyDocument": {"Statement": [{"Resource": [{"Fn::Sub": "arn:${AWS::Partition}:ec2:*:1:vpc/*"}]}]}
+            },
+        },
+        "Boundary": {
+            "Type": "AWS::IAM::ManagedPolicy",
+            "Condition": "HasKubeadm",
+            "Properties": {"ManagedPolicyName": "yard-boundary", "PolicyDocument": {"Statement": []}},
+        },
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {}},
+    }
+}
+
+
+def test_policies_are_those_of_the_template_as_iam_takes_them(cli, api, tmp_path):
+    role = {"role_arn": "arn:aws-us-gov:iam::111122223333:role/stockyard"}
+    api.answer("GET", "/v1/cloud-accounts/1/template", TEMPLATE)
+    api.answer("GET", "/v1/cloud-accounts/1", {**ACCOUNT, "attributes": role})
+    table = cli("account", "policies", "1", "--directory", str(tmp_path / "policies"))
+    assert [line.split()[:2] for line in table.stdout.splitlines()] == [
+        ["yard-boundary", "Kubeadm"],
+        ["Permissions", "always"],
+    ]
+    assert "managed policies" in " ".join(table.stderr.split())
+    document = {"Statement": [{"Resource": ["arn:aws-us-gov:ec2:*:1:vpc/*"]}]}
+    assert json.loads((tmp_path / "policies/Permissions.json").read_text()) == document
+    assert json.loads(cli("account", "policies", "1", "-o", "json").stdout)["Permissions"] == document
+
+
+def test_a_cloud_without_policies_is_refused(cli, api):
+    api.answer("GET", "/v1/cloud-accounts/1/template", {"Resources": {}})
+    api.answer("GET", "/v1/cloud-accounts/1", ACCOUNT)
+    assert cli("account", "policies", "1").exit_code == 2

@@ -33,8 +33,8 @@ MODELS = Loader()
 """The services' large models, read once."""
 ACME = "222222222222"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-CREATE = ("account", "network", "security", "identity", "endpoint", "control_plane")
-DELETE = ("leftovers", "control_plane", "endpoint", "identity", "security", "network")
+CREATE = ("account", "network", "security", "identity", "endpoint", "bastion", "control_plane")
+DELETE = ("leftovers", "control_plane", "bastion", "endpoint", "identity", "security", "network")
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "example",

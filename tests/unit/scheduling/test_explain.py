@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stockyard.domain.bids import Bid
 from stockyard.domain.node_types import Offering
 from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.explain import RULES, Reason, explain, reasons
@@ -24,7 +25,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "size": "2",
         "cpu": 1,
         "allocatable": {"vendor/x": 1000},
-        "zones": ("b",),
+        "offerings": (Offering("spot", ("b",), 1.0),),
         "limited": True,
     }
     claim = {
@@ -39,8 +40,9 @@ def test_explain_names_first_rule_in_order(node_type):
         "provider": "p",
         "allowed": ("p.*",),
         "out_of_reach": frozenset({"p"}),
+        "bid": Bid(percent=50),
     }
-    availability = Availability(refused=frozenset({("p.x", "on-demand", "a")}))
+    availability = Availability(refused=frozenset({("p.x", "spot", "a")}))
     mends = [
         {"name": "p.x"},
         {"claim": {"out_of_reach": frozenset()}},
@@ -49,9 +51,10 @@ def test_explain_names_first_rule_in_order(node_type):
         {"size": "4"},
         {"allocatable": {}},
         {"cpu": 2},
-        {"zones": ("a",)},
+        {"offerings": (Offering("spot", ("a",), 1.0, {}, 1.5), Offering("spot", ("c",), 0.1))},
         {"limited": False},
         {"state": Availability()},
+        {"claim": {"bid": Bid(percent=67)}},
         {"kubernetes.io/arch": "amd64"},
         {},
     ]

@@ -50,6 +50,8 @@ class Choices:
     cudo_dns_suffix: str = ""
     """The domain of the names of clusters on Cudo, ``{client_id}.{suffix}``, which their certificates have; empty for
     names that only a cluster's own machines know."""
+    allow_access_keys: bool = False
+    """Whether accounts in AWS may be registered by an access key instead of a role."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 
@@ -82,6 +84,8 @@ class Settings(Choices):
     delete_managed_workflow: str = ""
     change_managed_workflow: str = ""
     upgrade_managed_workflow: str = ""
+    change_balanced_workflow: str = ""
+    upgrade_balanced_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""
@@ -90,6 +94,8 @@ class Settings(Choices):
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""
     """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
+    force_deletion_seconds: int = 900
+    """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

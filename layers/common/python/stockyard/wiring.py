@@ -149,6 +149,8 @@ def workflows() -> ports.Workflows:
         "delete_managed": settings.delete_managed_workflow,
         "change_managed": settings.change_managed_workflow,
         "upgrade_managed": settings.upgrade_managed_workflow,
+        "change_balanced": settings.change_balanced_workflow,
+        "upgrade_balanced": settings.upgrade_balanced_workflow,
         "retag": settings.retag_workflow,
         "provision_node": settings.provision_node_workflow,
         "delete_node": settings.delete_node_workflow,

@@ -14,6 +14,7 @@ from stockyard.domain.workload_records import NodeFacts
 from stockyard.operations.disruption import run
 from stockyard.operations.disruption.disruptor import Disruptor
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.machines import attention
 from stockyard.operations.pools import reconcile
 from stockyard.operations.pools.pools import claims_of
 from stockyard.operations.pools.workload import PendingGroup, Workload
@@ -139,5 +140,5 @@ def pods(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Pods:
     played = Pods(yard)
     for module in (run, reconcile):
         monkeypatch.setattr(module, "workload_of", lambda *_: played.workload())
-    monkeypatch.setattr(run, "picture_age", lambda *_: played.age)
+    monkeypatch.setattr(attention, "picture_age", lambda *_: played.age)
     return played

@@ -323,6 +323,19 @@ def test_a_static_pool_is_rolled_with_no_node_less(pods: Pods) -> None:
     assert (len(pods.claims()), pods.fewest) == (10, 10)
 
 
+def test_looks_count_what_they_did(pods: Pods) -> None:
+    """Also a decision that one look makes, begins and ends."""
+    idle(pods, 2)
+    old, new = sorted(pods.claims(), key=lambda claim: claim.node_name)
+    pods.on = {str(old.node_name): [pod("1")], str(new.node_name): [pod("1")]}
+    drift(pods, [old])
+    watch(pods.yard.nodes.services, pods.yard.cluster.id)
+    pods.yard.nodes.clock.advance(60)
+    report = pods.look()
+    assert (report["decided"], report["started"], report["ended"]) == (1, 1, 1)
+    assert pods.record().message.startswith("Drifted: 1 nodes go")
+
+
 def test_drifted_nodes_with_pods_are_replaced(pods: Pods) -> None:
     idle(pods, 1)
     pods.on[next(iter(pods.on))] = [pod("7500m")]
@@ -334,6 +347,26 @@ def test_drifted_nodes_with_pods_are_replaced(pods: Pods) -> None:
     assert pods.claims()[0].id != old[0].id
     assert pods.fewest == 1
     assert not pods.waiting
+
+
+def test_of_empty_nodes_those_that_have_drifted_go_first(pods: Pods) -> None:
+    idle(pods, 4, floor=2, disruption={**NOW, "budgets": [{"nodes": "1"}, {"nodes": "0", "reasons": ["Drifted"]}]})
+    pods.on = {name: [] for name in pods.on}
+    *_, first, second = sorted(pods.claims(), key=lambda claim: claim.node_name)
+    drift(pods, [first, second])
+    pods.run(12)
+    assert len(pods.claims()) == 2
+    assert not {first.id, second.id} & {claim.id for claim in pods.claims()}
+
+
+def test_an_empty_node_is_kept_for_the_pods_of_one_that_has_drifted(pods: Pods) -> None:
+    idle(pods, 2)
+    old, new = sorted(pods.claims(), key=lambda claim: claim.node_name)
+    pods.on = {str(old.node_name): [pod("7500m")], str(new.node_name): []}
+    drift(pods, [old])
+    pods.run(8)
+    assert [claim.id for claim in pods.claims()] == [new.id], "no third node was made"
+    assert "Drifted: 1 nodes go" in pods.record().message
 
 
 @pytest.mark.parametrize("number", range(1, 8))

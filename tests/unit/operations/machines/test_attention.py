@@ -13,10 +13,11 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.observations import Observation
 from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, Fact
-from stockyard.operations.machines.attention import attend, picture_age
+from stockyard.operations.machines.attention import attend, oldest_picture, picture_age
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS, AgentReply, observe
 from stockyard.operations.machines.pending_pods import receive
 from stockyard.ports import Replace
+from tests.unit.agent.rig import Rig
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -132,3 +133,32 @@ def test_an_agent_that_does_not_say_how_far_it_is_leaves_the_age_unknown(agent: 
     agent.report()
     agent.post(true_before=None)
     assert agent.age is None
+
+
+def age_at(rig: Rig) -> float:
+    """What ``picture_age`` makes of the last post and the last report of an agent."""
+    state, report = rig.platform.posts[-1]["pods"], rig.platform.pods.posts[-1]
+    true_at = report["observed_at"]
+    if state["sequence"] == rig.platform.pods.sequence:
+        true_at = max(true_at, state["true_at"])
+    return (rig.clock.now - times.from_text(true_at)).total_seconds()
+
+
+@pytest.mark.parametrize("moving", [False, True], ids=["calm", "pods move"])
+@pytest.mark.parametrize("quiet", [1, 2, 5, 10, 13, 30, 60])
+def test_the_agent_itself_keeps_an_attended_cluster_known_well_enough(quiet: int, moving: bool) -> None:
+    """However short a stage makes the interval: an agent looks at nodes no more often for it."""
+    rig, posted_at, oldest = Rig(), 0.0, 0.0
+    rig.platform.interval, rig.platform.pods_interval = quiet, quiet // 2
+    rig.add_node("a")
+    reports = rig.reports()
+    agent = rig.agent(reports=reports)
+    for second in range(3 * QUIET):
+        if moving and second % 5 == 0:
+            rig.add_pod(f"web-{second}", "a")
+        rig.steps(reports)
+        if rig.clock.monotonic() >= posted_at:
+            posted_at = rig.clock.monotonic() + agent.round() * 1.1
+        if second > QUIET + 1:
+            oldest = max(oldest, age_at(rig))
+    assert quiet / 2 <= oldest <= oldest_picture(quiet)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain import cloud_kinds
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import ClusterNameInUse, Forbidden, IllegalTransition, InvalidInput, QuotaExceeded
@@ -185,6 +186,7 @@ def test_labels_annotations_and_the_description_are_the_records_alone(eks: Manag
     ("more", "place"),
     [
         ({"region": "us-west-2", "nodePools": [SYSTEM]}, "region"),
+        ({"region": "us-west-2", "nodePools": [SYSTEM, GPU]}, "region"),
         ({"networking": {"vpcCidr": "10.8.0.0/16"}}, "networking/vpcCidr"),
         ({"networking": {"subnetCidrs": ["10.0.0.0/20", "10.0.16.0/20"]}}, "networking/subnetCidrs"),
     ],
@@ -342,8 +344,10 @@ def test_clusters_are_counted_before_one_is_made(eks: ManagedWorld) -> None:
 
 def test_groups_are_counted(eks: ManagedWorld) -> None:
     set_quota(eks.world.services, "nodes_per_group", 7, 0)
-    with pytest.raises(QuotaExceeded, match="nodes_per_group"):
+    with pytest.raises(QuotaExceeded, match="nodes_per_group") as refused:
         read_desired(eks.world.services, [manifest()], USER, admin=False)
+    (fault,) = refused.value.errors
+    assert fault.pointer == "/0/spec/nodePools/0/maxNodeCount"
 
 
 def test_the_platform_has_no_clusters(installation: Installation) -> None:
@@ -351,7 +355,11 @@ def test_the_platform_has_no_clusters(installation: Installation) -> None:
         read_desired(installation.services(PLATFORM), [manifest()], USER, admin=True)
 
 
-def test_a_cluster_of_another_driver_has_no_manifest(eks: ManagedWorld) -> None:
+def test_a_cluster_of_a_driver_without_a_form_has_no_manifest(
+    eks: ManagedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster, _ = create_cluster(eks.world.services, eks.world.new_cluster("west"), USER)
+    kind = cloud_kinds.cluster_kind("aws", "k8s", "ec2")
+    monkeypatch.setattr(cloud_kinds, "cluster_kind", lambda *_names: replace(kind, manifest=None))
     with pytest.raises(InvalidInput, match="has no manifest"):
         cluster_manifest(deepcopy(cluster))

@@ -97,13 +97,14 @@ def test_adoption_stays_within_the_limit_of_the_pool(story: Story) -> None:
 
 
 def test_a_quota_that_is_used_up_is_said_by_the_pool(story: Story) -> None:
-    story.pool(size=2)
-    story.yard.nodes.services.store.commit(Put(Quota("nodeclaims", 0, story.yard.nodes.services.now())))
+    story.pool(size=3)
+    story.yard.nodes.services.store.commit(Put(Quota("nodeclaims", 1, story.yard.nodes.services.now())))
     story.post()
     story.yard.look()
-    assert story.claims() == []
-    status, reason, _ = story.yard.condition(story.yard.now())
+    assert len(story.claims()) == 1, "the one that fits is made"
+    status, reason, message = story.yard.condition(story.yard.now())
     assert (status, reason) == ("False", "QuotaExceeded")
+    assert message.endswith("2 machines of the pool run without a claim.")
 
 
 def test_node_of_another_name_or_machine_does_not_pass_for_a_claims(story: Story) -> None:

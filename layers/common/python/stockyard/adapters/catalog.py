@@ -33,6 +33,8 @@ _SPOT_LASTS = timedelta(days=1)
 """How long spot prices count that could not be refreshed."""
 _KEEP_SECONDS = 900.0
 """How long a warm function uses a sheet before it looks for a newer one."""
+_KEEP_SPOT_SECONDS = 10.0
+"""The same of spot prices: claims that wait for one are to be placed within a minute of it."""
 
 
 class Ec2PriceList:
@@ -47,7 +49,7 @@ class Ec2PriceList:
         self._store = store
         self._monotonic = monotonic
         self._now = now
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._kept: dict[str, tuple[float, PriceSheet | None, Any]] = {}
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """What is known of a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
@@ -90,7 +92,7 @@ class Ec2PriceList:
 
     def spot(self, region: str) -> SpotPrices | None:
         """The spot prices of a region; None when none are known, or none that are younger than a day."""
-        prices: SpotPrices | None = self._stored(region and region + _SPOT, _unpack_spot)
+        prices: SpotPrices | None = self._stored(region and region + _SPOT, _unpack_spot, _KEEP_SPOT_SECONDS)
         if prices is None or self._now() - times.from_text(prices.as_of) > _SPOT_LASTS:
             return None
         return prices
@@ -99,15 +101,16 @@ class Ec2PriceList:
         sheet: RegionOffers | None = self._stored(region, _unpack)
         return sheet
 
-    def _stored(self, name: str, unpack: Callable[[PriceSheet], Any]) -> Any:
-        """What a stored sheet says; None where there is none."""
+    def _stored(self, name: str, unpack: Callable[[PriceSheet], Any], keep: float = _KEEP_SECONDS) -> Any:
+        """What a stored sheet says; None where there is none. One that is as it was is not unpacked again."""
         now = self._monotonic()
         cached = self._kept.get(name)
-        if cached is None or now - cached[0] >= _KEEP_SECONDS:
+        if cached is None or now - cached[0] >= keep:
             record = self._store.get(PriceSheet, name) if name else None
-            unpacked = None if record is None else unpack(record)
-            cached = self._kept[name] = (now, unpacked)
-        return cached[1]
+            unchanged = cached is not None and cached[1] == record
+            unpacked = cached[2] if cached is not None and unchanged else None if record is None else unpack(record)
+            cached = self._kept[name] = (now, record, unpacked)
+        return cached[2]
 
 
 class StoredPriceSheets:

@@ -55,6 +55,8 @@ class ClusterKind:
     ``node_groups.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
     clusters that name none, where the cloud runs the control planes and says which versions there are; empty where
     machines install one of ``kubernetes_versions.TESTED``. ``manifest`` is what they come as beside requests of ours.
+    ``followed_groups`` is the setting whose groups their pools follow as long as they stand: then a group is changed
+    there. Empty where groups are the settings' when a cluster is made, and pools like any other from then on.
     """
 
     driver: str
@@ -65,6 +67,7 @@ class ClusterKind:
     groups: str = ""
     default_version: str = ""
     manifest: ManifestKind | None = None
+    followed_groups: str = ""
 
 
 MANAGED = "managed"
@@ -103,6 +106,12 @@ def default_version(driver: str | None) -> str:
     """The version of Kubernetes of a driver's clusters that name none; empty for those that are installed by us."""
     kind = _Table.clusters.get(driver) if driver else None
     return kind.default_version if kind is not None else ""
+
+
+def followed_groups(driver: str) -> str:
+    """The setting that pools of the driver's clusters follow; empty where they follow none."""
+    kind = _Table.clusters.get(driver)
+    return kind.followed_groups if kind is not None else ""
 
 
 def is_managed(driver: str) -> bool:

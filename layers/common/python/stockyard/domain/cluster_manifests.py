@@ -40,6 +40,8 @@ class ClusterDocument:
     account_place: Place = ()
     """Where the manifest names the account, or could."""
     document: dict[str, Any] = field(default_factory=dict)
+    tags: dict[str, str] | None = None
+    """None where the form says none."""
 
 
 class ClusterForm(Protocol):

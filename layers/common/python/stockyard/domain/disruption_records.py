@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.domain.node_records import VersionedRecord
 
 IDLE, PROPOSED, REPLACING = "Idle", "Proposed", "Replacing"
 """States of a cluster's disruption: nothing is decided; a decision waits to be confirmed; what comes is being made."""
+
+
+def hold_key(reason: str, pool: str) -> str:
+    """What is held back after a decision for the reason failed: of nodes that leave for their price all, as one
+    decision is about many pools, of others those of the pool."""
+    return reason if reason == UNDERUTILIZED else f"{reason}/{pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class ClusterDisruption(VersionedRecord):
 
     def no_savings_until(self, now: str) -> str:
         """Until when no node leaves for its price, whatever it would save; empty: some may now."""
-        until = max(self.rests_until, self.held_until.get("Underutilized", ""))
+        until = max(self.rests_until, self.held_until.get(UNDERUTILIZED, ""))
         return until if now < until else ""
 
     @property

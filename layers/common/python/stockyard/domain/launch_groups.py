@@ -15,9 +15,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from stockyard.domain.records import LaunchGroup
-from stockyard.errors import InsufficientCapacity
+from stockyard.errors import CapacityAwaited, InsufficientCapacity
 
 OPEN, INTENDED, MADE = "open", "intended", "made"
 
@@ -53,9 +54,11 @@ def record_launch(
 ) -> LaunchGroup:
     """The group after a call that launched ``machines``, in the order of the members of the call."""
     machines_by_claim = {claim_id: dict(machine) for claim_id, machine in zip(group.asked, machines, strict=False)}
-    why = {}
+    why: dict[str, Any] = {}
     if refusal is not None:
         why = {"detail": refusal.detail, "code": refusal.code, "refused": [list(way) for way in refusal.refused]}
+    if isinstance(refusal, CapacityAwaited):
+        why |= {"reason": refusal.reason, "again_at": refusal.again_at}
     return replace(group, state=MADE, made_at=now, machines=machines_by_claim, refusal=why, version=group.version + 1)
 
 
@@ -76,4 +79,7 @@ def refusal_of(group: LaunchGroup) -> InsufficientCapacity:
     why = group.refusal
     ways = [(str(kind), str(capacity_type), str(zone)) for kind, capacity_type, zone in why.get("refused", ())]
     detail = str(why.get("detail") or "There were fewer machines than claims.")
+    if "again_at" in why:
+        reason, again_at = str(why["reason"]), str(why["again_at"])
+        return CapacityAwaited(detail, reason=reason, again_at=again_at, code=str(why.get("code", "")))
     return InsufficientCapacity(detail, code=str(why.get("code", "")), refused=ways)

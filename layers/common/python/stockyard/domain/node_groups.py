@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
+from stockyard.domain.records import Cluster
 
 WORKER = "worker"
-GROUPS = "node_groups"
-"""The setting of clusters whose pools follow the groups of their settings as long as they stand."""
+GROUPS, AUTOSCALER_GROUPS = "node_groups", "autoscaler_node_groups"
+"""The settings that have groups, of one kind of cluster or another."""
+GROUP_SETTINGS = frozenset({GROUPS, AUTOSCALER_GROUPS})
 ALLOCATION_STRATEGY = "allocation_strategy"
+ROOT_DISK = "root_disk_gib"
+VARIABLES = frozenset({ALLOCATION_STRATEGY, ROOT_DISK})
+"""Properties that only a provider reads: no labels of nodes."""
 CONSOLIDATE_AFTER = "30s"
 MACHINE = "machine"
 """In the document of a group's pool: what else makes its machines what they are, such as the size of their disk."""
@@ -46,15 +52,25 @@ def name_of(group: Group) -> str:
 
 def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
     """The groups of a cluster's settings that become pools: all but the control plane's."""
-    groups: Iterable[Group] = settings.get("autoscaler_node_groups") or ()
+    groups: Iterable[Group] = settings.get(AUTOSCALER_GROUPS) or ()
     # Where the control plane is a service of the cloud, every group is one of workers.
     return [*(group for group in groups if group.get("role") == WORKER), *(settings.get(GROUPS) or ())]
 
 
-def follows(settings: Mapping[str, Any]) -> bool:
+def follows(cluster: Cluster) -> bool:
     """Whether the pools of node groups follow the settings: then a group is changed there, and nowhere else. Other
     clusters' groups are the settings' when the cluster is made, and pools like any other from then on."""
-    return GROUPS in settings
+    return bool(followed_setting(cluster))
+
+
+def followed_setting(cluster: Cluster) -> str:
+    """The setting whose groups the pools of the cluster follow; empty for none."""
+    return cloud_kinds.followed_groups(cluster.driver)
+
+
+def followed_entries(cluster: Cluster) -> list[Group]:
+    """The groups of that setting, the control plane's among them, in order."""
+    return list(cluster.settings.get(followed_setting(cluster)) or ())
 
 
 def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:

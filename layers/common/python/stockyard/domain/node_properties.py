@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stockyard.domain.node_groups import ALLOCATION_STRATEGY
+from stockyard.domain.node_groups import VARIABLES
 from stockyard.domain.node_records import NodeClaim, Placement
 from stockyard.domain.node_types import ANY, BUILT_IN, NodeType, is_label_text, parse_property
 from stockyard.domain.requirements import CAPACITY_TYPE, NODE_TYPE, ZONE, Requirements, normal_key
@@ -42,7 +42,7 @@ def node_labels(node_type: NodeType | None, claim: NodeClaim, placement: Placeme
     """What the claim's node is labelled with, as it was launched; ``node_type`` is its type as the source offers it."""
     permitted = dict(node_type.properties) if node_type is not None else {}
     for key, text in written(claim).items():
-        if is_label_text(text) and key != ALLOCATION_STRATEGY:
+        if is_label_text(text) and key not in VARIABLES:
             permitted[key] = parse_property(key, text)
     permitted[NODE_TYPE] = (placement.type,)
     permitted[CAPACITY_TYPE] = (placement.capacity_type,)

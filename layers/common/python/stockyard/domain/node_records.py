@@ -138,6 +138,8 @@ class NodeClaimSpec:
     """What a foreign document has besides, so that it can be shown as it came."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    max_price: dict[str, float] = field(default_factory=dict)
+    """The most that its node may cost as spot: ``percent`` of on-demand or ``usd_hour``; empty: whatever it costs."""
 
     def spec(self) -> dict[str, Any]:
         """The fields of the specification by name."""
@@ -205,6 +207,8 @@ class NodeClaim(NodeClaimSpec):
     """Of its pool's template when it was made; another one now means drift. Empty: it is not compared."""
     expire_after: str = ""
     """After what age its node is replaced, as its pool said when it was made. Empty: the pool is asked."""
+    kubernetes_version: str = ""
+    """The minor that its machine was to install. Empty: it was launched by an earlier release, or names none."""
     drift_reasons: tuple[str, ...] = ()
     """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None

@@ -36,12 +36,14 @@ class Offering:
     """One way to get a node of a type: ``zones`` all have the one price ``usd_hour``, None when none is known.
 
     Where prices of zones differ, ``zone_prices`` has them by the id of the zone, and ``usd_hour`` is the most of them.
+    ``on_demand_usd_hour`` is what the type costs on demand, of which bids for spot are a part.
     """
 
     capacity_type: str
     zones: tuple[str, ...]
     usd_hour: float | None = None
     zone_prices: Mapping[str, SpotPrice] = field(default_factory=dict, hash=False)
+    on_demand_usd_hour: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from stockyard.domain.node_records import VersionedRecord
 STATIC, DYNAMIC = "static", "dynamic"
 GROUP = "group"
 """The form of pools that came as node groups of a cluster."""
+CONTROL_PLANE = "control-plane"
+"""The form, and the name, of the pool of a control plane's members. Passes over pools leave it alone."""
 NO_POOL = "-"
 """What stands for the pool of a claim that has none; no pool can be called so."""
 POOL_LABEL = "stockyard.dev/pool"
@@ -61,6 +63,13 @@ class PoolSpec:
     a node group, which cannot say it, empty is as long as the stage says."""
     disruption: dict[str, Any] = field(default_factory=dict)
     """``consolidateAfter``, ``consolidationPolicy`` and ``budgets``, as Karpenter's NodePool has them."""
+    zones: tuple[str, ...] = ()
+    """Zones over which the nodes are spread evenly; empty: wherever they are cheapest."""
+    max_price: dict[str, float] = field(default_factory=dict)
+    """The most that a node may cost as spot, as a claim has it."""
+    update_strategy: dict[str, Any] = field(default_factory=dict)
+    """How nodes that have drifted are replaced: ``type``, ``max_surge``, ``max_unavailable``. Empty: what comes is
+    added first."""
 
     def spec(self) -> dict[str, Any]:
         """The fields of the specification by name."""

@@ -101,6 +101,8 @@ class Cluster(VersionedRecord):
     """The endpoint as the cluster's own machines know it; None: as everybody does."""
     private_address: str | None = None
     """Where the control plane's machine is in its own network."""
+    bastion: str = ""
+    """The public address of the machine that is the way in for SSH; empty where there is none."""
     certificate_authority: str | None = None
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""
@@ -125,7 +127,23 @@ class Cluster(VersionedRecord):
     """What the manifest that it came as says beside its settings; empty for one that came as no manifest."""
     tag_change: TagChange | None = None
     """None when all that stands in the cloud carries ``tags``."""
+    nodes_version: str = ""
+    """The minor that new nodes get while the control plane is being brought to another; empty: the cluster's."""
+    nodes_since: str = ""
+    """Nodes of pools that were made before are replaced: they have an older minor or image. Empty: none are."""
+    members_since: str = ""
+    """Members of the control plane that were made before are replaced. Empty: none are."""
+    pools_follow: bool = False
+    """Whether pools of groups are as the settings say. Those of a cluster of an earlier release may have been changed
+    as pools: its first change takes into the settings what they are."""
+    queue: tuple[str, ...] = ()
+    """The operations that begin one after the other when the current one has ended."""
     sequence: int = 0
+
+    @property
+    def node_minor(self) -> str:
+        """The minor of Kubernetes that a new node gets."""
+        return self.nodes_version or self.kubernetes_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +176,9 @@ class OperationError:
 
 @dataclass(frozen=True, slots=True)
 class Operation(VersionedRecord):
-    """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id."""
+    """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id.
+
+    ``status`` is ``queued``, ``running``, ``succeeded``, ``failed`` or ``reverted``: a change that was not approved."""
 
     kind: str
     subject: str
@@ -174,6 +194,11 @@ class Operation(VersionedRecord):
     """The operation that this one is a part of; empty when it stands by itself."""
     children: tuple[str, ...] = ()
     """The operations that are parts of this one."""
+    repave: dict[str, Any] = field(default_factory=dict)
+    """Of a change that replaces nodes and waits for approval: ``state``, ``reasons``, and with ``before`` the settings
+    and the version that come back where it is not given."""
+    request: dict[str, Any] = field(default_factory=dict)
+    """Of a queued change: the merge patch of the cluster that it begins with."""
     changes: tuple[dict[str, Any], ...] = ()
     """Of a change: ``pointer``, ``before`` and ``after`` of each field of the subject that it brings about, so that one
     that failed shows what stood before."""
@@ -192,6 +217,8 @@ class Event(VersionedRecord):
     after: str | None
     reason: str
     message: str
+    about: dict[str, str] = field(default_factory=dict)
+    """Of a claim of a pool: ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
 
 
 DONE = "done"

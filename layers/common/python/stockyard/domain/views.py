@@ -28,12 +28,14 @@ _CLUSTER = (
     "phase",
     "conditions",
     "settings",
+    "bastion",
     "certificates_expire_at",
     "keep_failed",
     "kept_until",
     "tags",
     *CHANGES,
     "operation_id",
+    "queue",
 )
 _OPERATION = ("id", "kind", "subject", "status", "phases", "changes", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
@@ -71,7 +73,12 @@ def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
 
 def event_view(event: Event, tenant: str) -> dict[str, Any]:
     """``event`` as an ``EventView`` document."""
-    return {**attributes(event, _EVENT), "tenant": tenant, "phase": {"before": event.before, "after": event.after}}
+    return {
+        **attributes(event, _EVENT),
+        "tenant": tenant,
+        "phase": {"before": event.before, "after": event.after},
+        **{name: event.about.get(name) for name in ("cluster_id", "pool", "zone")},
+    }
 
 
 def audit_view(record: AuditRecord) -> dict[str, Any]:

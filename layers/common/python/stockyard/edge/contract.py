@@ -122,7 +122,7 @@ class Answer:
         """The answer to a dry run of what costs nothing; a part that is not given is empty."""
         price = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
         empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
-        return Answer.plan({**empty, "price_before": None, **parts})
+        return Answer.plan({**empty, "price_before": None, "steps": [], **parts})
 
     @staticmethod
     def change_plan(current: Any, fields: Mapping[str, Any], **parts: Sequence[Mapping[str, Any]]) -> Answer:

@@ -1,4 +1,4 @@
-"""The rows of operations that change a ready cluster whose control plane is a service of the cloud.
+"""The rows of operations that change a ready cluster.
 
 What is wanted is on the record before an operation begins, and each phase brings what stands to it. So a phase that is
 done twice, or after another operation has failed, does what is still missing and no more.
@@ -14,7 +14,11 @@ CHANGE_CLUSTER = "change_cluster"
 UPGRADE_CLUSTER = "upgrade_cluster"
 CHANGES = (CHANGE_CLUSTER, UPGRADE_CLUSTER)
 
+APPROVAL_SECONDS = 172_800
+"""For how long an operation waits for somebody to approve that nodes are replaced."""
+
 _END = Phase("complete", 600, "changed")
+_CHECKS = Phase("checks", 600, "checks")
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
     workflow="change_managed",
@@ -22,7 +26,7 @@ CHANGE = Procedure(
     subject="cluster",
     comment="Brings what stands of a ready cluster to its changed settings. The cluster goes on serving.",
     phases=(
-        Phase("checks", 600, "checks"),
+        _CHECKS,
         Phase("control_plane", 3600, ENSURE),
         Phase("access", 600, ENSURE),
         # Nodes leave before the groups do that they came from; new groups are there before their nodes.
@@ -49,7 +53,7 @@ UPGRADE = replace(
     machine="upgrade-managed-cluster",
     comment="Brings a ready cluster to the next minor of Kubernetes. The cluster goes on serving.",
     phases=(
-        Phase("checks", 600, "checks"),
+        _CHECKS,
         Phase("control_plane", 7200, ENSURE),
         Phase("addons", 2400, ENSURE),
         Phase("node_groups", 36_000, ENSURE),
@@ -60,4 +64,44 @@ UPGRADE = replace(
     doing="it was being upgraded",
     advice="A resume goes on from the phase that failed.",
     ends=("upgraded", "not_upgraded"),
+)
+
+_APPROVAL = Phase("approval", APPROVAL_SECONDS, "approval")
+_MEMBERS = Phase("members", 28_800, "members", "ControlPlaneComplete")
+# Machines of workers get another minor only when the API server serves it. Also after an upgrade that was not finished.
+_VERSION_SKEW = Phase("version_skew", 7200, "version_skew")
+_POOLS = Phase("pools", 86_400, "pools_replaced")
+CHANGE_BALANCED = replace(
+    CHANGE,
+    workflow="change_balanced",
+    machine="change-balanced-cluster",
+    phases=(
+        _CHECKS,
+        _APPROVAL,
+        Phase("network", 1800, ENSURE),
+        Phase("security", 600, ENSURE),
+        Phase("endpoint", 1200, ENSURE),
+        Phase("bastion", 900, ENSURE),
+        _MEMBERS,
+        _VERSION_SKEW,
+        # Pools of groups that go leave first: then new ones have room.
+        Phase("surplus", 14_400, "surplus"),
+        _POOLS,
+        _END,
+    ),
+    timeout_seconds=345_600,
+)
+UPGRADE_BALANCED = replace(
+    UPGRADE,
+    workflow="upgrade_balanced",
+    machine="upgrade-balanced-cluster",
+    phases=(
+        _CHECKS,
+        _APPROVAL,
+        _MEMBERS,
+        _VERSION_SKEW,
+        _POOLS,
+        _END,
+    ),
+    timeout_seconds=345_600,
 )

@@ -94,6 +94,15 @@ class ClusterMoves(Moves[Cluster]):
         subject = self._move(subject, "preparing", now, **fields)
         return self.condition(subject, phases.READY, "Unknown", "Resumed", text, now)
 
+    def note_phase(
+        self, subject: Cluster, operation: Operation, phase: str, message: str, now: str
+    ) -> Change[Cluster] | None:
+        """Of a change of a ready cluster, what becomes of each node is told too: who follows it reads events."""
+        change = super().note_phase(subject, operation, phase, message, now)
+        if change is None or operation.kind not in CHANGES:
+            return change
+        return replace(change, transitions=(self._noted(subject, "Progress", f"{phase}: {message}"),))
+
     # --- moves of clusters only --------------------------------------------------------------------------------------
 
     def take_back(self, cluster: Cluster, now: str) -> Cluster:
@@ -149,6 +158,8 @@ class ClusterMoves(Moves[Cluster]):
             return None
         text = f"Operation {operation.kind} has changed the cluster."
         changed = self.touch(cluster, now, phase=None)
+        if changed.nodes_version == changed.kubernetes_version:
+            changed = replace(changed, nodes_version="")
         if any(condition.type == phases.DEGRADED for condition in cluster.conditions):
             changed = self.condition(changed, phases.DEGRADED, "False", "Changed", text, now)
         return self._success(changed, operation, phase, self._noted(cluster, "Changed", text), now)

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.kubernetes_minors import upgrade_fault
-from stockyard.domain.node_groups import GROUPS, Group, name_of
+from stockyard.domain.node_groups import GROUP_SETTINGS, Group, name_of
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_CLUSTER
-from stockyard.lifecycle.operation import phase_of
 
 VERSION = "/kubernetes_version"
-AT_ONCE = frozenset({"mirror"})
+LOOKS = frozenset({"checks", "approval"})
+"""Phases that change nothing."""
+AT_ONCE = frozenset({"mirror", "repave_approval"})
 """Settings that are the record's alone: nothing in a cloud is changed with them."""
 
 Difference = dict[str, Any]
@@ -49,17 +50,18 @@ def _kind_of_version_change(cluster: Cluster, target: Cluster, current: Operatio
     fault = upgrade_fault(cluster.kubernetes_version, target.kubernetes_version)
     if fault:
         raise InvalidInput.at(VERSION, fault)
-    if target.settings.get(GROUPS) != cluster.settings.get(GROUPS):
-        text = "cannot change together with the version: one after the other"
-        raise InvalidInput.at(pointer("settings", GROUPS), text)
+    for name in sorted(GROUP_SETTINGS):
+        if target.settings.get(name) != cluster.settings.get(name):
+            text = "cannot change together with the version: one after the other"
+            raise InvalidInput.at(pointer("settings", name), text)
     return UPGRADE_CLUSTER
 
 
 def _can_go_back(failed: Operation, version: str) -> bool:
     """Whether the failed operation was an upgrade from that version that has touched nothing yet."""
-    phase = phase_of(failed, "control_plane")
     before = {change["pointer"]: change["before"] for change in failed.changes}.get(VERSION)
-    return before == version and (phase.state, phase.attempt) == ("pending", 0)
+    work = [record for record in failed.phases if record.name not in LOOKS]
+    return before == version and all((record.state, record.attempt) == ("pending", 0) for record in work)
 
 
 def _lasting(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,17 +76,17 @@ def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
         changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, target.kubernetes_version))
     for name, value in target.settings.items():
         before = cluster.settings.get(name)
-        if name == GROUPS:
-            changes += _of_groups(before or (), value or ())
+        if name in GROUP_SETTINGS:
+            changes += _of_groups(name, before or (), value or ())
         elif before != value:
             changes.append(_difference(("settings", name), before, value))
     return changes
 
 
-def _of_groups(before: Sequence[Group], after: Sequence[Group]) -> Iterator[Difference]:
+def _of_groups(setting: str, before: Sequence[Group], after: Sequence[Group]) -> Iterator[Difference]:
     earlier, later = ({name_of(group): group for group in groups} for groups in (before, after))
     for index, group in enumerate(after):
-        place, former = ("settings", GROUPS, index), earlier.get(name_of(group))
+        place, former = ("settings", setting, index), earlier.get(name_of(group))
         if former is None:
             yield _difference(place, None, dict(group))
             continue
@@ -93,7 +95,18 @@ def _of_groups(before: Sequence[Group], after: Sequence[Group]) -> Iterator[Diff
                 yield _difference((*place, name), former.get(name), group.get(name))
     for index, group in enumerate(before):
         if name_of(group) not in later:
-            yield _difference(("settings", GROUPS, index), dict(group), None)
+            yield _difference(("settings", setting, index), dict(group), None)
+
+
+def changed_groups(operation: Operation, cluster: Cluster) -> frozenset[str]:
+    """The names of the node groups that a change makes or alters in the cluster, which has its settings."""
+    names = set()
+    for change in operation.changes:
+        _, head, setting, *deeper = [*str(change["pointer"]).split("/"), ""]
+        groups = cluster.settings.get(setting) if head == "settings" and setting in GROUP_SETTINGS else None
+        if groups and deeper[0].isdigit() and int(deeper[0]) < len(groups) and change["after"] is not None:
+            names.add(name_of(groups[int(deeper[0])]))
+    return frozenset(names)
 
 
 def _difference(place: Sequence[str | int], before: Any, after: Any) -> Difference:

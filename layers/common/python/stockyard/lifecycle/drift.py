@@ -34,6 +34,7 @@ _NAMES = {
     PROPERTIES: "properties",
     pool_drift.NODE_POOL: "the pool's template",
     pool_drift.REQUIREMENTS: "the pool's requirements",
+    pool_drift.CLUSTER: "the cluster's version or image",
 }
 _RULES = "1"
 """Of what a fingerprint is made. One of other rules is not compared."""

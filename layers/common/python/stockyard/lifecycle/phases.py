@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from stockyard.lifecycle.change_phases import CHANGE, CHANGE_CLUSTER, UPGRADE, UPGRADE_CLUSTER
+from stockyard.lifecycle.change_phases import (
+    CHANGE,
+    CHANGE_BALANCED,
+    CHANGE_CLUSTER,
+    UPGRADE,
+    UPGRADE_BALANCED,
+    UPGRADE_CLUSTER,
+)
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
@@ -40,6 +47,9 @@ ANY = ""
 """The driver of rows that hold for every driver without rows of its own."""
 STANDALONE = "standalone"
 """The rows of drivers whose control plane is a machine with a disk, and no balancer before it."""
+BALANCED = "balanced"
+"""The rows of drivers whose control plane's machines stand behind a load balancer. They are made and deleted as
+those of every driver."""
 MANAGED = "managed"
 """The rows of drivers whose control plane is a service of the cloud, which has no machine that reports."""
 
@@ -84,6 +94,7 @@ _CREATE = Procedure(
         _ensure_phase("security", 600, "SecurityReady"),
         _ensure_phase("identity", 600, "IdentityReady"),
         _ensure_phase("endpoint", 1200, "EndpointReady"),
+        _ensure_phase("bastion", 900, "BastionReady"),
         _ensure_phase("control_plane", 1800, "ControlPlaneRunning", machine=True),
         *_AFTER_THE_MACHINE,
     ),
@@ -104,6 +115,7 @@ _DELETE = _deletion(
         Phase("settle", 3600, "settle"),
         Phase("leftovers", 3600, REMOVE),
         Phase("control_plane", 1800, REMOVE),
+        Phase("bastion", 1200, REMOVE),
         Phase("endpoint", 1200, REMOVE),
         Phase("identity", 600, REMOVE),
         Phase("security", 600, REMOVE),
@@ -256,6 +268,8 @@ PROCEDURES: Procedures = {
     (DELETE_CLUSTER, MANAGED): _DELETE_MANAGED,
     (CHANGE_CLUSTER, MANAGED): CHANGE,
     (UPGRADE_CLUSTER, MANAGED): UPGRADE,
+    (CHANGE_CLUSTER, BALANCED): CHANGE_BALANCED,
+    (UPGRADE_CLUSTER, BALANCED): UPGRADE_BALANCED,
 }
 """By kind of operation and rows: ``ANY``, or what the drivers whose phases differ call theirs."""
 

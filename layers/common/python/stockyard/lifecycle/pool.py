@@ -23,6 +23,7 @@ from stockyard.domain.node_records import NodeClaim
 from stockyard.domain.pool_records import STATIC, Pool
 from stockyard.domain.records import Cluster
 from stockyard.lifecycle.disruption.candidates import is_drifted
+from stockyard.lifecycle.pool_spread import fullest_first
 
 READY = "Ready"
 POOLS_READY = "PoolsReady"
@@ -110,11 +111,13 @@ def surplus_of(pool: Pool, current: Sequence[NodeClaim], most: int | None = None
     if count <= 0:
         return ()
 
+    # Pools with zones stay even before all else: what goes is of the fullest one by then.
     def preference(claim: NodeClaim) -> tuple[bool, bool, bool, int]:
         stale = claim.pool_generation != pool.generation or is_drifted(claim)
         return (claim.placement is not None, claim.phase == "Available", not stale, -_age(claim))
 
-    return tuple(sorted(current, key=lambda claim: (*preference(claim), claim.id))[:count])
+    ordered = sorted(current, key=lambda claim: (*preference(claim), claim.id))
+    return tuple(fullest_first(pool.zones, ordered, current)[:count])
 
 
 def refused(pool: Pool, reason: str, message: str, now: str) -> Pool:

@@ -18,8 +18,8 @@ from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE, Requirement, Requirements
 
-NODE_POOL, REQUIREMENTS = "NodePoolDrifted", "RequirementsDrifted"
-REASONS = (NODE_POOL, REQUIREMENTS)
+NODE_POOL, REQUIREMENTS, CLUSTER = "NodePoolDrifted", "RequirementsDrifted", "ClusterDrifted"
+REASONS = (NODE_POOL, REQUIREMENTS, CLUSTER)
 _RULES = "1"
 """Of what a hash is made. One of other rules is not compared."""
 _DIGITS = 16
@@ -50,13 +50,17 @@ def requirements_drifted(requirements: Requirements, labels: Mapping[str, str]) 
     return any(not _fits(requirement, _values(labels, key)) for key, requirement in requirements.items())
 
 
-def pool_drift(pool: Pool, requirements: Requirements, current_hash: str, claim: NodeClaim) -> tuple[str, ...]:
+def pool_drift(
+    pool: Pool, requirements: Requirements, current_hash: str, claim: NodeClaim, nodes_since: str = ""
+) -> tuple[str, ...]:
     """By which reasons the claim's node differs from what its pool makes now, the hash of whose template is
     ``current_hash``; ``requirements`` are the pool's."""
     reasons = []
     before = claim.pool_hash
     if before and before.partition(":")[0] == _RULES and before != current_hash:
         reasons.append(NODE_POOL)
+    if claim.created_at < nodes_since:
+        reasons.append(CLUSTER)
     if claim.pool_generation != pool.generation and _breaks(claim, requirements):
         reasons.append(REQUIREMENTS)
     return tuple(reasons)

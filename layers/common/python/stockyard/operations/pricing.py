@@ -40,6 +40,7 @@ def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) ->
         "changes": [],
         "deletes": [],
         "price_before": None,
+        "steps": [],
         "rejected": [],
         "warnings": [],
     }

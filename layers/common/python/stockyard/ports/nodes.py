@@ -126,6 +126,14 @@ class NamesZones(Protocol):
 
 
 @runtime_checkable
+class TracksPrices(Protocol):
+    """A source some of whose prices move. With new ones the node types of a provider are others."""
+
+    def prices_as_of(self, provider: NodeProvider) -> str:
+        """When the prices that move were last refreshed; empty where none are known, or none move."""
+
+
+@runtime_checkable
 class Drifts(Protocol):
     """A source that decides itself whether a node could still be had as it was launched.
 

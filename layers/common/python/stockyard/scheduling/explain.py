@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
+from stockyard.domain.bids import ABOVE_BID, Bid, least_price
 from stockyard.domain.node_types import ANY, NodeType, Offering, is_extended
 from stockyard.domain.quantities import resource_text
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
+from stockyard.scheduling.bidding import asked_zones, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked
@@ -36,6 +38,7 @@ _SENTENCES: Mapping[str, str] = {
     OFFERING: "not offered with this capacity type in this zone",
     FULL: "with all nodes taken",
     REFUSED: "refused by the provider a short while ago",
+    ABOVE_BID: "at a spot price above the bid ({})",
     MIN_VALUES: "left, but with fewer values of {} than minValues",
 }
 RULES = tuple(_SENTENCES)
@@ -59,6 +62,8 @@ class Evaluation:
     usd_hour: float | None = None
     cost: float | None = None
     selected: bool = False
+    least_price: float | None = None
+    """The least that it costs where it costs more than the bid."""
 
     @classmethod
     def of(cls, row: RankedOffering, rule: str | None, subject: str, message: str, *, selected: bool = False) -> Self:
@@ -82,6 +87,7 @@ class Incompatibility:
     rule: str
     subject: str
     message: str
+    least_price: float | None = None
 
 
 def explain(index: Index, request: SchedulingRequest, availability: Availability) -> list[Evaluation]:
@@ -130,6 +136,7 @@ class _Rules:
         self._not_as_asked = dict(_not_as_asked(index, request))
         self._asked = sorted((name, amount) for name, amount in request.resources.items() if amount > 0)
         self._asked_extended = {name for name, _ in self._asked}
+        self._refusals = availability.refused
         self._refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for name, capacity_type, zone in availability.refused:
             self._refused[name, capacity_type].add(zone)
@@ -179,11 +186,36 @@ class _Rules:
         if node_type.limited and self._free.get(node_type.name, 0) <= 0:
             return Incompatibility(FULL, "", "all its nodes are taken")
         rows = [row for offering, zones in offered if (row := self._usable(node_type, offering, zones)).zones]
+        if self._request.bid is not None and rows:
+            return self._bid_for(rows, offered, self._request.bid)
         if not rows:
             refused_zones = sorted({zone_name for _, zones in offered for zone_name in zones})
             text = f"the provider refused it a short while ago in {', '.join(refused_zones)}"
             return Incompatibility(REFUSED, "", text)
         return rows
+
+    def _bid_for(
+        self, rows: Sequence[RankedOffering], offered: Sequence[tuple[Offering, Sequence[str]]], bid: Bid
+    ) -> Incompatibility | list[RankedOffering]:
+        """The rows in the zones in which they cost at most the bid, else the price that was seen."""
+        request = self._request
+        narrowed = [in_range(bid, row, request.zone_ids, request.requirements, self._refusals) for row in rows]
+        affordable = [row for row in narrowed if row is not None]
+        if affordable:
+            return affordable
+        node_type = rows[0].node_type
+        ids = request.zone_ids.get(node_type.provider, {})
+        refused = [row for row in rows if in_range(bid, row, request.zone_ids, request.requirements, ()) is not None]
+        if refused:
+            return Incompatibility(REFUSED, "", "the provider refused it a short while ago where it is cheap enough")
+        prices = [
+            price
+            for offering, zones in offered
+            if (price := least_price(offering, asked_zones(zones, ids, request.requirements), ids)) is not None
+        ]
+        price_text = f"{min(prices):g} USD an hour" if prices else "nobody knows what"
+        text = f"spot costs {price_text} at least, the bid is {bid.text}"
+        return Incompatibility(ABOVE_BID, bid.text, text, min(prices, default=None))
 
     def _usable(self, node_type: NodeType, offering: Offering, zones: Sequence[str]) -> RankedOffering:
         """The offering with the zones in which it was not refused."""
@@ -297,7 +329,7 @@ def _evaluation(index: Index, node_type: NodeType, request: SchedulingRequest, r
     row = index.cheapest_offering(node_type, request.provider)
     if row is None:
         return Evaluation(node_type, ruled.rule, ruled.subject, ruled.message, cost=node_type.cost)
-    return Evaluation.of(row, ruled.rule, ruled.subject, ruled.message)
+    return replace(Evaluation.of(row, ruled.rule, ruled.subject, ruled.message), least_price=ruled.least_price)
 
 
 def _words(key: str, requirement: Requirement) -> str:

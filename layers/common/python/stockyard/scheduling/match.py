@@ -8,8 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 
+from stockyard.domain.bids import Bid
+from stockyard.domain.node_types import ANY
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
+from stockyard.scheduling.bidding import ZoneIds, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.table import Table
@@ -22,7 +25,7 @@ class SchedulingRequest:
     ``allowed`` lists names of node types or ``provider.*``; None allows all, an empty tuple none. Without a
     ``provider`` all providers compete. ``out_of_reach`` names providers whose machines could not reach the claim's
     cluster, or could not be in a zone that the claim asks for. ``in_money``: the types of a provider go by their price,
-    whatever the provider calls cheap.
+    whatever the provider calls cheap. ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -31,6 +34,8 @@ class SchedulingRequest:
     allowed: tuple[str, ...] | None = None
     out_of_reach: frozenset[str] = frozenset()
     in_money: bool = False
+    bid: Bid | None = None
+    zone_ids: ZoneIds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ class _TableMatcher:
         self._table = table
         self._candidates = rules.available(table) & rules.sound(table) & rules.with_free_nodes(table, free)
         self._zones = rules.not_refused(table, refused)
+        self._refused = refused
         self._allowed = cache(partial(rules.allowed, table))
         self._extended = cache(partial(rules.extended, table))
         self._required: defaultdict[str, dict[int, int]] = defaultdict(dict)
@@ -129,7 +135,7 @@ class _TableMatcher:
         zones, matches = self._matching_rows(request)
         if not matches:
             return None
-        first, *alternatives = islice(self._cheapest(matches, zones), 1 + candidates)
+        first, *alternatives = islice(self._rows(request, matches, zones), 1 + candidates)
         return SelectedOffering(
             first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, tuple(alternatives)
         )
@@ -137,16 +143,19 @@ class _TableMatcher:
     def possible(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
         """See ``possible_offerings``."""
         zones, matches, _ = self._permitted(request, self._candidates)
-        return list(self._cheapest(matches, zones))
+        return list(self._rows(request, self._affordable(request, matches, zones), zones))
 
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
         """The allowed zones, and the rows that satisfy every rule."""
         zones, matches, counted = self._permitted(request, self._candidates & self._resources(request.resources))
+        matches = self._affordable(request, matches, zones)
         if (
             counted
             and matches
             and not all(
                 rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
+                if request.bid is None or key != ZONE
+                else self._has_zones(request, requirement, matches, zones)
                 for key, requirement in counted
             )
         ):
@@ -199,10 +208,38 @@ class _TableMatcher:
             self._kept_alive.append(requirement)
         return zones_and_rows
 
-    def _cheapest(self, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
+    def _affordable(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> int:
+        """Of ``matches`` the rows that cost no more than the request's bid in one of their zones."""
+        if request.bid is None:
+            return matches
+        affordable, remaining = matches, matches
+        while remaining:
+            bit = remaining & -remaining
+            if self._in_range(request, bit.bit_length() - 1, zones) is None:
+                affordable &= ~bit
+            remaining &= remaining - 1
+        return affordable
+
+    def _in_range(self, request: SchedulingRequest, number: int, zones: frozenset[str]) -> RankedOffering | None:
+        if request.bid is None:
+            return self._choice(number, zones)
+        choice = self._choice(number, zones)
+        return in_range(request.bid, choice, request.zone_ids, request.requirements, self._refused)
+
+    def _rows(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
+        """The rows in order, each in the zones that the request may have."""
         while matches:
-            yield self._choice((matches & -matches).bit_length() - 1, zones)
+            row = self._in_range(request, (matches & -matches).bit_length() - 1, zones)
+            if row is not None:
+                yield row
             matches &= matches - 1
+
+    def _has_zones(
+        self, request: SchedulingRequest, requirement: Requirement, matches: int, zones: frozenset[str]
+    ) -> bool:
+        """MinValues of zones, where the bid leaves some of them out."""
+        names = {zone for row in self._rows(request, matches, zones) for zone in row.zones}
+        return sum(zone != ANY and requirement.has(zone) for zone in names) >= (requirement.min_values or 0)
 
     def _choice(self, number: int, zones: frozenset[str]) -> RankedOffering:
         """The offering of row ``number``, with the zones that are allowed and were not refused."""

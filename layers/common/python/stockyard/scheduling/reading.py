@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stockyard.domain.bids import Bid
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import Requirement, Requirements
 from stockyard.scheduling.match import SchedulingRequest
@@ -27,6 +28,8 @@ class Reader:
         allowed: Iterable[str] | None = None,
         out_of_reach: frozenset[str] = frozenset(),
         in_money: bool = False,
+        bid: Bid | None = None,
+        zone_ids: Mapping[str, Mapping[str, str]] | None = None,
     ) -> SchedulingRequest:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
         return SchedulingRequest(
@@ -36,6 +39,8 @@ class Reader:
             None if allowed is None else tuple(allowed),
             out_of_reach,
             in_money,
+            bid,
+            (zone_ids or {}) if bid is not None else {},
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,16 +12,22 @@ from stockyard.errors import PermissionDenied
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import quotas
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.quotas import NetworkNeed
 
 VPCS, ADDRESSES, PROCESSORS = "L-F678F1CE", "L-0263D0A3", "L-1216C47A"
 NEW_ACCOUNT = {VPCS: 5, ADDRESSES: 5, PROCESSORS: 5}
 
 
-def findings(yard: Any, *types: str, own_network: bool = True) -> list[Finding]:
+def findings(yard: Any, *types: str, own_network: bool = True, **need: Any) -> list[Finding]:
+    machines = [MachineNeed("/settings/control_plane_instance_type", types or ("t3.xlarge",))]
+    nat_zones = need.pop("nat_zones", ["us-east-1a"] if own_network else [])
+    return of_needs(yard, machines, NetworkNeed("/settings/vpc_id", own=own_network, nat_zones=nat_zones, **need))
+
+
+def of_needs(yard: Any, machines: Sequence[MachineNeed], network: NetworkNeed) -> list[Finding]:
     calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
-    pointers = ("/settings/control_plane_instance_type", "/settings/vpc_id")
-    addresses = 1 if own_network else 0
-    return list(quotas.findings(calls, types or ("t3.xlarge",), pointers[0], addresses=addresses, network=pointers[1]))
+    return list(quotas.findings(calls, machines, network))
 
 
 def test_a_new_account_has_room_for_a_first_cluster(yard: Any) -> None:
@@ -86,3 +93,48 @@ def test_a_role_that_may_not_look_is_a_warning(yard: Any, monkeypatch: pytest.Mo
     (finding,) = findings(yard)
     assert finding.warning
     assert "template" in finding.detail
+
+
+def test_gateways_and_balancers_have_quotas(yard: Any) -> None:
+    """A finding each, at what of the settings asks for it, with code, limit, use and need."""
+    yard.create()
+    nat_zones = ["us-east-1a", "us-east-1b"]
+    full = {"L-A4707A72": 1, "L-69A177A2": 1, "L-FE5A380F": 1, ADDRESSES: 2}
+    with account_quotas(full):
+        listed = findings(yard, balancers=1, nat_zones=nat_zones, nats_at="/settings/nat_gateways")
+        assert findings(yard, own_network=False) == []
+    assert [(finding.pointer, finding.warning) for finding in listed] == [
+        ("/settings/vpc_id", False),
+        ("/settings/region_name", False),
+        ("/settings/nat_gateways", False),
+        ("/settings/nat_gateways", False),
+    ]
+    texts = [finding.detail for finding in listed]
+    assert "1 of 1 internet gateways in us-east-1 in use (quota L-A4707A72), and the cluster needs 1." in texts[0]
+    assert "1 of 1 network load balancers in us-east-1 in use (quota L-69A177A2), and the cluster needs 1." in texts[1]
+    assert "1 of 2 Elastic IP addresses in us-east-1 in use (quota L-0263D0A3), and the cluster needs 2." in texts[2]
+    assert "1 of 1 NAT gateways in us-east-1a in use (quota L-FE5A380F), and the cluster needs 1." in texts[3], (
+        "the other zone has room"
+    )
+
+
+def test_machines_of_one_cluster_share_a_quota(yard: Any) -> None:
+    """Three machines of a pool beside the control plane: 4 + 12 of 15."""
+    pool = MachineNeed("/settings/autoscaler_node_groups/0/min_size", ("m6i.xlarge",), 3)
+    control_plane = MachineNeed("/settings/control_plane_instance_type", ("t3.xlarge", "m5.xlarge"))
+    network = NetworkNeed("/settings/vpc_id", own=False)
+    with account_quotas({PROCESSORS: 16}):
+        assert of_needs(yard, [control_plane, pool], network) == []
+    with account_quotas({PROCESSORS: 15}):
+        (finding,) = of_needs(yard, [control_plane, pool], network)
+        assert of_needs(yard, [control_plane], network) == []
+    assert (finding.pointer, finding.warning) == (pool.pointer, False)
+    assert "0 of 15 vCPUs of standard instances" in finding.detail
+    assert "12 for m6i.xlarge (3 machines), beside 4 of its machines named before" in finding.detail
+
+
+def test_spot_has_a_quota_of_its_own(yard: Any) -> None:
+    pool = MachineNeed("/settings/autoscaler_node_groups/0/min_size", ("m6i.xlarge",), 3, spot=True)
+    with account_quotas({PROCESSORS: 0, "L-34B43A08": 8}):
+        (finding,) = of_needs(yard, [pool], NetworkNeed("/settings/vpc_id", own=False))
+    assert "0 of 8 vCPUs of standard spot instances in us-east-1 in use (quota L-34B43A08)" in finding.detail

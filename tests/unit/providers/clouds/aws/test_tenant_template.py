@@ -125,7 +125,10 @@ def actions(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set[str]) -> None:
     list(yard.provider.inspect(yard.work("account")))
     yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"team": "a"})
-    yard.create()
+    yard.with_settings(bastion=BASTION, ssh_cidrs=["192.0.2.0/24"], zones=ZONES[:2]).create()
+    yard.with_settings(zones=ZONES)
+    for phase in ("network", "security", "endpoint"):
+        yard.ensure(phase)
     yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"stage": "b"})
     yard.provider.retag(yard.work("tags"), ["team"])
     yard.provider.console(yard.work("control_plane"))
@@ -162,6 +165,8 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     )
 
 
+BASTION = {"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
+ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
 SEEN_BY_THE_SWEEP = {"eks:ListClusters", "elasticfilesystem:DescribeFileSystems"}
 TAGGING = ("TagResource", "UntagResource")
 GROUPS = {"autoscaling:CreateOrUpdateTags", "autoscaling:ResumeProcesses", "autoscaling:SuspendProcesses"}

@@ -124,7 +124,9 @@ def test_control_plane_starts_from_the_image_and_fetches_from_the_mirrors(yard: 
 
 
 def test_image_that_machines_cannot_start_from_is_found_at_dry_run(yard: Any) -> None:
-    described = yard.tenant().client("ec2").describe_images()["Images"]
+    every = yard.tenant().client("ec2").describe_images()["Images"]
+    described = [image for image in every if image.get("Platform") != "windows"]
+    (windows, *_) = [image["ImageId"] for image in every if image.get("Platform") == "windows"]
     fits, elsewhere = (
         next(image["ImageId"] for image in described if (image["RootDeviceName"] == "/dev/sda1") is expected)
         for expected in (True, False)
@@ -135,6 +137,7 @@ def test_image_that_machines_cannot_start_from_is_found_at_dry_run(yard: Any) ->
         return [finding.detail for finding in checked if finding.pointer == "/settings/image" and not finding.warning]
 
     assert findings(fits) == []
+    assert "RDP (port 3389) is for Windows images" in findings(windows)[0]
     assert findings(elsewhere) == [f"{elsewhere} has its root disk elsewhere than at /dev/sda1."]
     assert findings("ami-00000000") == ["There is no image ami-00000000 in us-east-1 that the account may use."]
 
@@ -148,7 +151,7 @@ def test_repeated_phases_change_nothing(yard: Any) -> None:
     assert yard.ledger.writes == writes
 
 
-CREATE = ("account", "network", "security", "identity", "endpoint", "control_plane")
+CREATE = ("account", "network", "security", "identity", "endpoint", "bastion", "control_plane")
 CALLS = [
     ("network", "vpc/main"),
     ("network", "internet_gateway/main"),

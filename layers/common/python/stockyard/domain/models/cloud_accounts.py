@@ -110,7 +110,8 @@ class CloudAccountPatch(Input):
             changed["attributes"] = _public(account.provider, whole)
             if cloud_kinds.clouds()[account.provider].secrets:
                 secrets = _secrets(account.provider, whole)
-                changed["secrets"] = tuple(name for name, value in secrets.items() if value is not None)
+                names = tuple(name for name, value in secrets.items() if value is not None)
+                changed |= {"secrets": names} if names or account.secrets else {}
         if "tags" in patched_fields:
             changed["tags"] = fields.settled_tags(account.tags, self.tags)
         return changed

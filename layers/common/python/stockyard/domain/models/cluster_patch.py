@@ -83,18 +83,24 @@ def _settings(document: dict[str, Any]) -> dict[str, Any]:
 class ClusterPatch(Input):
     """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them.
 
-    ``kubernetes_version`` and most settings are changed by an operation, while the cluster goes on serving.
+    ``kubernetes_version`` and most settings are changed by an operation, while the cluster goes on serving. With
+    ``queue`` a change that would be refused because another operation is at work begins when that has ended.
     """
 
     description: Irremovable[fields.NotEmptyDescription] = None
     tags: dict[str, fields.TagValue | None] | None = None
     kubernetes_version: Irremovable[Minor] = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(_patch_models)] = Field(default_factory=dict)
+    queue: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _fixed(cls, document: Any) -> Any:
         return check_fixed(document, _FIXED)
+
+    def document(self) -> dict[str, Any]:
+        """The patch as it was sent, to be read again later."""
+        return {name: getattr(self, name) for name in self.model_fields_set - {"queue"}}
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.manifest_views import ManifestView
+from stockyard.domain.models.plan import PlanView
 
 
 class ConditionView(View):
@@ -21,7 +22,8 @@ class ConditionView(View):
 
 
 class ClusterView(View):
-    """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation."""
+    """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation. ``bastion``:
+    the public address of the machine that is the way in for SSH, empty where there is none."""
 
     id: str
     name: str
@@ -35,6 +37,7 @@ class ClusterView(View):
     phase: str | None
     conditions: list[ConditionView]
     settings: dict[str, Any]
+    bastion: str
     certificates_expire_at: str | None
     keep_failed: int
     kept_until: str | None
@@ -43,6 +46,48 @@ class ClusterView(View):
     updated_at: str
     version: int
     operation_id: str | None
+    queue: list[str]
+    """Operations that begin one after the other when that one has ended."""
+
+
+class RepaveReason(View):
+    """Why nodes are replaced. ``pool`` where it is for the nodes of one pool."""
+
+    code: str
+    message: str
+    pool: str | None = None
+
+
+class RepaveView(View):
+    """Whether the last change of a cluster replaces nodes, and whether somebody has approved of it. ``nodes`` are those
+    of before that are still there."""
+
+    state: Literal["None", "Pending", "Approved", "Reverted"]
+    reasons: list[RepaveReason]
+    nodes: list[str]
+    operation_id: str | None
+
+
+class CertificatesView(View):
+    """When the certificates of a cluster's control plane end. ``renewed_since``: members that were made before have
+    been replaced, or are being replaced by ``operation_id``."""
+
+    expire_at: str | None
+    renewed_since: str | None
+    operation_id: str | None
+
+
+class ForcedDeletionView(View):
+    """A cluster that was forgotten though its deletion had not ended, and what may be left of it."""
+
+    id: str
+    name: str
+    operation_id: str
+    remaining: list[str]
+
+
+class DeletionDocument(RootModel[PlanView | ForcedDeletionView]):
+    """The plan of a deletion, or what a forced one has left."""
 
 
 class ClusterDocument(RootModel[ClusterView | ManifestView]):

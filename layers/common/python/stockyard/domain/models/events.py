@@ -13,7 +13,8 @@ class PhaseChange(View):
 
 
 class EventView(View):
-    """What happened to ``subject``; ``sequence`` rises per subject."""
+    """What happened to ``subject``; ``sequence`` rises per subject. An event of a pool's node names the cluster, the
+    pool and, once it is known, the zone."""
 
     id: str
     version: int
@@ -26,6 +27,9 @@ class EventView(View):
     phase: PhaseChange
     reason: str
     message: str
+    cluster_id: str | None
+    pool: str | None
+    zone: str | None
 
 
 class AuditView(View):

@@ -9,6 +9,7 @@ from pydantic import Field, RootModel, model_validator
 
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Input, Irremovable, View, check_fixed, read
+from stockyard.domain.models.bid_fields import MaxPrice
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.manifest_views import ManifestView
 from stockyard.domain.models.node_fields import (
@@ -45,7 +46,7 @@ class NodeClaimCreate(Input):
 
     ``keep_failed`` is for how many minutes its machine is kept if that does not come up, so that somebody can look.
     ``termination_grace_period`` is how long its deletion waits for pods that budgets or annotations hold; ``Never`` is
-    as long as it takes.
+    as long as it takes. ``max_price`` is the most that it may cost as spot.
     """
 
     name: DnsLabel | None = None
@@ -65,6 +66,7 @@ class NodeClaimCreate(Input):
     display_name: DisplayName = ""
     labels: fields.Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
+    max_price: MaxPrice | None = None
 
     def new_claim(self) -> NewClaim:
         """The claim that is asked for."""
@@ -81,6 +83,8 @@ def claim_fields(document: Input) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(entry.entry() for entry in value)
+    if isinstance(value, MaxPrice):
+        return value.entry()
     return {key: str(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
 
@@ -182,6 +186,7 @@ class NodeClaimView(View):
     form: Literal["stockyard", "vcluster", "karpenter"]
     labels: dict[str, str]
     annotations: dict[str, str]
+    max_price: dict[str, float]
     phase: Literal["Pending", "Available", "Failed"]
     deleting: bool
     kept_until: str | None

@@ -38,12 +38,13 @@ class OperationErrorView(View):
 
 class OperationView(View):
     """One long-running change of ``subject``. ``changes`` are what a change of a ready cluster brings about: a failed
-    one shows what stood before."""
+    one shows what stood before. A ``queued`` one begins when those before it have ended; one that is ``reverted`` was
+    not approved."""
 
     id: str
     kind: str
     subject: str
-    status: Literal["running", "succeeded", "failed"]
+    status: Literal["queued", "running", "succeeded", "failed", "reverted"]
     phases: list[PhaseView]
     changes: list[PlannedChange]
     error: OperationErrorView | None

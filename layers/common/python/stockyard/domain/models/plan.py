@@ -59,6 +59,8 @@ class Plan(View):
     deletes: list[PlannedThing] = Field(default_factory=list)
     price: Price = Price(hour=0, month=0, items=[])
     price_before: Price | None = None
+    steps: list[str] = Field(default_factory=list)
+    """Of a change of a ready cluster: what happens, in order."""
     rejected: list[Remark] = Field(default_factory=list)
     warnings: list[Remark] = Field(default_factory=list)
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_
 from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
+from stockyard.domain.models.bid_fields import MaxPrice, UpdateStrategy, Zones
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.node_claims import RequirementView
 from stockyard.domain.models.node_fields import (
@@ -128,6 +129,7 @@ class PoolCreate(Input):
     as many nodes as pending pods need, at least ``floor``, with room for ``headroom``, within ``limits``.
 
     Without a ``provider`` the cheapest of all serves each node. ``limits`` are ``nodes``, ``usd_hour`` and resources.
+    Nodes are spread evenly over ``zones``; as spot one costs ``max_price`` at most.
     """
 
     name: Name
@@ -148,6 +150,9 @@ class PoolCreate(Input):
     expire_after: DurationOrNever | None = None
     termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
+    zones: Zones = Field(default_factory=list)
+    max_price: MaxPrice | None = None
+    update_strategy: UpdateStrategy = Field(default_factory=UpdateStrategy)
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
@@ -193,6 +198,9 @@ class PoolCreate(Input):
             expire_after=self.expire_after or (EXPIRE_AFTER if dynamic else ""),
             termination_grace_period=self.termination_grace_period or "",
             disruption=disruption.document() if dynamic else disruption.static_document(),
+            zones=tuple(self.zones),
+            max_price=self.max_price.entry() if self.max_price is not None else {},
+            update_strategy=self.update_strategy.entry(),
         )
 
 
@@ -203,7 +211,9 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
 class PoolPatch(Input):
     """A JSON merge patch of a pool: absent means as it was; maps are merged, and ``null`` removes what may be absent.
 
-    Name, kind and provider of a pool cannot change.
+    Name, kind and provider of a pool cannot change. ``count`` is a number of nodes for pools of both kinds: of a
+    dynamic one it is ``floor`` and the limit of ``nodes``. With ``queue`` a change of the pool of a node group begins
+    when the operation that is at work on the cluster has ended.
     """
 
     requirements: Irremovable[Requirements] = None
@@ -213,6 +223,7 @@ class PoolPatch(Input):
     labels: dict[str, fields.LabelValue | None] | None = None
     annotations: dict[str, str | None] | None = None
     kubelet_args: dict[str, str | None] | None = None
+    count: Irremovable[Nodes] = None
     quantity: Irremovable[Nodes] = None
     floor: Irremovable[Nodes] = None
     headroom: dict[str, str | int | float | None] | None = None
@@ -221,6 +232,17 @@ class PoolPatch(Input):
     expire_after: DurationOrNever | None = None
     termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
+    queue: bool = False
+    zones: Irremovable[Zones] = None
+    max_price: MaxPrice | None = None
+    update_strategy: UpdateStrategy | None = None
+
+    @model_validator(mode="after")
+    def _one_number(self) -> Self:
+        other = [name for name in ("quantity", "floor") if name in self.model_fields_set]
+        if self.count is not None and other:
+            check([(("count",), f"cannot be given beside {other[0]}")])
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -231,8 +253,16 @@ class PoolPatch(Input):
         """The pool after the patch, still of the form that it came in. Raises ``InvalidInput`` for what it then would
         be."""
         document = own_document(pool)
-        for name in self.model_fields_set:
+        if self.count is not None and pool.kind == STATIC:
+            document["quantity"] = self.count
+        elif self.count is not None:
+            document |= {"floor": self.count, "limits": {**document["limits"], NODES: self.count}}
+        for name in self.model_fields_set - {"count", "queue"}:
             value = getattr(self, name)
+            if isinstance(value, MaxPrice | UpdateStrategy):
+                # One form of a bid, or one way to replace nodes, takes the place of another.
+                document[name] = value.model_dump(exclude_none=True)
+                continue
             if isinstance(value, Input):
                 # Who pauses a pool keeps its budgets.
                 value = value.model_dump(exclude_unset=True)
@@ -242,7 +272,7 @@ class PoolPatch(Input):
             elif value is None:
                 document.pop(name, None)
             elif isinstance(value, list):
-                document[name] = [_plain(entry.entry()) for entry in value]
+                document[name] = [entry if isinstance(entry, str) else _plain(entry.entry()) for entry in value]
             else:
                 document[name] = value
         return replace(read(PoolCreate, document).new_pool(), form=pool.form, document=pool.document)
@@ -258,6 +288,9 @@ def own_document(pool: NewPool | Pool) -> dict[str, Any]:
         "expire_after": pool.expire_after,
         "termination_grace_period": pool.termination_grace_period,
         "disruption": _own_disruption(pool.disruption, static=static),
+        "zones": list(pool.zones),
+        "max_price": dict(pool.max_price),
+        "update_strategy": dict(pool.update_strategy),
     }
     return {
         "name": pool.name,
@@ -348,6 +381,9 @@ class PoolView(View):
     weight: int
     expire_after: str
     termination_grace_period: str
+    zones: list[str]
+    max_price: dict[str, float]
+    update_strategy: dict[str, str | int]
     disruption: DisruptionView | None
     nodes: PoolNodesView
     deleting: bool

@@ -1,7 +1,8 @@
 """Change what may change of a cluster: description, tags, settings and the minor of Kubernetes.
 
 What is wanted is on the record at once. What stands in the cloud gets it in the background, by an operation that begins
-with the change; tags, while another one works on the cluster, by that one or after it.
+with the change; tags, while another one works on the cluster, by that one or after it. A change that is to wait for
+another one is on the record when its turn comes: see ``queue``.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.cluster_changes import differences, is_unfinished
-from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.cluster_changes import is_unfinished
+from stockyard.lifecycle.operation import operation_succeeded
 from stockyard.lifecycle.phases import RETAG_CLUSTER
+from stockyard.operations.clusters.alignment import aligned
+from stockyard.operations.clusters.begin import begin
 from stockyard.operations.clusters.reconfigure import check_target, current_operation, operation_kind, target_of
-from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.services import Services
@@ -28,7 +29,7 @@ from stockyard.ports import Create, Replace, Write
 def change_cluster(
     services: Services,
     id_or_name: str,
-    version: int,
+    version: int | None,
     *,
     description: str | None,
     tags: dict[str, str] | None,
@@ -37,14 +38,15 @@ def change_cluster(
     document: dict[str, Any] | None = None,
     actor: str,
     request_id: str,
+    queued: Operation | None = None,
 ) -> Cluster:
     """The changed cluster. None leaves a field as it is. ``operation_id`` is the operation that brings what is there to
-    it, where one is needed and could begin at once.
+    it, where one is needed and could begin at once. ``queued`` is that operation where it has waited for its turn.
 
     ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted, or
     when settings or version are to change while something else works on it; ``InvalidInput`` for what cannot be.
     """
-    cluster = find_cluster(services, id_or_name)
+    cluster = aligned(services, find_cluster(services, id_or_name))
     given_fields = {
         "description": description,
         "tags": tags,
@@ -55,7 +57,7 @@ def change_cluster(
     target = target_of(cluster, settings, kubernetes_version)
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
     kind = operation_kind(services, cluster, target)
-    if cluster.version != version:
+    if version not in (None, cluster.version):
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
@@ -68,12 +70,14 @@ def change_cluster(
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
         kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")
+    if queued is not None:
+        changed = replace(changed, queue=changed.queue[1:])
     transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
     if kind:
-        changed, writes = _started(services, actor, kind, cluster, changed, transition)
+        changed, writes = begin(services, actor, kind, cluster, changed, transition, queued=queued)
     else:
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
-        writes = tell(services, actor, changed, transition)
+        writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:
@@ -81,21 +85,17 @@ def change_cluster(
     return changed
 
 
+def _nothing_to_do(services: Services, actor: str, queued: Operation | None) -> list[Write]:
+    """The end of an operation whose change was the record's alone, or was there when its turn came."""
+    if queued is None:
+        return []
+    over = replace(queued, status="succeeded", updated_at=services.now(), version=queued.version + 1)
+    over = replace(over, sequence=queued.sequence + 1)
+    return [Replace(over), *tell(services, actor, over, operation_succeeded(over))]
+
+
 def _may_retag(services: Services, cluster: Cluster) -> bool:
     """Whether tags can be put on now. A change that has failed is finished first, so that it can still be resumed."""
     current = current_operation(services, cluster)
     busy = current is not None and current.status == "running"
     return cluster.status == "ready" and not busy and not is_unfinished(current)
-
-
-def _started(
-    services: Services, actor: str, kind: str, before: Cluster, changed: Cluster, transition: Transition
-) -> tuple[Cluster, list[Write]]:
-    """The cluster with the operation that brings what is there to it, and what is written with it."""
-    procedure = services.procedure(kind, changed.driver)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, changed.id, actor, services.now())
-    operation = replace(operation, changes=tuple(differences(before, changed)))
-    change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
-    change = replace(change, transitions=(transition, *change.transitions))
-    started_cluster, started_operation, writes = change_writes(services, actor, change)
-    return started_cluster, [Create(started_operation), *writes]

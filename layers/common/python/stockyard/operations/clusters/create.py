@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import cloud_kinds, ids, times
-from stockyard.domain.node_groups import GROUPS
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
@@ -81,6 +80,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         settings=settings_for(provider, cluster_type, driver, new_cluster.name, new_cluster.settings),
         tags=new_cluster.tags,
         document=new_cluster.document,
+        pools_follow=bool(cloud_kinds.followed_groups(driver)),
         created_at=times.to_text(now),
         updated_at=times.to_text(now),
         lease_expires_at=times.to_text(now + timedelta(seconds=services.settings.lease_seconds)),
@@ -88,7 +88,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
 
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
-    check_groups(services, draft.settings.get("autoscaler_node_groups") or draft.settings.get(GROUPS) or ())
+    check_groups(services, draft.settings)
     return check(services, draft, account)
 
 

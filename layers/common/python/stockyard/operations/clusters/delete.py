@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.clusters.plan import price_items
+from stockyard.operations.clusters.queue import closed_writes
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.pricing import plan_of
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Replace
+from stockyard.ports import Create, Replace, Write
 
 
 @until_written("cluster changes too often to be deleted")
@@ -42,8 +44,16 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
     change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
     moved, operation_record, writes = change_writes(services, actor, change)
-    services.store.commit(Replace(moved), Create(operation_record), *writes)
+    moved = replace(moved, queue=())
+    services.store.commit(Replace(moved), Create(operation_record), *writes, *_unqueued(services, cluster, actor))
     return moved
+
+
+def _unqueued(services: Services, cluster: Cluster, actor: str) -> list[Write]:
+    """The ends of the changes that waited for their turn."""
+    error = OperationError("ClusterCouldNotBeChanged", "checks", "The cluster was deleted before it began.", "")
+    waiting = [operation for name in cluster.queue if (operation := services.store.get(Operation, name)) is not None]
+    return [write for operation in waiting for write in closed_writes(services, operation, error, actor)]
 
 
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
+from stockyard.domain.records import CloudAccount, Cluster, Fact, Name, Operation
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.agent_installation import agent_documents
+from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.check import live_findings, refuse
+from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
+from stockyard.operations.clusters.members import ensure_members
+from stockyard.operations.clusters.queue import begin_next
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
+from stockyard.operations.clusters.skew import await_version
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
@@ -25,16 +30,20 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
+from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.pools.follow import follow_settings, release_surplus
+from stockyard.operations.pools.replacing import pools_replaced
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
+    ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
@@ -133,17 +142,38 @@ def _pools(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
     return follow_settings(services, cluster)
 
 
+def _pools_replaced(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    operation = services.store.get(Operation, fence.operation_id)
+    return pools_replaced(services, cluster, operation) if operation is not None else Outcome(False)
+
+
 def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
-    """The change is done. Tags that were changed meanwhile follow."""
+    """The change is done. What waits for its turn follows, then tags that were changed meanwhile."""
     end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now))(services, fence, loaded, outcome)
-    _start_retag(services, fence)
+    start_following(services, fence.subject_id)
     return outcome
 
 
-def _start_retag(services: Services, fence: Fence[Cluster]) -> None:
-    cluster = services.store.get(Cluster, fence.subject_id)
-    if cluster is not None:
-        start_if_due(services, cluster)
+def _members(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    driver, work = cloud_work(services, cluster, "members", fence)
+    return ensure_members(services, driver, work)
+
+
+def start_following(services: Services, cluster_id: str) -> str:
+    """Begin what waits until nothing else works on the cluster; what has begun, empty for nothing."""
+    if complete_members(services, cluster_id):
+        return "completing its control plane"
+    if begin_next(services, cluster_id):
+        return "changing"
+    cluster = services.store.get(Cluster, cluster_id)
+    return "retagging" if cluster is not None and start_if_due(services, cluster) else ""
+
+
+def _retagged(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
+    end = end_retag(services, fence, loaded, outcome)
+    if end.done:
+        start_following(services, fence.subject_id)
+    return end
 
 
 def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
@@ -154,11 +184,11 @@ def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outco
 def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
     """The cluster is ready. Tags that were changed meanwhile follow at once, or else when the sweep comes by."""
     end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now))(services, fence, loaded, outcome)
-    _start_retag(services, fence)
+    start_following(services, fence.subject_id)
     return outcome
 
 
-def _removal(_: Services, cluster: Cluster) -> list[Write]:
+def removal(_: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
@@ -179,15 +209,19 @@ RUNNER: Runner[Cluster] = Runner(
         "checks": _checks,
         "surplus": _surplus,
         "pools": _pools,
+        "pools_replaced": _pools_replaced,
+        "approval": await_approval,
+        "members": _members,
+        "version_skew": await_version,
     },
     ends={
         "complete": _complete,
-        "retag": end_retag,
+        "retag": _retagged,
         "changed": _changed,
-        "forget": end_deletion(MOVES, _removal),
+        "forget": end_deletion(MOVES, removal),
     },
     fact_fields=frozenset(
-        {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place"}
+        {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place", "bastion"}
     ),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},

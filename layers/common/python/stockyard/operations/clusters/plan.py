@@ -31,6 +31,7 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
         creates=[{"kind": kind, "name": name} for kind, name in creates],
         warnings=[
             *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
+            *({"pointer": remark.pointer, "detail": remark.detail} for remark in driver_plan.remarks),
             *kept_warnings(cluster.keep_failed, driver_plan.items),
         ],
     )

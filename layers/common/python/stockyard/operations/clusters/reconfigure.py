@@ -7,22 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_groups import GROUPS, follows, name_of, worker_groups
+from stockyard.domain.kubernetes_minors import skew_fault
+from stockyard.domain.kubernetes_removals import removals
+from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of, worker_groups
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
+from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, UPGRADE_CLUSTER
+from stockyard.lifecycle.change_steps import steps
 from stockyard.lifecycle.cluster_changes import VERSION, Difference, differences, kind_of
 from stockyard.lifecycle.pool import living, surplus_of
 from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.lifecycle.repave import PHASE as APPROVAL
+from stockyard.lifecycle.repave import reasons
 from stockyard.operations.clusters.check import check
 from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
-from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 from stockyard.ports.clusters import ServesNodeGroups
@@ -59,10 +65,21 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
         places = sorted({_field(difference) for difference in differences(cluster, target)})
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
-        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
+        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
     if current is not None and current.status == "running":
         raise IllegalTransition(f"Operation {current.id} ({current.kind}) is still at work on the cluster.")
     return kind
+
+
+def _advice(cluster: Cluster) -> str:
+    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
+    settings, and the phases of a creation change nothing that is there."""
+    if cluster.status == "failed":
+        return (
+            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
+            " create it with others."
+        )
+    return " Change it when it is ready." if cluster.status == "preparing" else ""
 
 
 def _field(difference: Difference) -> str:
@@ -74,18 +91,36 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
-    if follows(target.settings):
+    if follows(target):
         _check_pools(services, target)
+    if target.kubernetes_version != cluster.kubernetes_version:
+        _check_skew(services, target)
     return check(services, replace(target, updated_at=services.now()), account)
 
 
+def _check_skew(services: Services, target: Cluster) -> None:
+    """Whether the nodes that are there may stay while the control plane is newer: those of no pool are not replaced."""
+    nodes = [claim for claim in living(claims_of(services, target.id)) if claim.kubernetes_version]
+    faults = [
+        FieldProblem(VERSION, f"node {claim.name} {fault}; replace it first")
+        for claim in nodes
+        if (fault := skew_fault(target.kubernetes_version, claim.kubernetes_version))
+    ]
+    if faults:
+        raise InvalidInput(f"{len(faults)} nodes are too old for {target.kubernetes_version}.", errors=faults)
+
+
 def _check_pools(services: Services, target: Cluster) -> None:
+    check_groups(services, target.settings)
     pools = {pool.name: pool for pool in group_pools(services, target, "")}
     own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
     foreign_names = {pool.name for pool in own_pools} & pools.keys()
     faults = [
-        FieldProblem(pointer("settings", GROUPS, index, "name"), "the cluster has a pool of this name that is no group")
-        for index, group in enumerate(target.settings[GROUPS])
+        FieldProblem(
+            pointer("settings", followed_setting(target), index, "name"),
+            "the cluster has a pool of this name that is no group",
+        )
+        for index, group in enumerate(followed_entries(target))
         if name_of(group) in foreign_names
     ]
     if faults:
@@ -119,7 +154,15 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
             ],
         ),
         "price_before": price(before),
+        **_steps(services, cluster, target),
     }
+
+
+def _steps(services: Services, cluster: Cluster, target: Cluster) -> dict[str, Any]:
+    kind = UPGRADE_CLUSTER if target.kubernetes_version != cluster.kubernetes_version else CHANGE_CLUSTER
+    procedure = services.procedure(kind, cluster.driver)
+    why = reasons(cluster, target, replaced_pools(services, cluster, target)) if APPROVAL in procedure.names else ()
+    return {"steps": steps(procedure, cluster, target, why)}
 
 
 def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
@@ -153,24 +196,47 @@ def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator
     if target.kubernetes_version != cluster.kubernetes_version:
         text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."
         yield {"pointer": VERSION, "detail": text}
+        yield from ({"pointer": VERSION, "detail": text} for text in removals(target.kubernetes_version))
+        alone = [claim.name for claim in living(claims_of(services, cluster.id)) if not claim.pool]
+        if alone:
+            text = f"{', '.join(sorted(alone))} stay as they are: nodes of no pool are replaced by those who made them."
+            yield {"pointer": VERSION, "detail": text}
+    if worker_groups(cluster.settings) and not worker_groups(target.settings):
+        text = "No group of workers is left: pods that may not run on the control plane wait for nodes of other pools."
+        yield _remark(followed_setting(target), text=text)
     later_pools = {pool.name: pool for pool in group_pools(services, target, "")}
     present = {pool.name: pool for pool in group_pools(services, cluster, "")}
-    places = {name_of(group): index for index, group in enumerate(target.settings.get(GROUPS) or ())}
-    for name, before in present.items() if follows(target.settings) else ():
+    setting = followed_setting(target)
+    places = {name_of(group): index for index, group in enumerate(followed_entries(target))}
+    for name, before in present.items() if follows(target) else ():
         claims = living(claims_of(services, cluster.id, name))
         after = later_pools.get(name)
         if not claims:
             continue
         if after is None:
-            yield _remark(GROUPS, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
+            yield _remark(setting, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
             continue
         leaving = len(surplus_of(before, claims, most_nodes(after)))
         if leaving:
             text = f"{_nodes(leaving)} of {name} are drained and given back: more than its new most."
-            yield _remark(GROUPS, places[name], "max_size", text=text)
+            yield _remark(setting, places[name], "max_size", text=text)
         if _replaces(before, after):
             text = f"The {_nodes(len(claims) - leaving)} of {name} are replaced one by one."
-            yield _remark(GROUPS, places[name], text=text)
+            yield _remark(setting, places[name], text=text)
+
+
+def replaced_pools(services: Services, cluster: Cluster, target: Cluster) -> list[str]:
+    """The pools of groups whose nodes are not what they would be made as in the target."""
+    if not follows(target):
+        return []
+    present = {pool.name: pool for pool in group_pools(services, cluster, "")}
+    return [
+        pool.name
+        for pool in group_pools(services, target, "")
+        if pool.name in present
+        and _replaces(present[pool.name], pool)
+        and living(claims_of(services, cluster.id, pool.name))
+    ]
 
 
 def _replaces(before: Pool, after: Pool) -> bool:

@@ -11,16 +11,18 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.budgets import DRIFTED, EMPTY, UNDERUTILIZED
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.disruption.candidates import is_paused
+from stockyard.lifecycle.disruption.update_strategy import allowance, size_of
 from stockyard.lifecycle.pool import later_than, living, wanted_nodes
+from stockyard.lifecycle.pool_spread import leaving_evenly
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
-from stockyard.operations.disruption.give_up import abandon, hold_key, unneeded
+from stockyard.operations.disruption.give_up import abandon, unneeded
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import DECIDED, DISRUPTED, STARTED, claim_ids, few, words, write
 from stockyard.operations.disruption.savings import saved, summed, too_little
@@ -28,6 +30,7 @@ from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims
 from stockyard.operations.pools.scale_up import planned_draft
+from stockyard.operations.pools.spread import Spread
 from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.services import Services
 from stockyard.ports import Check
@@ -40,8 +43,9 @@ START_SECONDS = 330
 """How long the pass may take that makes the replacements: its function has five minutes."""
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
-LOOK_SECONDS = 60
-"""When replacements that are being made are looked at again."""
+LOOK_SECONDS = 50
+"""When replacements that are being made are looked at again: with the next minute's schedule, which may come a little
+sooner than this one did after the minute."""
 
 
 def propose(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> ClusterDisruption:
@@ -76,9 +80,11 @@ def start(
     """Make what comes in the place of the nodes that go. Raises ``Conflict`` when something has changed meanwhile."""
     current = {pool.name: pool for pool in pools}
     drafts: dict[str, list[NodeClaim]] = {}
+    spread = Spread(services, record.nodes)
     for replacement in decision.replacements:
         pool = current[replacement.claim.pool.name]
-        drafts.setdefault(pool.name, []).append(_draft(services, cluster, pool, replacement))
+        draft = spread.bound(pool, _draft(services, cluster, pool, replacement))
+        drafts.setdefault(pool.name, []).append(draft)
     ids = tuple(draft.id for listed in drafts.values() for draft in listed)
     now = services.now()
     record = write(
@@ -131,7 +137,7 @@ def advance(
     paused = _paused(services, pools, record, going)
     if paused:
         return given_up(f"It is given up: {paused}.", hold=False)
-    waits_for = _awaited(pools, claims, going, coming) or _unreported(view, claims, going, record)
+    waits_for = _awaited(pools, claims, going, coming, record) or _unreported(view, claims, going, record)
     hopeless = _hopeless(services, record, coming, waits_for)
     if hopeless:
         going = _covered(pools, claims, going)
@@ -183,6 +189,8 @@ def _let_go(
     """Give the nodes back. That they leave, and what it saves, is written first: a pass that dies in between has told
     it, and the next one only ends it."""
     now = services.now()
+    if record.reason == DRIFTED and not record.leaving:
+        leaving = _evenly(view, leaving)
     if not record.leaving:
         usd_hour = saved(view, record, leaving, coming)
         text = f"{len(leaving)} nodes leave ({record.reason}): {few(claim.name for claim in leaving)}."
@@ -195,6 +203,17 @@ def _let_go(
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     keys = {hold_key(record.reason, claim.pool) for claim in leaving}
     return write(services, record, **_done(record, services.now(), keys))
+
+
+def _evenly(view: View, leaving: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Those that leave now, so that the zones of their pools stay even; the others are decided on anew."""
+    ordered: list[NodeClaim] = []
+    for name in dict.fromkeys(claim.pool for claim in leaving):
+        pool = view.pools.get(name)
+        present = living([claim for claim in view.claims.values() if claim.pool == name])
+        own = [claim for claim in leaving if claim.pool == name]
+        ordered += leaving_evenly(pool, own, present) if pool is not None else own
+    return ordered
 
 
 def _given_up(
@@ -242,6 +261,7 @@ def _awaited(
     claims: Sequence[NodeClaim],
     going: Sequence[NodeClaim],
     coming: Sequence[NodeClaim | None],
+    record: ClusterDisruption,
 ) -> str:
     """What has to be there before the nodes go; empty for nothing. Every pool must have the nodes that it has to have
     without them: a static pool makes their replacements itself."""
@@ -255,9 +275,17 @@ def _awaited(
             for claim in living(claims)
             if claim.pool == pool.name and claim.id not in excluded and claim.phase == "Available"
         ]
-        if any(claim.pool == pool.name for claim in going) and len(available) < wanted_nodes(pool):
-            return f"nodes of pool {pool.name}: {len(available)} of {wanted_nodes(pool)} are there"
+        needed = _needed(pool, claims, record)
+        if any(claim.pool == pool.name for claim in going) and len(available) < needed:
+            return f"nodes of pool {pool.name}: {len(available)} of {needed} are there"
     return ""
+
+
+def _needed(pool: Pool, claims: Sequence[NodeClaim], record: ClusterDisruption) -> int:
+    """How many nodes of the pool have to be there when the others go."""
+    size = size_of(pool, claims, record.decided_at)
+    allowed = allowance(pool, size) if record.reason == DRIFTED else None
+    return wanted_nodes(pool) if allowed is None else max(0, size - allowed.unavailable)
 
 
 def _unreported(
@@ -304,10 +332,19 @@ def _still_able(
         little = too_little(view, [node for _, node in able], coming, partly=len(able) < len(going))
         if little:
             return (), little
-    homeless = homeless_pods(view.fleet, [node for _, node in able])
+    # Where nodes of a pool may be missing for a while, their pods wait for the next ones.
+    homeless = homeless_pods(view.fleet, [node for claim, node in able if not _may_wait(view, claim, record)])
     if homeless:
         return (), f"{homeless} pods would have no place any more."
     return [claim for claim, _ in able], why
+
+
+def _may_wait(view: View, claim: NodeClaim, record: ClusterDisruption) -> bool:
+    pool = view.pools.get(claim.pool)
+    if pool is None or record.reason != DRIFTED:
+        return False
+    allowed = allowance(pool, size_of(pool, tuple(view.claims.values())))
+    return allowed is not None and allowed.unavailable > 0
 
 
 def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str:

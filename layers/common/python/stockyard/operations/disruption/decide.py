@@ -6,8 +6,11 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from stockyard.domain.budgets import DRIFTED, EXPIRED
-from stockyard.domain.pool_records import STATIC
+from stockyard.domain.pool_records import STATIC, Pool
+from stockyard.lifecycle.disruption.update_strategy import allowance, size_of
 from stockyard.lifecycle.interruption import INTERRUPTED
+from stockyard.lifecycle.pool import living, wanted_nodes
+from stockyard.lifecycle.pool_spread import fullest_first
 from stockyard.operations.disruption.fleet import View
 from stockyard.scheduling.consolidation.forced import Replacements
 from stockyard.scheduling.consolidation.model import Decision, RunningNode, Settings
@@ -24,7 +27,7 @@ def decide(view: View, settings: Settings | None = None, *, for_price: bool = Tr
     endangered = interrupted(view)
     return (
         (Decision(INTERRUPTED, endangered, by_pools=True) if endangered else None)
-        or empty_nodes(view.fleet)
+        or empty_nodes(view.fleet, view.rolled)
         or _replaced(view, EXPIRED)
         or _replaced(view, DRIFTED)
         or (consolidate(view.fleet, settings) if for_price else None)
@@ -54,10 +57,11 @@ def _replaced(view: View, reason: str) -> Decision | None:
         if allowed < 1:
             continue
         pool = view.pools[node.pool]
-        if pool.kind == STATIC:
-            most = min(allowed, MOST_OF_STATIC, view.most_more(pool))
+        together = _together(view, pool, reason)
+        if pool.kind == STATIC or together:
+            most = min(allowed, MOST_OF_STATIC, view.most_more(pool), together or MOST_OF_STATIC)
             if most > 0:
-                return Decision(reason, _of_pool(nodes, node.pool)[:most], by_pools=True)
+                return Decision(reason, _of_pool(view, nodes, pool)[:most], by_pools=True)
             continue
         decision = replacements.of(node, reason)
         if decision is not None:
@@ -65,5 +69,22 @@ def _replaced(view: View, reason: str) -> Decision | None:
     return None
 
 
-def _of_pool(nodes: Sequence[RunningNode], pool: str) -> tuple[RunningNode, ...]:
-    return tuple(node for node in nodes if node.pool == pool)
+def _together(view: View, pool: Pool, reason: str) -> int:
+    """How many nodes the pool replaces by its strategy, which makes the others itself; 0: what comes is planned.
+
+    Of a dynamic pool that has more than its floor only pods ask for nodes: there what is missing for a while may go.
+    """
+    claims = tuple(view.claims.values())
+    size = size_of(pool, claims)
+    allowed = allowance(pool, size) if reason == DRIFTED else None
+    if allowed is None:
+        return 0
+    return allowed.together if size <= wanted_nodes(pool) else allowed.unavailable
+
+
+def _of_pool(view: View, nodes: Sequence[RunningNode], pool: Pool) -> tuple[RunningNode, ...]:
+    """The pool's nodes of these, in an order in which its zones stay even."""
+    own = {view.claims[node.name].id: node for node in nodes if node.pool == pool.name}
+    listed = [view.claims[node.name] for node in own.values()]
+    present = [claim for claim in view.claims.values() if claim.pool == pool.name]
+    return tuple(own[claim.id] for claim in fullest_first(pool.zones, listed, living(present)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,8 +16,10 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption import candidates, forced
 from stockyard.lifecycle.disruption.costs import disruption_cost, eviction_cost
+from stockyard.lifecycle.disruption.update_strategy import budgets_of_updates, replaceable_now
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
+from stockyard.lifecycle.pool_spread import kept_for_balance
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
 from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
@@ -64,11 +66,26 @@ class View:
         """How many more nodes than it has to have the static pool may have for a while."""
         return self.more.get(pool.name, pool_budgets.UNBOUNDED)
 
+    @property
+    def rolled(self) -> Set[str]:
+        """The pools with drifted nodes that may be replaced, now or when others of them have gone."""
+        drifted = {node.pool for node in self.replaceable.get(pool_budgets.DRIFTED, ())}
+        return {pool for pool in drifted if self._allowed_in_all(pool, pool_budgets.DRIFTED) > 0}
+
+    def _allowed_in_all(self, pool: str, reason: str) -> int:
+        budgets = pool_budgets.budgets_of(self.pools[pool].disruption)
+        count = sum(state.counts for state in self.states.get(pool, ()))
+        return pool_budgets.allowed(budgets, reason, count, self.now)
+
     def allowed(self, pool: str, reason: str) -> int:
         """How many more nodes of the pool may be disrupted for the reason now. What is replaced has no floor that
         stands against it; what a cloud takes back has no budget either."""
         if reason == INTERRUPTED:
             return pool_budgets.UNBOUNDED
+        if reason == pool_budgets.DRIFTED and pool in self.pools:
+            by_strategy = replaceable_now(self.pools[pool], tuple(self.claims.values()), self.states.get(pool, ()))
+            budgets = budgets_of_updates(self.pools[pool])
+            return min(by_strategy, pool_budgets.remaining(budgets, reason, self.states.get(pool, ()), self.now))
         if reason in (pool_budgets.DRIFTED, pool_budgets.EXPIRED):
             budgets = pool_budgets.budgets_of(self.pools[pool].disruption) if pool in self.pools else ()
             return pool_budgets.remaining(budgets, reason, self.states.get(pool, ()), self.now)
@@ -105,6 +122,9 @@ def view_of(
     looks: list[datetime] = []
     until: dict[str, datetime] = {}
     budgets = workload.budgets or {}
+    needed_by_zones = kept_for_balance(
+        by_pool, claims, {by_node[name].id for name in there if not workload.reschedulable.get(name)}
+    )
     nodes = []
     for name, node in sorted(there.items()):
         claim = by_node[name]
@@ -116,7 +136,6 @@ def view_of(
         if obstacle.until is not None:
             until[name] = obstacle.until
         pods = (*workload.reschedulable.get(name, ()), *awaited.get(name, ()))
-        placed = claim.placement
         price = price_of(stock, claim)
         nodes.append(
             model.RunningNode(
@@ -127,8 +146,11 @@ def view_of(
                 disruption_cost(
                     eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count)
                 ),
-                spot=placed is not None and placed.capacity_type == SPOT,
-                hindrance=obstacle.why or ("" if price is not None else "its price is not known"),
+                spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
+                hindrance=obstacle.why
+                or ("its zone would have too few nodes of the pool" if claim.id in needed_by_zones else "")
+                or ("" if price is not None else "its price is not known"),
+                drifted=candidates.is_drifted(claim),
             )
         )
     states = _states(claims, workload)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from stockyard.domain.budgets import DRIFTED, EXPIRED, UNDERUTILIZED
-from stockyard.domain.disruption_records import IDLE, ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import Conflict, NotFound
@@ -24,12 +24,6 @@ LONGEST_SECONDS = {UNDERUTILIZED: 3600, DRIFTED: 4 * 3600, EXPIRED: 4 * 3600}
 """The longest of these, by reason: what nodes cost changes with every pod, why a node does not come seldom does."""
 SOON_SECONDS = 60
 """When a cluster is looked at again after a decision was given up."""
-
-
-def hold_key(reason: str, pool: str) -> str:
-    """What is held back after a decision for the reason failed: of nodes that leave for their price all, as one
-    decision is about many pools, of others those of the pool."""
-    return reason if reason == UNDERUTILIZED else f"{reason}/{pool}"
 
 
 def abandon(

@@ -6,11 +6,10 @@ from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.budgets import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED
-from stockyard.domain.disruption_records import REPLACING, ClusterDisruption
+from stockyard.domain.disruption_records import REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.operations.disruption.fleet import View
-from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import NOT_READY, words
 from stockyard.operations.disruption.run import next_decision, view_now

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.budgets import DRIFTED, EXPIRED
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
@@ -17,14 +18,21 @@ from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
 from stockyard.operations.disruption.at_once import evacuate, repair
-from stockyard.operations.disruption.carry_out import CONFIRM_SECONDS, advance, is_proposed, propose, start
+from stockyard.operations.disruption.carry_out import (
+    CONFIRM_SECONDS,
+    LOOK_SECONDS,
+    advance,
+    is_proposed,
+    propose,
+    start,
+)
 from stockyard.operations.disruption.decide import decide, interrupted
 from stockyard.operations.disruption.fleet import View, view_of
-from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
-from stockyard.operations.machines.attention import attend, picture_age
+from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.reconcile import reconcile
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove
@@ -41,8 +49,8 @@ CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
 """For how long no node leaves for its price after a careful decision whose pods have found no place either."""
-INTERVALS = 2
-"""How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
+LASTING = frozenset({DRIFTED, EXPIRED})
+"""Reasons that a later look would find again: no decision for one of them has to stand for a while first."""
 LEAVING_SECONDS = 300
 """When a cluster is looked at again while some of its nodes leave."""
 LONGEST_SECONDS = 3600
@@ -62,12 +70,17 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
         return counts
     try:
         after = _step(services, cluster, record)
+        if after.state == REPLACING and not after.replacements:
+            # What comes first is made by the pools, and nothing else would wake them for it.
+            reconcile(services, cluster_id)
     except Conflict:
         counts["lost"] += 1
         return counts
-    counts["decided"] += record.state == IDLE and after.state == PROPOSED
-    counts["started"] += record.state == PROPOSED and after.state == REPLACING
-    counts["ended"] += record.state == REPLACING and after.state == IDLE
+    # A decision for which nothing has to come may be made, begun and ended by one look.
+    is_new = after.decided_at != record.decided_at
+    counts["decided"] += record.state == IDLE and is_new
+    counts["started"] += record.state != REPLACING and (after.state == REPLACING or (after.state == IDLE and is_new))
+    counts["ended"] += after.state == IDLE and (record.state == REPLACING or is_new)
     return counts
 
 
@@ -129,12 +142,12 @@ def _decide(
         return write(services, record, due_at=_next_look(services, record, view), **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
-        return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
+        return write(services, record, due_at=later_than(services.now(), LOOK_SECONDS))
+    # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
+    attend(services, cluster.id, ATTEND_SECONDS)
     if not is_proposed(record, view, decision):
-        # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
-        attend(services, cluster.id, ATTEND_SECONDS)
-        return propose(services, record, view, decision)
-    if services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
+        record = propose(services, record, view, decision)
+    if decision.reason not in LASTING and services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
         return write(services, record, due_at=later_than(record.decided_at, CONFIRM_SECONDS))
     started = start(services, cluster, pools, record, decision)
     # Where nothing has to come first, nothing is waited for either.
@@ -175,10 +188,8 @@ def _is_degraded(cluster: Cluster) -> bool:
 
 
 def _is_fresh(services: Services, cluster: Cluster) -> bool:
-    """Whether what is known of the cluster is no older than two intervals of its agent, which is asked to come often
-    when it is."""
-    age = picture_age(services, cluster.id, services.clock.now())
-    if age is not None and age <= INTERVALS * services.settings.agent_quiet_seconds:
+    """Whether the cluster is known well enough to let nodes go. Its agent is asked to come often when it is not."""
+    if is_known_well(services, cluster.id):
         return True
     attend(services, cluster.id, ATTEND_SECONDS)
     return False

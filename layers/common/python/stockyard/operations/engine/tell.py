@@ -9,6 +9,7 @@ from typing import Protocol
 from stockyard.domain import ids
 from stockyard.domain.records import MESSAGES, CloudAccount, Event, NodeClaim, Outbox
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.pool_spread import zone_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
 
@@ -45,6 +46,7 @@ def tell(services: Services, actor: str, about: EventSubject, transition: Transi
         transition.after,
         transition.reason,
         transition.message,
+        _belongs(about),
     )
     payload = {
         "detail_type": transition.about,
@@ -80,9 +82,10 @@ def _item(write: Write) -> Outbox | None:
 
 
 def _belongs(about: EventSubject) -> dict[str, str]:
-    """Of a claim of a pool: whose it is, so that a rule can wake who looks after the pool."""
+    """Of a claim of a pool: whose it is, so that a rule can wake who looks after the pool; and where it stands."""
     if isinstance(about, NodeClaim) and about.pool:
-        return {"cluster_id": about.cluster_id, "pool": about.pool}
+        zone = zone_of(about)
+        return {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
     return {}
 
 

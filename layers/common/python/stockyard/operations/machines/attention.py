@@ -13,6 +13,12 @@ from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Put
 
+INTERVALS = 2
+"""How many intervals of an agent that is attended may be between a look of it at the cluster and now."""
+NEWEST_SECONDS = 30
+"""How old its picture may be in any case: however often an agent comes, it lists nodes every ten seconds at most, so
+that with shorter intervals nobody would ever know the cluster well."""
+
 
 def attend(services: Services, cluster_id: str, seconds: int) -> None:
     """Have the cluster's agent come often for that many seconds from now, and have each of its posts remembered.
@@ -49,3 +55,14 @@ def picture_age(services: Services, cluster_id: str, now: datetime) -> float | N
     if pods["sequence"] == report.sequence:
         true_at = max(true_at, times.from_text(pods["true_at"]))
     return max(0.0, (now - true_at).total_seconds())
+
+
+def is_known_well(services: Services, cluster_id: str) -> bool:
+    """Whether the last report of the cluster's agent is as true as that of an agent which is attended always is."""
+    age = picture_age(services, cluster_id, services.clock.now())
+    return age is not None and age <= oldest_picture(services.settings.agent_quiet_seconds)
+
+
+def oldest_picture(quiet_seconds: int) -> int:
+    """How many seconds old the picture of an agent may be that is attended, and comes every ``quiet_seconds``."""
+    return max(INTERVALS * quiet_seconds, NEWEST_SECONDS)

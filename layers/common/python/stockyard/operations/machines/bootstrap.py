@@ -19,6 +19,7 @@ from stockyard.errors import (
 )
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.attest import UNRECORDED, has_control_plane_token, proven_machine
+from stockyard.operations.machines.member_plan import members_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, MachineIdentity, Put
 
@@ -132,6 +133,8 @@ def _by_signature(services: Services, cluster: Cluster, caller: MachineIdentity)
 
 
 def _is_recorded(services: Services, cluster: Cluster, machine_id: str) -> bool:
-    """Whether the machine was made for the control plane and has not gone."""
+    """Whether the machine was made for the control plane and has not gone, as its first member or another one."""
     lines = lines_of(services, cluster.id, "control_plane")
-    return any(line.kind == "instance" and line.vendor_id == machine_id for line in lines)
+    if any(line.kind == "instance" and line.vendor_id == machine_id for line in lines):
+        return True
+    return any(claim.machine_id == machine_id for claim in members_of(services, cluster))

@@ -11,7 +11,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
-from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
+from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
@@ -63,7 +63,7 @@ def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> It
     """What a request would be refused for is told at the places of the document."""
     try:
         yield
-    except InvalidInput as refused:
+    except (InvalidInput, QuotaExceeded) as refused:
         account = pointer(*document.account_place)
         faults = [
             FieldProblem(
@@ -72,7 +72,7 @@ def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> It
             )
             for fault in refused.errors
         ]
-        raise InvalidInput(refused.detail, errors=faults) from refused
+        raise type(refused)(refused.detail, errors=faults) from refused
 
 
 def _current(services: Services, name: str) -> Cluster | None:
@@ -90,6 +90,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         settings=form.wanted_settings(document, None),
         kubernetes_version=document.kubernetes_version or None,
         driver=document.driver,
+        tags=dict(document.tags or {}),
         document=document.document,
     )
 
@@ -138,6 +139,8 @@ def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> 
         fields["kubernetes_version"] = document.kubernetes_version
     if DESCRIPTION in document.document.get("annotations", {}) and document.description != current.description:
         fields["description"] = document.description
+    if document.tags is not None and document.tags != current.tags:
+        fields["tags"] = dict(document.tags)
     if document.document != current.document:
         fields["document"] = document.document
     return fields

@@ -15,6 +15,7 @@ from stockyard.lifecycle import drift, pool_drift
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import FAILED, launched
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every
@@ -49,8 +50,16 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         "type_ref": placement.type,
         "node_labels": labels,
         "drift_hash": fingerprint,
+        "kubernetes_version": _minor(work),
         "drift_reasons": (),
     }
+
+
+def _minor(work: NodeWork) -> str:
+    """The minor of Kubernetes that the node is made with: members of a control plane get a new one first."""
+    if work.cluster is None:
+        return ""
+    return work.cluster.kubernetes_version if work.claim.control_plane else work.cluster.node_minor
 
 
 def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
@@ -97,17 +106,22 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
     return _commit(services, *noted_drift)
 
 
-def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int) -> int:
+def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int, nodes_since: str = "") -> int:
     """Compare the nodes of a pool with what it would make now. Returns how many claims say something else since, at
-    most ``most``: then others may be left.
+    most ``most``: then others may be left. Nodes that were made before ``nodes_since`` have drifted in any case.
 
     Only nodes are compared: a claim without a machine has drifted from nothing yet. What somebody else has just changed
     is left to the next look.
     """
-    requirements, current_hash = Requirements.of(pool.requirements), pool_drift.template_hash(pool)
+    requirements, current_hash = Requirements.of(spread_requirements(pool)), pool_drift.template_hash(pool)
     now = services.now()
     noted = (
-        drift.note_drift(claim, pool_drift.pool_drift(pool, requirements, current_hash, claim), now, pool_drift.REASONS)
+        drift.note_drift(
+            claim,
+            pool_drift.pool_drift(pool, requirements, current_hash, claim, nodes_since),
+            now,
+            pool_drift.REASONS,
+        )
         for claim in claims
         if _is_node(claim)
     )

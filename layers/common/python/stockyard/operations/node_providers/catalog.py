@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvi
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import LaunchesSlowly, NodeSource, Reserves, SellsFromSheet
+from stockyard.ports.nodes import LaunchesSlowly, NodeSource, Reserves, SellsFromSheet, TracksPrices
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
@@ -43,15 +43,16 @@ class Catalog:
     scopes: Mapping[str, str]
 
 
-Key = tuple[str, tuple[tuple[str, int], ...], int]
-"""Tenant, its providers' ids and versions, and the quarter of an hour."""
+Key = tuple[str, tuple[tuple[str, int, str], ...], int]
+"""Tenant, its providers' ids and versions and as of when their moving prices are, and the quarter of an hour."""
 
 
 def load(services: Services) -> Catalog:
     """The catalogue of the tenant's providers as they are now; built anew only when one of them changed."""
     now = services.now()
     providers = [provider for provider in by_name(all_providers(services)).values() if not provider.is_leaving(now)]
-    versions = tuple((provider.id, provider.version) for provider in providers)
+    # A claim may wait for a price: a new one counts at once.
+    versions = tuple((provider.id, provider.version, _prices_as_of(services, provider)) for provider in providers)
     key = (services.tenant, versions, int(services.clock.now().timestamp()) // FRESH_SECONDS)
     catalogs: dict[Key, Catalog] = services.factories.catalogs
     catalog = catalogs.get(key)
@@ -60,6 +61,11 @@ def load(services: Services) -> Catalog:
             del catalogs[next(iter(catalogs))]
         catalog = catalogs[key] = build(services, providers)
     return catalog
+
+
+def _prices_as_of(services: Services, provider: NodeProvider) -> str:
+    source: object = services.node_sources.get(provider.kind)
+    return source.prices_as_of(provider) if isinstance(source, TracksPrices) else ""
 
 
 def build(services: Services, providers: list[NodeProvider]) -> Catalog:

@@ -13,7 +13,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, QuotaExceeded
 from stockyard.lifecycle.pool import QUOTA, living, refused
 from stockyard.operations.machines.unclaimed import unclaimed_machines
-from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import claims_of
 from stockyard.operations.services import Services
@@ -51,15 +51,17 @@ def _make(services: Services, cluster: Cluster, pool: Pool, missing: int) -> int
     count = 0
     try:
         while count < missing:
-            drafts = [draft_claim(services, cluster.id, pool) for _ in range(min(AT_ONCE, missing - count))]
+            drafts = [
+                draft_claim(services, cluster.id, pool) for _ in range(batch_size(services, pool, missing - count))
+            ]
             pool = commit_claims(services, cluster, pool, drafts, adopting=True)[pool.name]
             count += len(drafts)
     except QuotaExceeded as refusal:
-        _say(services, pool, refusal)
+        _say(services, pool, f"{refusal.detail} {missing - count} machines of the pool run without a claim.")
     return count
 
 
-def _say(services: Services, pool: Pool, refusal: QuotaExceeded) -> None:
+def _say(services: Services, pool: Pool, text: str) -> None:
     """The pool says which quota keeps it from having its nodes. They stay in the cluster without a claim."""
-    changed = refused(pool, QUOTA, refusal.detail, services.now())
+    changed = refused(pool, QUOTA, text, services.now())
     services.store.commit(Replace(replace(changed, version=pool.version + 1, updated_at=services.now())))

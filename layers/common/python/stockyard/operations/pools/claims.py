@@ -15,9 +15,10 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import NODE_POOL
 from stockyard.errors import Conflict
 from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
-from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal, remaining_claims
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Replace, Write
 
@@ -39,7 +40,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         cluster_ref=cluster_id,
         cluster_id=cluster_id,
         provider_ref=pool.provider_ref,
-        requirements=pool.requirements,
+        requirements=spread_requirements(pool),
         resources=floor_resources(pool),
         properties={**pool.properties, **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
         taints=pool.taints,
@@ -47,6 +48,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         kubelet_args=pool.kubelet_args,
         labels={**pool.labels, POOL_LABEL: pool.name},
         annotations=pool.annotations,
+        max_price=dict(pool.max_price),
         termination_grace_period=_grace(pool),
         expire_after=pool.expire_after or NEVER,
         created_by=pool.created_by,
@@ -60,6 +62,13 @@ def _grace(pool: Pool) -> str:
     """How long the deletions of the pool's claims wait for pods. Pools that say nothing wait as long as it takes; node
     groups, whose documents have no word for it, as long as the stage says."""
     return pool.termination_grace_period or ("" if pool.form == GROUP else NEVER)
+
+
+def batch_size(services: Services, pool: Pool, missing: int) -> int:
+    """How many claims of the pool to ask for next: of those that are missing as many as quotas leave room for, and at
+    least one, whose refusal says which quota it is."""
+    room = remaining_claims(services, pool.provider_ref, pool.created_by)
+    return max(1, min(missing, AT_ONCE, room))
 
 
 def commit_claims(

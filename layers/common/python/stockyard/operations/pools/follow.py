@@ -44,7 +44,7 @@ def most_nodes(pool: Pool) -> int:
 
 def following_pools(services: Services, cluster: Cluster) -> list[Pool]:
     """The cluster's pools that are groups of its settings, or were."""
-    if not follows(cluster.settings):
+    if not follows(cluster):
         return []
     return [pool for pool in pools_of(services, cluster.id) if pool.form == GROUP]
 

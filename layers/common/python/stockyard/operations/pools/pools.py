@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_groups import follows
+from stockyard.domain.node_groups import followed_setting, follows
 from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import GROUP, NewPool, Pool, pool_id
+from stockyard.domain.pool_records import CONTROL_PLANE, GROUP, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
 from stockyard.errors import (
     Conflict,
@@ -33,10 +33,10 @@ from stockyard.scheduling.reading import Reader
 PREPARING, LEAVING = "Preparing", "Deleting"
 GROUP_FIELDS = frozenset(
     {"kind", "provider_ref", "requirements", "properties", "taints", "labels", "floor", "quantity", "limits"}
-) | {"startup_taints", "annotations", "kubelet_args"}
+) | {"startup_taints", "annotations", "kubelet_args", "zones", "max_price", "update_strategy"}
 """What a node group decides of its pool. When nodes leave, and which pool is tried first, only the pool says."""
 IN_SETTINGS = (
-    "Pool {name} is a node group of the cluster's settings: change settings.node_groups by PATCH /v1/clusters/{{id}}."
+    "{name} is a node group of the cluster's settings: change settings.{setting} by PATCH /v1/clusters/{{id}}."
 )
 claims_of = cluster_claims.claims_of
 
@@ -50,8 +50,14 @@ def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
 
 
 def pools_of(services: Services, cluster_id: str) -> list[Pool]:
-    """The pools of a cluster, in order of name."""
-    return list(every(services.store, Pool, prefix=f"{cluster_id}/"))
+    """The pools of a cluster, in order of name, without that of its control plane's members: these are added and
+    replaced by operations alone."""
+    return [pool for pool in every(services.store, Pool, prefix=f"{cluster_id}/") if pool.form != CONTROL_PLANE]
+
+
+def member_pool_of(services: Services, cluster_id: str) -> Pool | None:
+    """The pool of the control plane's members; None for a control plane of one machine that nobody has replaced."""
+    return services.store.get(Pool, pool_id(cluster_id, CONTROL_PLANE))
 
 
 def shown_status(pool: Pool) -> str:
@@ -111,6 +117,14 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     """
     if cluster.status == "deleting":
         raise IllegalTransition(f"Cluster {cluster.name} is being deleted.")
+    if (
+        follows(cluster)
+        and new_pool.form == GROUP
+        and services.store.get(Pool, pool_id(cluster.id, new_pool.name)) is None
+    ):
+        raise InvalidInput(_in_settings(cluster, new_pool.name))
+    if new_pool.name == CONTROL_PLANE:
+        raise InvalidInput.at("/name", "is the name of the pool of the control plane's members")
     strict = new_pool.form == "stockyard"
     if strict and new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
         raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
@@ -123,11 +137,15 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     check_pools(services, [*other_pools, new_pool])
 
 
+def _in_settings(cluster: Cluster, name: str) -> str:
+    return IN_SETTINGS.format(name=f"Pool {name}", setting=followed_setting(cluster))
+
+
 def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> None:
     """Raises what ``check_pool`` raises for what the pool would be, and ``InvalidInput`` for what is changed in the
     cluster's settings instead."""
-    if follows(cluster.settings) and pool.form == GROUP:
-        text = IN_SETTINGS.format(name=pool.name)
+    if follows(cluster) and pool.form == GROUP:
+        text = _in_settings(cluster, pool.name)
         if changed.form != GROUP:
             raise InvalidInput.at("", text)
         problems = [FieldProblem(pointer(name), text) for name in changes_of(pool, changed) if name in GROUP_FIELDS]
@@ -195,8 +213,8 @@ def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> 
 
 def check_deletion(cluster: Cluster, pool: Pool) -> None:
     """``IllegalTransition`` for the pool of a group that the cluster's settings name."""
-    if follows(cluster.settings) and pool.form == GROUP and not pool.deleting:
-        raise IllegalTransition(IN_SETTINGS.format(name=pool.name))
+    if follows(cluster) and pool.form == GROUP and not pool.deleting:
+        raise IllegalTransition(_in_settings(cluster, pool.name))
 
 
 def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:

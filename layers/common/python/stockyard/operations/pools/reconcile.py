@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.conditions import Condition
-from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
+from stockyard.lifecycle.disruption.update_strategy import most_new
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -42,9 +45,10 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.adoption import adopt
-from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
+from stockyard.operations.pools.spread import Spread
 from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
@@ -89,9 +93,7 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     going = {claim.id for claim in all_claims if is_interrupted(claim)}
     if disruption is not None:
         going |= disruption.going
-    steps = [
-        _step(services, cluster, pool, _counted(pool, by_pool.get(pool.name, ()), going), report) for pool in occupied
-    ]
+    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report, going) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
@@ -106,8 +108,8 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
-        report.drifted = _compare(services, present, by_pool)
-        if claims is None or disruption is None or report.drifted:
+        report.drifted = _compare(services, cluster, present, by_pool)
+        if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
@@ -115,6 +117,15 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
+
+
+def _goes_on(disruption: ClusterDisruption, claims: Sequence[NodeClaim], now: str) -> bool:
+    """Whether what woke the pass, a node that has come or is gone, may let the next node go. A decision that is being
+    carried out has a look of its own in a minute."""
+    return disruption.state == IDLE and any(
+        is_drifted(claim) and not claim.deleting and not disruption.is_held(hold_key(DRIFTED, claim.pool), now)
+        for claim in claims
+    )
 
 
 def _counted(pool: Pool, claims: Sequence[NodeClaim], going: Set[str]) -> Sequence[NodeClaim]:
@@ -157,7 +168,7 @@ def _scale_up(
                 ensure_provider(services, cluster, pool)
             plan = scale_up.plan_of(services, cluster, pools, present, workload, going)
             message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
-            report.created += scale_up.create_claims(services, cluster, pools, plan)
+            report.created += scale_up.create_claims(services, cluster, pools, plan, going)
         except Conflict:
             report.lost += 1
         except QuotaExceeded as refusal:
@@ -172,13 +183,15 @@ def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:
     return any(is_leaving(claim) and workload.reschedulable.get(claim.node_name or claim.name) for claim in claims)
 
 
-def _compare(services: Services, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:
+def _compare(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]
+) -> int:
     """Say which nodes are no more what their pools would make; those that are too many for a pass come in the next."""
     allowance, count = MOST_DRIFTED, 0
     for pool in pools:
         if pool.deleting:
             continue
-        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance)
+        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance, cluster.nodes_since)
         allowance, count = allowance - noted, count + noted
         if not allowance:
             _look_soon(services, pool, DRIFT_SECONDS)
@@ -197,20 +210,28 @@ def _look_soon(services: Services, pool: Pool, seconds: int = LOOK_AGAIN_SECONDS
         services.store.commit(Replace(replace(current, due_at=due_at, version=current.version + 1, updated_at=now)))
 
 
-def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim], report: Report) -> Pool | None:
-    """The pool after its step; None when it is gone."""
-    decision = decide(pool, cluster, claims, services.now())
+def _step(
+    services: Services,
+    cluster: Cluster,
+    pool: Pool,
+    claims: Sequence[NodeClaim],
+    report: Report,
+    going: Set[str] = frozenset(),
+) -> Pool | None:
+    """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced."""
+    decision = decide(pool, cluster, _counted(pool, claims, going), services.now())
+    missing = min(decision.create, most_new(pool, claims))
     try:
         current = _written(services, pool, decision)
         if current is None:
             return None
-        missing = decision.create
         # Also for claims that are there: the provider may have gone with the last other cluster that needed it.
         if cluster.status == "ready" and not (current.deleting or is_ready(current)):
             ensure_provider(services, cluster, current)
+        spread = Spread(services, going)
         while missing > 0:
-            count = min(missing, AT_ONCE)
-            drafts = [draft_claim(services, cluster.id, current) for _ in range(count)]
+            count = batch_size(services, current, missing)
+            drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count
             missing -= count
@@ -218,7 +239,8 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
         report.lost += 1
         return services.store.get(Pool, pool.id)
     except QuotaExceeded as refusal:
-        return _refusal(services, pool, refusal)
+        # What failed still counts for the quota: it goes all the same.
+        current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
@@ -259,12 +281,12 @@ def _replaced(services: Services, before: Pool, changed: Pool) -> Pool:
     return changed
 
 
-def _refusal(services: Services, pool: Pool, refusal: QuotaExceeded) -> Pool | None:
+def _refusal(services: Services, pool: Pool, text: str) -> Pool | None:
     current = services.store.get(Pool, pool.id)
     if current is None:
         return None
     with suppress(Conflict):
-        return _replaced(services, current, refused(current, QUOTA, refusal.detail, services.now()))
+        return _replaced(services, current, refused(current, QUOTA, text, services.now()))
     return current
 
 

@@ -23,6 +23,7 @@ from stockyard.lifecycle.pool import pause_text, pauses
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.size import excess
+from stockyard.operations.pools.spread import Spread
 from stockyard.operations.pools.templates import supply, templates
 from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
@@ -81,9 +82,11 @@ def plan_of(
     return pack(problem)
 
 
-def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], plan: Plan) -> int:
+def create_claims(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], plan: Plan, going: Set[str] = frozenset()
+) -> int:
     """Make the claims of a plan; how many were made. Raises ``Conflict`` when a pool has changed since ``pools`` were
-    read, ``QuotaExceeded``."""
+    read, ``QuotaExceeded``. ``going`` are the ids of claims that are being replaced."""
     current = {pool.name: pool for pool in pools}
     first = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     by_pool: dict[str, list[Claim]] = {}
@@ -91,13 +94,14 @@ def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], p
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
     # Many nodes of a plan are alike, and a quota is the same for all batches.
-    narrowed = _Narrowed()
+    narrowed, spread = _Narrowed(), Spread(services, going)
     quota = cache(partial(limit_of, services))
     for name, planned in by_pool.items():
         for start in range(0, len(planned), AT_ONCE):
             batch = planned[start : start + AT_ONCE]
-            drafts = [_draft(services, cluster, current[name], claim, narrowed.of(claim)) for claim in batch]
-            current |= commit_claims(services, cluster, current[name], drafts, current[first], quota)
+            pool = current[name]
+            drafts = [spread.bound(pool, _draft(services, cluster, pool, claim, narrowed.of(claim))) for claim in batch]
+            current |= commit_claims(services, cluster, pool, drafts, current[first], quota)
             count += len(batch)
     return count
 
@@ -122,7 +126,7 @@ def _draft(
     """The claim of a planned node: the pool's, bound to the ways that are still possible, with what is packed."""
     resources = {name: resource_text(name, amount) for name, amount in sorted(claim.requests.items()) if amount > 0}
     draft = draft_claim(services, cluster.id, pool)
-    return replace(draft, requirements=(*pool.requirements, *narrowed), resources=resources)
+    return replace(draft, requirements=(*draft.requirements, *narrowed), resources=resources)
 
 
 def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim, ceiling: float) -> NodeClaim:
@@ -167,7 +171,8 @@ def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = ()) -> st
 def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]], no_reason: str) -> str:
     example = next(iter(names.get(entry.pods[0].rpartition("/")[0], ())), "a pod")
     more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
-    why = "; ".join(f"{reason.pool}: {reason.message}" for reason in entry.reasons[:_NAMED])
+    why = "; ".join(f"{reason.pool}: {reason.message.rstrip('.')}" for reason in entry.reasons[:_NAMED])
+    why = why and f"{why}."
     return f"{example}{more}: {why or no_reason}"
 
 

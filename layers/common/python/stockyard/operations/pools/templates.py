@@ -10,13 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from stockyard.domain.bids import Bid, on_demand_price
 from stockyard.domain.manifests import is_planned, matched
-from stockyard.domain.node_types import ANY, NodeType, Offering, read_resources
+from stockyard.domain.node_types import ANY, SPOT, NodeType, Offering, read_resources
 from stockyard.domain.offers import SpotPrice
 from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
+from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
@@ -107,11 +109,12 @@ def every_provider(stock: Supply, name: str) -> model.Pool:
 
 
 def node_types(
-    stock: Supply, requirements: Requirements, provider: str = "", *, dearest: bool = False
+    stock: Supply, requirements: Requirements, provider: str = "", *, dearest: bool = False, bid: Bid | None = None
 ) -> tuple[NodeType, ...]:
     """The node types that claims with these requirements could be bound to now, in order of price, each with the
-    offerings that are left. ``provider``: the one that is asked, empty for all."""
-    request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.beyond(provider))
+    offerings that are left. ``provider``: the one that is asked, empty for all. Spot costs at most the ``bid``."""
+    reach = (stock.allowed, stock.beyond(provider))
+    request = SchedulingRequest(requirements, {}, provider or None, *reach, bid=bid, zone_ids=stock.zone_ids)
     offerings: dict[str, list[RankedOffering]] = {}
     for offering in possible_offerings(stock.catalog.index, request, stock.availability):
         offerings.setdefault(offering.node_type.name, []).append(offering)
@@ -155,8 +158,20 @@ def _zone_prices(node_type: NodeType, capacity_type: str) -> Mapping[str, SpotPr
 def price_of(stock: Supply, claim: NodeClaim) -> float | None:
     """What the claim's node costs now, in USD an hour; where the price moves, the least that it cost of late.
 
-    A type that is not offered any more costs what it did when the claim was bound. None where nothing is known.
+    A type that is not offered any more costs what it did when the claim was bound. None where nothing is known. Spot
+    costs no more than its claim's bid: its node is kept when the price leaves the range.
     """
+    price, bid = _price_of(stock, claim), Bid.of(claim.max_price)
+    placed = claim.placement
+    if price is None or bid is None or placed is None or placed.capacity_type != SPOT:
+        return price
+    node_type = stock.catalog.node_types.get(placed.type)
+    way = next((way for way in node_type.offerings if way.capacity_type == SPOT), None) if node_type else None
+    limit = bid.limit(on_demand_price(node_type, way)) if node_type is not None and way is not None else bid.usd_hour
+    return price if limit is None else min(price, limit)
+
+
+def _price_of(stock: Supply, claim: NodeClaim) -> float | None:
     placed = claim.placement
     if placed is None:
         return None
@@ -182,13 +197,13 @@ def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...
 
 
 def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim], *, dearest: bool) -> model.Pool:
-    requirements = reader.request(pool.requirements).requirements
+    requirements = reader.request(spread_requirements(pool)).requirements
     limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
     money = pool.limits.get(USD_HOUR)
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
     return model.Pool(
         pool.name,
-        node_types(stock, requirements, pool.provider_ref, dearest=dearest),
+        node_types(stock, requirements, pool.provider_ref, dearest=dearest, bid=Bid.of(pool.max_price)),
         requirements,
         {**pool.labels, POOL_LABEL: pool.name},
         tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),
@@ -217,7 +232,7 @@ def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[M
             capacity = node_type.capacity if node_type is not None else read_resources(claim.resources, pods=None)
             price = claim.placement.usd_hour
         else:
-            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources}"
+            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price}"
             if mark not in not_placed:
                 not_placed[mark] = _next_binding(stock, reader, claim)
             capacity, price = not_placed[mark]
@@ -239,6 +254,8 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
             stock.allowed,
             stock.beyond(claim.provider_ref),
             is_planned(claim),
+            Bid.of(claim.max_price),
+            stock.zone_ids,
         )
     except ValueError:
         return {}, None

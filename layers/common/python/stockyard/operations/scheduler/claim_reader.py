@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from stockyard.domain import provider_kinds
+from stockyard.domain.bids import Bid
 from stockyard.domain.declared_types import NOT_AVAILABLE
 from stockyard.domain.manifests import is_planned, matched
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
@@ -15,7 +17,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, TakesFromGroups
+from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
@@ -39,6 +41,7 @@ class ClaimReader:
         self._clusters: dict[str, Cluster | None] = {}
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
+        self._ids_of_zones: dict[str, Mapping[str, Mapping[str, str]]] = {}
         self._environment = cache(partial(services.store.get, NodeEnvironment))
 
     def read(self, claim: NodeClaim) -> SchedulingRequest | Refused:
@@ -93,6 +96,7 @@ class ClaimReader:
         return self._out_of_reach[claim.cluster_ref]
 
     def _request(self, claim: NodeClaim) -> SchedulingRequest | Refused:
+        bid = Bid.of(claim.max_price)
         try:
             request = self._reader.request(
                 matched(claim),
@@ -101,11 +105,26 @@ class ClaimReader:
                 self._allowed,
                 self._unreachable(claim) - {claim.provider_ref},
                 is_planned(claim),
+                bid,
+                self._zone_ids(claim) if bid is not None else None,
             )
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
         return self._in_zone(claim, request) if ZONE in request.requirements else request
+
+    def _zone_ids(self, claim: NodeClaim) -> Mapping[str, Mapping[str, str]]:
+        """The ids of the zones in which the claim's cluster has subnets, by provider and name."""
+        cluster_id = self.cluster_id(claim)
+        if cluster_id not in self._ids_of_zones:
+            ids_by_provider: dict[str, Mapping[str, str]] = {}
+            for name, provider in self._catalog.providers.items():
+                source: object = self._services.node_sources.get(provider.kind)
+                if isinstance(source, NamesZones):
+                    environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
+                    ids_by_provider[name] = source.zone_ids(provider, environment)
+            self._ids_of_zones[cluster_id] = {name: ids for name, ids in ids_by_provider.items() if ids}
+        return self._ids_of_zones[cluster_id]
 
     def _in_zone(self, claim: NodeClaim, request: SchedulingRequest) -> SchedulingRequest | Refused:
         """Without the providers whose machines cannot stand in a zone that the claim asks for."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import times
+from stockyard.domain.bids import ABOVE_BID
 from stockyard.domain.platform import is_shared, use_of
 from stockyard.domain.pool_records import cluster_claim
 from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement, PlacementOption
@@ -28,7 +29,7 @@ from stockyard.operations.node_providers.catalog import Catalog, availability, l
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Replace, Write
-from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, explain, reasons
+from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, Evaluation, explain, reasons
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
 from stockyard.scheduling.order import by_priority_and_age
@@ -285,7 +286,8 @@ def _considered(current: _Round, turn: Availability, request: SchedulingRequest)
 def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
     """What tells the requests of one pass apart."""
     requirements, resources = frozenset(request.requirements.items()), frozenset(request.resources.items())
-    return requirements, resources, request.provider, request.out_of_reach
+    zone_ids = frozenset((name, frozenset(ids.items())) for name, ids in request.zone_ids.items())
+    return requirements, resources, request.provider, request.out_of_reach, request.bid, zone_ids
 
 
 def _why_not(
@@ -307,15 +309,26 @@ def _why_not(
 
 
 def _reason(index: Index, availability: Availability, request: SchedulingRequest) -> tuple[str, str]:
-    rejections = reasons(explain(index, request, availability))
+    evaluations = explain(index, request, availability)
+    rejections = reasons(evaluations)
     relevant = [rejection for rejection in rejections if rejection.rule != PROVIDER]
     rules = {rejection.rule for rejection in relevant}
     reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), _NEVER)
-    return reason, "No node type fits: " + "; ".join(rejection.message for rejection in relevant) + "."
+    text = "; ".join(rejection.message for rejection in relevant)
+    if reason == ABOVE_BID:
+        text = f"{text}; {_least_seen(evaluations)}"
+    return reason, f"No node type fits: {text}."
+
+
+def _least_seen(evaluations: Sequence[Evaluation]) -> str:
+    """What the cheapest type costs of those that cost more than the bid."""
+    above = [evaluation for evaluation in evaluations if evaluation.rule == ABOVE_BID]
+    cheapest = min(above, key=lambda each: (each.least_price is None, each.least_price or 0.0, each.node_type.name))
+    return f"{cheapest.node_type.name}: {cheapest.message}"
 
 
 _NEVER, _UNEXPLAINED = "NoMatchingNodeType", "No node type fits now. The claim's explanation names the rules."
-_PASSING: Mapping[str, str] = {REFUSED: "InsufficientCapacity", FULL: "NoCapacity"}
+_PASSING: Mapping[str, str] = {REFUSED: "InsufficientCapacity", FULL: "NoCapacity", ABOVE_BID: ABOVE_BID}
 """What passes by itself is the reason to name, before what never fits."""
 
 

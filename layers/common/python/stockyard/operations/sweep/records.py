@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
-from stockyard.operations.clusters.retag import start_if_due
+from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.keep import sweep_kept
 from stockyard.operations.engine.sweep import sweep_operation
@@ -26,10 +26,8 @@ def sweep_lease(services: Services, cluster: Cluster) -> str:
 
 
 def sweep_cluster(services: Services, cluster: Cluster) -> str:
-    """Bring a cluster that nobody works on back to work, and put tags on what is there that nobody has put there."""
-    return sweep_operation(CLUSTER_RUNNER, services, cluster) or (
-        "retagging" if start_if_due(services, cluster) else ""
-    )
+    """Bring a cluster that nobody works on back to work, and begin what waits for it: a change, or tags."""
+    return sweep_operation(CLUSTER_RUNNER, services, cluster) or start_following(services, cluster.id)
 
 
 def sweep_kept_cluster(services: Services, cluster_id: str) -> str:

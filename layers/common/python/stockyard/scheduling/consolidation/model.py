@@ -30,6 +30,8 @@ class RunningNode:
     spot: bool = False
     hindrance: str = ""
     """Why it may not be disrupted now, in words; empty: it may."""
+    drifted: bool = False
+    """Whether it is not as it would be made now."""
 
     @property
     def name(self) -> str:

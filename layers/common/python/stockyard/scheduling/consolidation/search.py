@@ -9,7 +9,7 @@ judged by the price of a real packing, by all rules, and never by the order alon
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
@@ -41,12 +41,19 @@ PLAYS, HALVES = 12, 6
 EPSILON = 1e-9
 
 
-def empty_nodes(fleet: Fleet) -> Decision | None:
-    """All empty nodes that may go now, the dearest first where a budget does not allow all; None when there is none."""
+def empty_nodes(fleet: Fleet, rolled: Set[str] = frozenset()) -> Decision | None:
+    """All empty nodes that may go now; None when there is none. Where a budget does not allow all, those that have
+    drifted go first, then the dearest.
+
+    ``rolled`` are pools whose drifted nodes are going to be replaced: their other nodes are what comes in the place of
+    these.
+    """
     remaining = {name: rules.empty for name, rules in fleet.rules.items()}
     going = []
-    for node in sorted(fleet.nodes, key=lambda node: (-node.price, node.name)):
+    for node in sorted(fleet.nodes, key=lambda node: (not node.drifted, -node.price, node.name)):
         if node.hindrance or not node.empty or remaining.get(node.pool, UNBOUNDED) < 1:
+            continue
+        if node.pool in rolled and not node.drifted:
             continue
         remaining[node.pool] = remaining.get(node.pool, UNBOUNDED) - 1
         going.append(node)

@@ -1,4 +1,4 @@
-"""AWS: accounts by the role that a tenant lets us assume, and what drivers and sources in AWS share."""
+"""AWS: accounts by a role that we assume or by an access key, and what drivers and sources in AWS share."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ def _make(tools: ProviderTools) -> Cloud:
 
     from stockyard.providers.clouds.aws.cloud import AwsCloud
 
-    return AwsCloud(tools.settings, boto3.Session)
+    return AwsCloud(tools.settings, boto3.Session, tools.secrets)
 
 
 _MODELS = f"{__name__}.attributes"
-KIND = CloudKind("aws", "AWS", f"{_MODELS}:AwsAttributes", f"{_MODELS}:AttributesPatch", reserved_tags=("aws:",))
+KIND = CloudKind(
+    "aws",
+    "AWS",
+    f"{_MODELS}:AwsAttributes",
+    f"{_MODELS}:AttributesPatch",
+    reserved_tags=("aws:",),
+    secrets=("secret_access_key",),
+)
 DESCRIPTOR = CloudDescriptor(KIND, _make)

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from stockyard.domain.models.base import Input, Irremovable
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from stockyard.domain.models.base import Fault, Input, Irremovable, check
 from stockyard.providers.clouds.aws import DEFAULT_REGION, fields
+
+_SECRET = re.compile(r"[A-Za-z0-9/+=]{16,128}")
+KEYS = ("user_arn", "access_key_id", "secret_access_key")
+"""What an account without a role has instead."""
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if not _SECRET.fullmatch(value.get_secret_value()):
+        raise ValueError("must be a secret access key: 16 to 128 letters, digits, slashes and plus signs")
+    return value
+
+
+SecretAccessKey = Annotated[
+    SecretStr,
+    AfterValidator(_secret),
+    Field(json_schema_extra={"minLength": 16, "maxLength": 128, "pattern": "^[A-Za-z0-9/+=]{16,128}$"}),
+]
 
 
 class AwsAttributes(Input):
-    """The role that Stockyard assumes, with an external id that it makes, and the account's default region."""
+    """The role that Stockyard assumes, with an external id that it makes, and the account's default region.
 
-    role_arn: fields.RoleArn
+    Where the stage allows it, an access key of the user ``user_arn`` instead of the role.
+    """
+
+    role_arn: fields.RoleArn | None = None
     region: fields.Region = DEFAULT_REGION
+    user_arn: fields.UserArn | None = None
+    access_key_id: fields.AccessKeyId | None = None
+    secret_access_key: SecretAccessKey | None = None
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> AwsAttributes:
+        key_parts = [name for name in KEYS if getattr(self, name) is not None]
+        faults: list[Fault] = []
+        if not key_parts and self.role_arn is None:
+            faults.append((("role_arn",), "this field is required"))
+        elif key_parts and self.role_arn is not None:
+            faults += [((name,), "cannot be given beside role_arn: the role is the way in") for name in key_parts]
+        elif key_parts and len(key_parts) < len(KEYS):
+            missing = [name for name in KEYS if name not in key_parts]
+            faults += [((name,), "an access key needs its user, its id and its secret") for name in missing]
+        check(faults)
+        return self
 
 
 class AttributesPatch(Input):
-    """Changed attributes; one that is absent stays."""
+    """Changed attributes; one that is absent stays. The way in cannot be changed from a role to an access key."""
 
     role_arn: Irremovable[fields.RoleArn] = None
     region: Irremovable[fields.Region] = None
+    user_arn: Irremovable[fields.UserArn] = None
+    access_key_id: Irremovable[fields.AccessKeyId] = None
+    secret_access_key: Irremovable[SecretAccessKey] = None

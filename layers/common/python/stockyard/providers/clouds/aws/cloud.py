@@ -1,4 +1,4 @@
-"""AWS accounts: ``ports.Cloud`` through the role that a tenant lets us assume."""
+"""AWS accounts: ``ports.Cloud`` through the role that a tenant lets us assume, or by an access key of the tenant's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,23 @@ from stockyard.providers.clouds.aws import (
     tenant_template,
 )
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number, role_arn
+from stockyard.providers.clouds.aws.sessions import (
+    OpenSecrets,
+    SessionFactory,
+    Sessions,
+    account_number,
+    has_access_key,
+    principal_arn,
+    role_arn,
+)
 
 VERIFY_SESSION = "stockyard-verify"
 SWEEP_SESSION = "stockyard-sweep"
+LASTING_KEY = (
+    "An access key does not end by itself, and opens the account to whoever has it. Register a role instead, or change"
+    " the key regularly."
+)
+"""What each verification of an account with an access key warns of."""
 
 
 class AwsCloud:
@@ -30,15 +43,32 @@ class AwsCloud:
     ``stage`` names what of ours a tenant's account has to know.
     """
 
-    def __init__(self, stage: tenant_template.Stage, session_factory: SessionFactory) -> None:
+    def __init__(
+        self, stage: tenant_template.Stage, session_factory: SessionFactory, secrets: OpenSecrets | None = None
+    ) -> None:
         self._stage = stage
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
 
-    def verify(self, account: CloudAccount, tenant: str) -> Verification:  # noqa: ARG002 - the port names it
-        """Whether the role works, and only with the external id (the confused deputy).
+    def verify(self, account: CloudAccount, tenant: str) -> Verification:
+        """Whether the role works, and only with the external id (the confused deputy); or whether the access key is
+        that of the user who is named.
 
         Raises retryable ``VendorError`` leaves when AWS cannot be asked.
         """
+        return self._verify_key(account, tenant) if has_access_key(account) else self._verify_role(account, tenant)
+
+    def _verify_key(self, account: CloudAccount, tenant: str) -> Verification:
+        (region,) = self.regions(account)
+        try:
+            clients = self._sessions.of(account, VERIFY_SESSION, tenant)
+            arn = str(Calls(clients, region).call("sts", "get_caller_identity")["Arn"])
+        except (CredentialsRevoked, PermissionDenied) as error:
+            return Verification(False, f"The access key does not work: {error.detail}")
+        if arn != principal_arn(account):
+            return Verification(False, f"The access key is of {arn}, not of {principal_arn(account)}.")
+        return Verification(True, f"The access key is of {arn}.", (LASTING_KEY,))
+
+    def _verify_role(self, account: CloudAccount, tenant: str) -> Verification:
         try:
             arn = role_arn(account)
             keys = self._sessions.assume(arn, VERIFY_SESSION, account.external_id)
@@ -59,7 +89,7 @@ class AwsCloud:
         try:
             self._sessions.assume(arn, VERIFY_SESSION, None)
         except PermissionDenied:
-            template = self._template(account)
+            template = self._template(account, tenant)
             text = f"The role can be assumed, and only with the external id.{_parts(template)}"
             shortage = template_versions.shortage(template)
             return Verification(True, text, (shortage.text,) if shortage is not None else ())
@@ -69,19 +99,22 @@ class AwsCloud:
             "Deploy the account's current template again.",
         )
 
-    def _template(self, account: CloudAccount) -> template_versions.Deployed:
+    def _template(self, account: CloudAccount, tenant: str) -> template_versions.Deployed:
         (region,) = self.regions(account)
-        return template_versions.deployed(Calls(self._sessions.of(account, VERIFY_SESSION), region), account)
+        return template_versions.deployed(Calls(self._sessions.of(account, VERIFY_SESSION, tenant), region), account)
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
-        """See ``ports.Cloud.principal``: the role."""
-        return str(attributes.get("role_arn") or "")
+        """See ``ports.Cloud.principal``: the role, or the user of the access key."""
+        return str(attributes.get("role_arn") or attributes.get("user_arn") or "")
 
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
         """See ``ports.Cloud.check_attributes``."""
         region = str(attributes.get("region") or DEFAULT_REGION)
         if region not in regions.every():
             raise InvalidInput.at("/attributes/region", f"AWS has no region {region}")
+        if attributes.get("access_key_id") and not self._stage.allow_access_keys:
+            text = "this stage takes no access keys: give role_arn, or have its operator set allow_access_keys"
+            raise InvalidInput.at("/attributes/access_key_id", text)
 
     def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
         """See ``ports.Cloud.machine_roles``: the number of the AWS account, and the roles of its instances."""
@@ -106,13 +139,13 @@ class AwsCloud:
         skipped: Skipped | None = None,
     ) -> Sequence[Tagged]:
         """See ``ports.Cloud.tagged``."""
-        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION), installation, tenant, regions, skipped)
+        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION, tenant), installation, tenant, regions, skipped)
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """See ``ports.Cloud.discard``."""
         if thing.tenant != tenant:
             return False
-        return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION), thing.region), thing)
+        return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION, tenant), thing.region), thing)
 
 
 def _parts(template: template_versions.Deployed) -> str:

@@ -69,11 +69,11 @@ class ClusterBuilder(Maker, Generic[Config]):
 
 
 def check_account(builder: ClusterBuilder[Any]) -> Outcome:
-    """The role works and leads into the account it names."""
+    """The role or the access key works, and leads into the account that it is to be of."""
     account = str(builder.calls.call("sts", "get_caller_identity")["Account"])
     expected = account_number(builder.work.account)
     if account != expected:
         raise CredentialsRevoked(
-            f"the role leads into account {account}, not {expected}", hint="Correct role_arn of the cloud account."
+            f"the cloud account leads into AWS account {account}, not {expected}", hint="Correct its attributes."
         )
     return Outcome(True, f"AWS account {account}")

@@ -21,6 +21,12 @@ _ROLE_ARN = worded(
     r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,512}$",
     "the ARN of an IAM role, arn:aws:iam::<account>:role/<name>",
 )
+_USER_ARN = worded(
+    r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:(root|user/[A-Za-z0-9_+=,.@/-]{1,512})$",
+    "the ARN of an IAM user, arn:aws:iam::<account>:user/<name>, or of the root user",
+)
+_ACCESS_KEY = worded(r"^AKIA[A-Z0-9]{12,28}$", "the id of a long-term access key, which begins with AKIA")
+_ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _IMAGE = worded(r"^ami-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a machine image: ami- and 8 or 17 hexadecimal digits")
 
 Region = Annotated[str, StringConstraints(max_length=32, pattern=_REGION)]
@@ -33,5 +39,8 @@ InstanceTypes = Annotated[
 KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=_KEY_PAIR)]
 VpcId = Annotated[str, StringConstraints(pattern=_VPC)]
 SubnetId = Annotated[str, StringConstraints(pattern=_SUBNET)]
+UserArn = Annotated[str, StringConstraints(max_length=600, pattern=_USER_ARN)]
+AccessKeyId = Annotated[str, StringConstraints(pattern=_ACCESS_KEY)]
 RoleArn = Annotated[str, StringConstraints(max_length=600, pattern=_ROLE_ARN)]
 ImageId = Annotated[str, StringConstraints(pattern=_IMAGE)]
+Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]

@@ -10,6 +10,8 @@ from stockyard.providers.clouds.aws.calls import Calls
 CANONICAL = "099720109477"
 """AWS account of Ubuntu's publisher."""
 IMAGE_PARAMETER = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+IMAGE_GIB = 8
+"""What the publisher's image takes of a root volume: no smaller one starts from it."""
 ROOT_DEVICE = "/dev/sda1"
 """Where that image has its root volume."""
 METADATA = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"}

@@ -14,6 +14,7 @@ CHANGE_ELB = (
     "DeleteTargetGroup",
     "ModifyLoadBalancerAttributes",
     "RegisterTargets",
+    "SetSubnets",
 )
 BALANCING = "elasticloadbalancing.amazonaws.com"
 

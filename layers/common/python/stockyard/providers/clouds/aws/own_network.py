@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.errors import NotYetVisible
 from stockyard.providers.clouds.aws import ec2_kinds
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import ClusterBuilder
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.making import Fulfilment, Wish
@@ -47,7 +48,8 @@ def nat_gateway(
 def route_table(
     builder: AnyBuilder, key: str, name: str, vpc_id: str, subnets: Sequence[str], target: dict[str, str]
 ) -> None:
-    """A table whose default route leads to ``target``, for these subnets."""
+    """A table whose default route leads to ``target``, for these subnets. One that had another table has this one
+    then."""
     path = ("RouteTable", "RouteTableId")
     create = builder.creation("create_route_table", "route-table", *path, by_token=True, VpcId=vpc_id)
 
@@ -58,18 +60,44 @@ def route_table(
         if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in tables[0]["Routes"]):
             builder.calls.call("ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
         associated = {item.get("SubnetId") for item in tables[0].get("Associations", ())}
+        if _have_others(builder, key, subnets):
+            _free(builder, table, subnets)
         for subnet in subnets:
             if subnet not in associated:
                 builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)
 
-    builder.want(Wish(ec2_kinds.ROUTE_TABLE, key, name, create, configure))
+    wish = Wish(ec2_kinds.ROUTE_TABLE, key, name, create, configure, detail={"subnets": list(subnets)})
+    table = builder.want(wish).vendor_id
+    line = builder.ledger.find(ec2_kinds.ROUTE_TABLE.name, key)
+    if line is not None and list(line.detail.get("subnets") or ()) != list(subnets):
+        # The network has grown, or has other gateways than before.
+        configure(table)
+        builder.ledger.made(line, table, {**line.detail, "subnets": list(subnets)})
 
 
-def available_zones(builder: AnyBuilder) -> list[dict[str, Any]]:
-    """The region's zones proper, by name, as EC2 describes them."""
-    answer = builder.calls.call(
-        "ec2", "describe_availability_zones", Filters=[{"Name": "state", "Values": ["available"]}]
+def _have_others(builder: AnyBuilder, key: str, subnets: Sequence[str]) -> bool:
+    """Whether another of our tables may have one of these subnets, as the ledger knows."""
+    other_subnets = (
+        line.detail.get("subnets")
+        for line in builder.ledger.lines()
+        if line.kind == ec2_kinds.ROUTE_TABLE.name and line.key != key
     )
+    return any(its_subnets is None or not set(subnets).isdisjoint(its_subnets) for its_subnets in other_subnets)
+
+
+def _free(builder: AnyBuilder, table: str, subnets: Sequence[str]) -> None:
+    """Take these subnets from other tables than this one: a subnet has one at a time."""
+    its_subnets = [{"Name": "association.subnet-id", "Values": list(subnets)}]
+    for other in builder.calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=its_subnets):
+        for item in other.get("Associations", ()):
+            if other["RouteTableId"] != table and item.get("SubnetId") in subnets:
+                association = item["RouteTableAssociationId"]
+                builder.calls.call("ec2", "disassociate_route_table", AssociationId=association)
+
+
+def available_zones(calls: Calls) -> list[dict[str, Any]]:
+    """The region's zones proper, by name, as EC2 describes them."""
+    answer = calls.call("ec2", "describe_availability_zones", Filters=[{"Name": "state", "Values": ["available"]}])
     proper = [
         zone for zone in answer["AvailabilityZones"] if zone.get("ZoneType", "availability-zone") == "availability-zone"
     ]

@@ -6,41 +6,46 @@ The codes are those of the Service Quotas console, where a person asks for more.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from stockyard.errors import PermissionDenied, VendorNotFound, VendorRefused
 from stockyard.ports import Finding
+from stockyard.providers.clouds.aws import processor_quotas
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
 
-_NETWORK = (
-    ("vpc", "L-F678F1CE", "VPCs", "describe_vpcs", "Vpcs"),
-    ("ec2", "L-0263D0A3", "Elastic IP addresses", "describe_addresses", "Addresses"),
-)
-"""Service, code, what is counted, and how."""
-_PROCESSORS = (
-    ("L-1216C47A", "standard", re.compile(r"(?!dl|hpc|inf|mac|trn)[acdhimrtz]")),
-    ("L-DB2E81BA", "G and VT", re.compile(r"(g|vt)[0-9]")),
-    ("L-417A185B", "P", re.compile(r"p[0-9]")),
-)
-"""Code of a quota for vCPUs of running on-demand instances, the instances, and how the names of their types begin. That
-for GPUs is 0 in a new account."""
-_RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+VPCS, ADDRESSES = ("vpc", "L-F678F1CE", "VPCs"), ("ec2", "L-0263D0A3", "Elastic IP addresses")
+INTERNET_GATEWAYS = ("vpc", "L-A4707A72", "internet gateways")
+BALANCERS = ("elasticloadbalancing", "L-69A177A2", "network load balancers")
+NAT_GATEWAYS = ("vpc", "L-FE5A380F", "NAT gateways")
+"""Service, code, and what is counted; NAT gateways in each zone, all else in the region."""
+_COUNTED_NATS = [{"Name": "state", "Values": ["pending", "available", "deleting"]}]
 
 
-def findings(
-    calls: Calls, instance_types: Sequence[str], types_at: str, *, addresses: int, network: str
-) -> Iterator[Finding]:
-    """Each quota that has no room for the cluster, with the pointers ``types_at`` and ``network``. A warning when only
-    some of the types have no room, and when our role may not look.
+@dataclass(frozen=True, slots=True)
+class NetworkNeed:
+    """What a cluster needs besides machines, and the pointers to what of the settings asks for it."""
 
-    ``addresses`` are those of a network of its own, 0 where it has none.
-    """
+    pointer: str
+    """Of the network as a whole."""
+    own: bool = True
+    """Whether the VPC is one of its own, with an internet gateway."""
+    balancers: int = 0
+    nat_zones: Sequence[str] = field(default_factory=tuple)
+    """The zone of each NAT gateway, which has an address; empty for one whose zone is not known yet."""
+    nats_at: str = ""
+    """Of the NAT gateways and their addresses; empty: as the network."""
+
+
+def findings(calls: Calls, machines: Sequence[MachineNeed], network: NetworkNeed) -> Iterator[Finding]:
+    """Each quota that has no room for the cluster. A warning when only some of the types have no room, and when our
+    role may not look."""
     try:
-        if addresses:
-            yield from _network(calls, network, addresses)
-        yield from _processors(calls, instance_types, types_at)
+        yield from _network(calls, network)
+        yield from processor_quotas.findings(calls, machines, quota)
     except PermissionDenied:
         yield Finding(
             "/cloud_account_id",
@@ -49,49 +54,59 @@ def findings(
         )
 
 
-def _network(calls: Calls, pointer: str, addresses: int) -> Iterator[Finding]:
-    for (service, code, noun, operation, key), count in zip(_NETWORK, (1, addresses), strict=True):
-        used = len(calls.call("ec2", operation)[key])
-        quota = _quota(calls, service, code)
-        if used + count > quota:
-            yield Finding(pointer, _text(calls.region, code, quota, noun, used, str(count)))
+def _network(calls: Calls, need: NetworkNeed) -> Iterator[Finding]:
+    if need.own:
+        yield from _count(calls, need.pointer, VPCS, len(list(calls.pages("ec2", "describe_vpcs", "Vpcs"))))
+        gateways = calls.pages("ec2", "describe_internet_gateways", "InternetGateways")
+        yield from _count(calls, need.pointer, INTERNET_GATEWAYS, len(list(gateways)))
+    if need.balancers:
+        listing = calls.pages("elbv2", "describe_load_balancers", "LoadBalancers")
+        used = sum(1 for balancer in listing if balancer.get("Type") == "network")
+        yield from _count(calls, "/settings/region_name", BALANCERS, used, need.balancers)
+    if need.nat_zones:
+        pointer = need.nats_at or need.pointer
+        # DescribeAddresses is the one that has no pages.
+        used = len(calls.call("ec2", "describe_addresses")["Addresses"])
+        yield from _count(calls, pointer, ADDRESSES, used, len(need.nat_zones))
+        yield from _nat_gateways(calls, pointer, [zone for zone in need.nat_zones if zone])
 
 
-def _processors(calls: Calls, instance_types: Sequence[str], pointer: str) -> Iterator[Finding]:
-    asked_for = [(row, names) for row in _PROCESSORS if (names := [n for n in instance_types if row[2].match(n)])]
-    if not asked_for:
+def _nat_gateways(calls: Calls, pointer: str, zones: Sequence[str]) -> Iterator[Finding]:
+    if not zones:
         return
-    running: Counter[str] = Counter()
-    for reservation in calls.pages("ec2", "describe_instances", "Reservations", Filters=_RUNNING):
-        for instance in reservation["Instances"]:
-            if "InstanceLifecycle" not in instance:
-                running[str(instance["InstanceType"])] += 1
-    # A filter, since a list of names is refused when the region does not have one of them.
-    named = [{"Name": "instance-type", "Values": sorted({*running, *instance_types})}]
-    described = calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=named)
-    sizes = {str(kind["InstanceType"]): int(kind["VCpuInfo"]["DefaultVCpus"]) for kind in described}
-    for (code, noun, pattern), names in asked_for:
-        used = sum(count * sizes.get(name, 0) for name, count in running.items() if pattern.match(name))
-        quota = _quota(calls, "ec2", code)
-        full = [name for name in names if used + sizes.get(name, 0) > quota]
-        if full:
-            needed = ", ".join(f"{sizes[name]} for {name}" for name in full)
-            text = _text(calls.region, code, quota, f"vCPUs of {noun} instances", used, needed)
-            yield Finding(pointer, text, warning=len(full) < len(instance_types))
+    used: Counter[str] = Counter()
+    described = calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=_COUNTED_NATS)
+    subnets = [str(gateway["SubnetId"]) for gateway in described if gateway.get("SubnetId")]
+    if subnets:
+        of_gateways = [{"Name": "subnet-id", "Values": sorted(set(subnets))}]
+        places = {
+            str(subnet["SubnetId"]): str(subnet["AvailabilityZone"])
+            for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=of_gateways)
+        }
+        used.update(places.get(subnet, "") for subnet in subnets)
+    for zone in zones:
+        yield from _count(calls, pointer, NAT_GATEWAYS, used[zone], place=zone)
 
 
-def _quota(calls: Calls, service: str, code: str) -> float:
+def _count(
+    calls: Calls, pointer: str, row: tuple[str, str, str], used: int, needed: int = 1, place: str = ""
+) -> Iterator[Finding]:
+    service, code, noun = row
+    limit = quota(calls, service, code)
+    if used + needed > limit:
+        yield Finding(pointer, text(place or calls.region, code, limit, noun, used, str(needed)))
+
+
+def quota(calls: Calls, service: str, code: str) -> float:
     """What the account may have; without end where the region does not have the quota."""
     try:
-        answer = calls.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
+        answer: Mapping[str, Any] = calls.call(
+            "service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code
+        )
     except (VendorNotFound, VendorRefused):
         # Not every region of every partition has every quota.
         return math.inf
     return float(answer["Quota"]["Value"])
 
 
-def _text(region: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:
-    return (
-        f"The account has {used} of {quota:g} {noun} in {region} in use (quota {code}), and the cluster needs {needed}."
-        " Ask AWS to raise the quota, or use what is there."
-    )
+text = processor_quotas.text

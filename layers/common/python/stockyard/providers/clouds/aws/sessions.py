@@ -1,7 +1,10 @@
-"""Sessions in a tenant's account: the role is assumed with the external id that we generated."""
+"""Sessions in a tenant's account: the role is assumed with the external id that we generated, or an access key is used
+where a stage allows accounts that have one instead."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,8 +16,10 @@ import boto3
 from botocore.config import Config
 from botocore.session import Session
 
+from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound
+from stockyard.ports import Secrets
 from stockyard.providers.clouds.aws import DEFAULT_REGION, regions
 from stockyard.providers.clouds.aws.errors import translated
 
@@ -26,6 +31,9 @@ _SESSIONS = 32
 
 
 SessionFactory = Callable[[], boto3.Session]
+OpenSecrets = Callable[[], Secrets]
+SECRET_ACCESS_KEY = "secret_access_key"  # noqa: S105 - a name
+"""The name of an account's secret."""
 
 
 CONNECT_SECONDS, READ_SECONDS, SLOW_READ_SECONDS = 5, 20, 60
@@ -64,19 +72,26 @@ class Clients:
 
 
 class Sessions:
-    """Assumes roles and keeps the sessions until shortly before they end."""
+    """Assumes roles and keeps the sessions until shortly before they end. ``secrets`` is asked for access keys; a stage
+    that allows none needs none."""
 
-    def __init__(self, factory: SessionFactory, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, factory: SessionFactory, clock: Callable[[], float] = time.time, secrets: OpenSecrets | None = None
+    ) -> None:
         self._factory = factory
         self._clock = clock
+        self._secrets = secrets
         self._kept: OrderedDict[tuple[str, str, str], Clients] = OrderedDict()
 
-    def of(self, account: CloudAccount, name: str) -> Clients:
-        """Clients in the account, by a session called ``name``.
+    def of(self, account: CloudAccount, name: str, tenant: str = "") -> Clients:
+        """Clients in the account, by a session called ``name``. ``tenant`` is whose it is: an access key is opened for
+        that tenant alone; a role needs none.
 
         The external id is part of the cache's key, so that a tenant who names another's role gains nothing.
-        Raises ``CredentialsRevoked`` when the role cannot be assumed.
+        Raises ``CredentialsRevoked`` when the role cannot be assumed, or when an access key is not kept any more.
         """
+        if has_access_key(account):
+            return self._by_key(account, tenant)
         arn = role_arn(account)
         key = (arn, account.external_id, name)
         clients = self._kept.get(key)
@@ -97,6 +112,27 @@ class Sessions:
             answer = self._own.assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
         keys: dict[str, str] = answer["Credentials"]
         return keys
+
+    def _by_key(self, account: CloudAccount, tenant: str) -> Clients:
+        """Clients by the account's access key, as long as the account is as it is: a key that was exchanged, or that
+        nothing opens any more, is not used on."""
+        secret = None if self._secrets is None else self._secrets().get(secret_name(account, tenant))
+        if secret is None:
+            raise CredentialsRevoked(
+                f"Cloud account {account.id} has no {SECRET_ACCESS_KEY}.",
+                hint="Change the account's attributes: give it again.",
+            )
+        digest = hashlib.sha256(secret.encode()).hexdigest()
+        key = (principal_arn(account), str(account.attributes["access_key_id"]), digest)
+        clients = self._kept.get(key)
+        if clients is None:
+            session = regions.session()
+            session.set_credentials(key[1], secret)
+            clients = self._kept[key] = Clients(session, math.inf)
+            while len(self._kept) > _SESSIONS:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return clients
 
     @cached_property
     def _own(self) -> Any:
@@ -130,12 +166,33 @@ def role_arn(account: CloudAccount) -> str:
     return arn
 
 
+def has_access_key(account: CloudAccount) -> bool:
+    """Whether the way into the account is an access key, and no role."""
+    return not account.attributes.get("role_arn") and bool(account.attributes.get("access_key_id"))
+
+
+def secret_name(account: CloudAccount, tenant: str) -> str:
+    """Under which name the account's secret access key is sealed."""
+    return ids.account_secret(tenant, account.id, SECRET_ACCESS_KEY)
+
+
+def principal_arn(account: CloudAccount) -> str:
+    """Who we are in the account: the role, or the user whose access key we have. Raises ``CredentialsRevoked`` when the
+    account has neither."""
+    return str(account.attributes["user_arn"]) if has_access_key(account) else role_arn(account)
+
+
+def is_root(account: CloudAccount) -> bool:
+    """Whether the access key is that of the AWS account's root user."""
+    return principal_arn(account).endswith(":root")
+
+
 def account_number(account: CloudAccount) -> str:
-    """The 12 digits of the AWS account that the role belongs to."""
-    parts = role_arn(account).split(":")
+    """The 12 digits of the AWS account that the role or the user belongs to."""
+    parts = principal_arn(account).split(":")
     return parts[4] if len(parts) > 4 else ""
 
 
 def partition(account: CloudAccount) -> str:
     """``aws``, ``aws-cn`` or ``aws-us-gov``."""
-    return role_arn(account).split(":")[1]
+    return principal_arn(account).split(":")[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,12 @@ def trust(service: str) -> Statement:
     return {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
 
 
-def managed(document: dict[str, Any], name: str = "") -> dict[str, Any]:
-    """A managed policy as a resource of the template; without a name CloudFormation makes one."""
-    properties = {"PolicyDocument": document, **({"ManagedPolicyName": name} if name else {})}
+def managed(document: dict[str, Any], name: str = "", users: Sequence[str] = ()) -> dict[str, Any]:
+    """A managed policy as a resource of the template, attached to these users; without a name CloudFormation makes
+    one."""
+    properties: dict[str, Any] = {"PolicyDocument": document, **({"ManagedPolicyName": name} if name else {})}
+    if users:
+        properties["Users"] = list(users)
     return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
 
 

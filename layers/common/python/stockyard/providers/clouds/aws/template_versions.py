@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.providers.clouds.aws import tags, template_parts
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.sessions import role_arn
+from stockyard.providers.clouds.aws.sessions import has_access_key, role_arn
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, BY_FEATURE, EKS, FILES, KUBEADM
 
 TAG = "stockyard:template"
@@ -170,6 +170,12 @@ ADDITIONS = (
         needed=True,
         feature=BLOCKS,
     ),
+    Addition(
+        5,
+        "let a cluster's load balancer stand in the zones that its network grows by",
+        ("elasticloadbalancing:SetSubnets",),
+        feature=KUBEADM,
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 
@@ -201,7 +207,10 @@ def role_name(account: CloudAccount) -> str:
 
 
 def deployed(calls: Calls, account: CloudAccount) -> Deployed:
-    """What the account's role is tagged with; ``FIRST`` where it has no tag or may not be read."""
+    """What the account's role is tagged with; ``FIRST`` where it has no tag or may not be read. What the user of an
+    access key may do no tag says: it is taken to be all."""
+    if has_access_key(account):
+        return Deployed(CURRENT)
     try:
         pairs = calls.call("iam", "list_role_tags", RoleName=role_name(account))["Tags"]
     except (PermissionDenied, VendorNotFound):

@@ -27,7 +27,7 @@ from stockyard.providers.clouds.aws import (
 from stockyard.providers.clouds.aws.boundary import boundary_name
 from stockyard.providers.clouds.aws.controller_statements import FOR_AWS, VIA_EC2, VOLUME_KEY
 from stockyard.providers.clouds.aws.node_statements import nodes
-from stockyard.providers.clouds.aws.sessions import account_number, role_arn
+from stockyard.providers.clouds.aws.sessions import account_number, has_access_key, is_root, principal_arn
 from stockyard.providers.clouds.aws.snapshot_statements import snapshot_role, snapshots
 from stockyard.providers.clouds.aws.statements import (
     Place,
@@ -157,6 +157,9 @@ class Stage(Protocol):
     @property
     def principal_pattern(self) -> str: ...
 
+    @property
+    def allow_access_keys(self) -> bool: ...
+
 
 _POLICIES = {
     "CapacityBlockPermissions": BLOCKS,
@@ -180,6 +183,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     here = Place(account_number(account))
     prefix = stage.name_prefix
     statements = _statements(here, installation, account, prefix)
+    users = _users(account)
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
@@ -188,25 +192,36 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "Resources": {
             **_boundaries(here, installation, account, prefix),
             **{
-                name: template_parts.conditional(managed(policy(statements[name])), feature)
+                name: template_parts.conditional(managed(policy(statements[name]), users=users), feature)
                 for name, feature in _POLICIES.items()
             },
             "SnapshotRole": template_parts.conditional(snapshot_role(here, installation, account, prefix), KUBEADM),
-            "Role": {
-                "Type": "AWS::IAM::Role",
-                "Properties": {
-                    "RoleName": template_versions.role_name(account),
-                    "Tags": [
-                        {"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)},
-                        template_parts.tag(),
-                    ],
-                    "AssumeRolePolicyDocument": policy([_own_trust(account, stage)]),
-                    "ManagedPolicyArns": template_parts.attached(_POLICIES),
-                },
-            },
+            **({} if has_access_key(account) else {"Role": _role(account, stage)}),
         },
-        "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
+        "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}} if not has_access_key(account) else {},
     }
+
+
+def _role(account: CloudAccount, stage: Stage) -> dict[str, Any]:
+    """The role that we assume."""
+    return {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "RoleName": template_versions.role_name(account),
+            "Tags": [
+                {"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)},
+                template_parts.tag(),
+            ],
+            "AssumeRolePolicyDocument": policy([_own_trust(account, stage)]),
+            "ManagedPolicyArns": template_parts.attached(_POLICIES),
+        },
+    }
+
+
+def _users(account: CloudAccount) -> list[str]:
+    """The name of the user whose access key the account has: the policies are attached to it. The root user may do
+    everything, and takes none."""
+    return [principal_arn(account).rsplit("/", 1)[-1]] if has_access_key(account) and not is_root(account) else []
 
 
 def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
@@ -224,7 +239,7 @@ def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: s
 def _statements(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, list[Statement]]:
     """Policy -> its statements. IAM takes 6,144 characters a managed policy."""
     tagged = in_request(installation), on_thing(installation)
-    own_role = here.arn("iam", role_arn(account).split(":", 5)[5])
+    own_role = here.arn("iam", principal_arn(account).split(":", 5)[5])
     return {
         "CapacityBlockPermissions": eks_statements.blocks(here),
         "EksPermissions": eks_statements.clusters(here, installation),
@@ -244,7 +259,7 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
         "Permissions": [
             *_identities(here, *tagged, prefix),
             *_controllers(here, tagged[1]),
-            allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role]),
+            *([] if has_access_key(account) else [allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role])]),
         ],
         "TagPermissions": changed_tags(here, installation, prefix),
     }

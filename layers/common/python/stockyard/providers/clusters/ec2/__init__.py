@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.domain.cloud_kinds import ClusterKind, ManifestKind
 from stockyard.ports import ClusterDriver
 from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
 
@@ -21,10 +21,17 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         visibility_seconds=settings.visibility_seconds,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    return Ec2ClusterDriver(config, boto3.Session)
+    return Ec2ClusterDriver(config, boto3.Session, tools.secrets)
 
 
 KIND = ClusterKind(
-    "ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings", groups=f"{__name__}.groups"
+    "ec2",
+    cloud="aws",
+    cluster_type="k8s",
+    settings=f"{__name__}.settings:AwsSettings",
+    rows="balanced",
+    groups=f"{__name__}.groups",
+    followed_groups="autoscaler_node_groups",
+    manifest=ManifestKind("spectrocloud.com/v1", "SpectroAwsCluster", f"{__name__}.spectro"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

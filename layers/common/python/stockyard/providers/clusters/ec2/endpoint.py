@@ -14,6 +14,9 @@ from stockyard.providers.clusters.ec2 import network, security
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.security import API_PORT
 
+_ZONES_BEFORE = 2
+"""In how many zones the balancers of earlier releases stand."""
+
 
 def short_name(builder: Builder, suffix: str) -> str:
     """At most 32 characters, as load balancing wants it: the prefix and the unique end of the client id."""
@@ -42,12 +45,28 @@ def ensure(builder: Builder) -> Outcome:
         return str(answer["LoadBalancers"][0]["LoadBalancerArn"])
 
     configure = partial(_configure, builder, group)
-    arn = builder.want(Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, identity=True)).vendor_id
+    detail = {"subnets": list(net.balanced)}
+    wish = Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, detail=detail, identity=True)
+    arn = builder.want(wish).vendor_id
+    _spread(builder, arn, net)
     balancers = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
     if not balancers:
         raise NotYetVisible(f"load balancer {name} is not shown yet")
     url = f"https://{balancers[0]['DNSName']}:{API_PORT}"
     return Outcome(True, url, facts={"endpoint": url})
+
+
+def _spread(builder: Builder, balancer: str, net: network.Network) -> None:
+    """Let it stand in the subnets of zones that the network has grown by: targets of other zones get no traffic."""
+    line = builder.ledger.find(elb_kinds.LOAD_BALANCER.name, "api")
+    # Of an earlier release, whose networks have not grown.
+    if line is None or not line.detail.get("subnets"):
+        subnets = list(net.balanced[:_ZONES_BEFORE])
+    else:
+        subnets = list(line.detail["subnets"])
+    if line is not None and subnets != list(net.balanced):
+        builder.calls.call("elbv2", "set_subnets", LoadBalancerArn=balancer, Subnets=list(net.balanced))
+        builder.ledger.made(line, balancer, {**line.detail, "subnets": list(net.balanced)})
 
 
 def target_group(builder: Builder, net: network.Network) -> str:
@@ -80,7 +99,7 @@ def made_target_group(builder: Builder) -> str:
 
 
 def _configure(builder: Builder, group: str, balancer: str) -> None:
-    # The one control plane stands in one zone; both zones' addresses must lead there.
+    # A member may be missing in a zone; the addresses of all zones must lead to one.
     cross: list[dict[str, Any]] = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
     builder.calls.call("elbv2", "modify_load_balancer_attributes", LoadBalancerArn=balancer, Attributes=cross)
     listeners = builder.calls.pages("elbv2", "describe_listeners", "Listeners", LoadBalancerArn=balancer)

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import ALLOCATION_STRATEGY, WORKER, Group, common_fields, new_pool
+from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER, Group, common_fields, new_pool
 from stockyard.domain.node_types import ON_DEMAND, SPOT
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
+from stockyard.providers.clouds.aws.reserved import DISK_GIB
 from stockyard.providers.clusters.ec2.configuration import region
+from stockyard.providers.clusters.ec2.node_group_settings import written
+
+ADD_FIRST = "add_first"
+"""The usual update strategy, which a pool does not say."""
 
 if TYPE_CHECKING:
     from stockyard.ports import PriceList
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
 
 def pool_of_group(group: Group, provider: str = "") -> NewPool:
     """See ``node_groups.GroupMapping``. ``instance_types`` and ``capacity_type`` are requirements,
-    ``allocation_strategy`` is a variable of the provider."""
+    ``allocation_strategy`` is a variable of the provider, and so is a ``root_disk_gib`` that is not the usual one."""
+    group = written(group)
+    disk = group[ROOT_DISK]
     return new_pool(
         group,
         provider,
@@ -28,11 +35,25 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
             {"key": INSTANCE_TYPE, "operator": IN, "values": list(group["instance_types"])},
             {"key": CAPACITY_TYPE, "operator": IN, "values": [group["capacity_type"]]},
         ),
-        properties={ALLOCATION_STRATEGY: group[ALLOCATION_STRATEGY]},
+        properties={
+            ALLOCATION_STRATEGY: group[ALLOCATION_STRATEGY],
+            **({ROOT_DISK: str(disk)} if disk != DISK_GIB else {}),
+        },
+        zones=tuple(group["zones"]),
+        max_price=_without_nulls(group["max_price"] or {}),
+        update_strategy=_strategy(_without_nulls(group["update_strategy"])),
         taints=tuple(
             {name: taint[name] for name in ("key", "value", "effect") if taint.get(name)} for taint in group["taints"]
         ),
     )
+
+
+def _without_nulls(document: Group) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def _strategy(document: dict[str, Any]) -> dict[str, Any]:
+    return {} if document["type"] == ADD_FIRST else document
 
 
 def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
@@ -49,6 +70,10 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
         "taints": [{"value": "", **taint} for taint in pool.taints],
         ALLOCATION_STRATEGY: pool.properties.get(ALLOCATION_STRATEGY, "lowest-price"),
         "capacity_type": next(iter(values.get(CAPACITY_TYPE, ())), ON_DEMAND),
+        "zones": list(pool.zones),
+        "max_price": {"percent": None, "usd_hour": None, **pool.max_price} if pool.max_price else None,
+        ROOT_DISK: int(pool.properties.get(ROOT_DISK, DISK_GIB)),
+        "update_strategy": {"type": ADD_FIRST, "max_surge": None, "max_unavailable": None, **pool.update_strategy},
     }
 
 

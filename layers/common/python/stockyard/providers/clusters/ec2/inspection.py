@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import VendorRefused
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import images, offerings, quotas
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import KUBEADM
-from stockyard.providers.clusters.ec2 import tenant_network
+from stockyard.providers.clusters.ec2 import named_subnets, network, zones
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
     named_control_plane_types,
     types_of_groups,
 )
-from stockyard.providers.clusters.ec2.network import is_given
+from stockyard.providers.clusters.ec2.network_configuration import (
+    RDP_FAULT,
+    bastion_of,
+    control_plane_size,
+    has_nat_in_each_zone,
+    is_given,
+    nat_count,
+)
 
 
 def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
@@ -29,21 +39,73 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
-    types = control_plane_types(cluster)
-    pointer = "/settings/control_plane_instance_type"
-    yield from quotas.findings(
-        calls, types, pointer, addresses=0 if is_given(cluster.settings) else 1, network="/settings/vpc_id"
-    )
+    yield from _bastion(calls, cluster)
     if is_given(cluster.settings):
-        network = tenant_network.choose(calls, cluster.settings)
-        if isinstance(network, Finding):
-            yield network
-        elif not network.public:
-            yield Finding(
-                "/settings/vpc_id" if cluster.settings.get("vpc_id") else "/settings/subnet_id",
-                f"{network.vpc_id} has no public subnet: the API's endpoint will be internal.",
-                warning=True,
-            )
+        yield from _given_network(calls, cluster)
+    else:
+        yield from zones.findings(calls, cluster)
+    if cluster.status != "ready":
+        yield from quotas.findings(calls, _machines(cluster), _network_need(calls, cluster))
+
+
+def _given_network(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
+    settings = cluster.settings
+    if settings.get("subnets"):
+        yield from named_subnets.findings(calls, cluster)
+    choice = network.choose(calls, settings)
+    if isinstance(choice, Finding):
+        # What is wrong with named subnets has been said, all of it.
+        yield from () if settings.get("subnets") else (choice,)
+        return
+    pointer = "/settings/vpc_id" if settings.get("vpc_id") else "/settings/subnet_id"
+    if not choice.public:
+        yield Finding(
+            pointer, f"{choice.vpc_id} has no public subnet: the API's endpoint will be internal.", warning=True
+        )
+        if bastion_of(settings):
+            yield Finding("/settings/bastion", f"{choice.vpc_id} has no public subnet for a bastion.")
+
+
+def _machines(cluster: Cluster) -> list[MachineNeed]:
+    """The machines of the cluster from the start: the control plane's, the bastion, and what its pools never go
+    below."""
+    settings = cluster.settings
+    size = control_plane_size(settings)
+    needs = [MachineNeed("/settings/control_plane_instance_type", control_plane_types(cluster), size)]
+    bastion = bastion_of(settings)
+    if bastion:
+        needs.append(MachineNeed("/settings/bastion/instance_type", (str(bastion["instance_type"]),)))
+    for index, group in enumerate(settings.get("autoscaler_node_groups") or ()):
+        if group.get("role") != "control" and int(group.get("min_size") or 0):
+            place = f"/settings/autoscaler_node_groups/{index}/min_size"
+            spot = group.get("capacity_type") == "spot"
+            needs.append(MachineNeed(place, tuple(group["instance_types"]), int(group["min_size"]), spot))
+    return needs
+
+
+def _network_need(calls: Calls, cluster: Cluster) -> NetworkNeed:
+    settings = cluster.settings
+    if is_given(settings):
+        return NetworkNeed("/settings/vpc_id", own=False, balancers=1)
+    count = nat_count(settings)
+    try:
+        names = zones.cluster_zones(calls, cluster)[:count]
+    except VendorRefused:
+        names = []
+    nat_zones = [*names, *[""] * (count - len(names))]
+    nats_at = "/settings/nat_gateways" if has_nat_in_each_zone(settings) else ""
+    return NetworkNeed("/settings/vpc_id", balancers=1, nat_zones=nat_zones, nats_at=nats_at)
+
+
+def _bastion(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
+    """Of its image and its type."""
+    bastion = bastion_of(cluster.settings)
+    if bastion is None:
+        return
+    name = str(bastion["instance_type"])
+    if name not in _offered(calls, [name]):
+        yield Finding("/settings/bastion/instance_type", f"{name} is not offered in {calls.region}.")
+    yield from _image(calls, bastion.get("image"), "/settings/bastion/image")
 
 
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
@@ -51,14 +113,16 @@ def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
         yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.")
 
 
-def _image(calls: Calls, name: str | None) -> Iterator[Finding]:
+def _image(calls: Calls, name: str | None, pointer: str = "/settings/image") -> Iterator[Finding]:
     if name is None:
         return
     described = calls.described_items("describe_images", "Images", ImageIds=[name])
     if not described:
-        yield Finding("/settings/image", f"There is no image {name} in {calls.region} that the account may use.")
+        yield Finding(pointer, f"There is no image {name} in {calls.region} that the account may use.")
+    elif str(described[0].get("Platform", "")).lower() == "windows":
+        yield Finding(pointer, f"{name} is a Windows image. {RDP_FAULT}.")
     elif described[0].get("RootDeviceName") != images.ROOT_DEVICE:
-        yield Finding("/settings/image", f"{name} has its root disk elsewhere than at {images.ROOT_DEVICE}.")
+        yield Finding(pointer, f"{name} has its root disk elsewhere than at {images.ROOT_DEVICE}.")
 
 
 def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:

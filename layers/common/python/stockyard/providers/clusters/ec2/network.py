@@ -1,64 +1,93 @@
-"""The network phase: our own VPC over two zones, or the tenant's."""
+"""The network phase: our own VPC over the cluster's zones, or the tenant's."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from ipaddress import IPv4Network
 from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorRefused
 from stockyard.ports import Finding, Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, own_network, tags
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
-from stockyard.providers.clusters.ec2 import tenant_network
+from stockyard.providers.clouds.aws.making import Fulfilment
+from stockyard.providers.clusters.ec2 import layout, named_subnets, tenant_network, zones
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.configuration import control_plane_types, vpc_cidr
+from stockyard.providers.clusters.ec2.configuration import vpc_cidr
+from stockyard.providers.clusters.ec2.layout import LETTERS, PRIVATE, PUBLIC
+from stockyard.providers.clusters.ec2.network_configuration import has_nat_in_each_zone, is_given
 
-ZONES = 2
+PHASE = "network"
+_FIRST_NAT, _FIRST_ADDRESS = "main", "nat"
+"""What the gateway of the first zone, or of all, and its address are called."""
+_ZONES_BEFORE = 2
+"""How many zones the networks of earlier releases have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network(tenant_network.TenantNetwork):
-    """What later phases need to know; ``nat`` is our gateway's address."""
+    """What later phases need to know; ``nats`` are the addresses of our gateways."""
 
-    nat: str = ""
-
-
-def layout(cidr: str) -> dict[str, str]:
-    """The subnets of our own VPC by name: a sixteenth of it each for what is public, a quarter each for machines. As
-    much is free, for a third zone."""
-    sixteenths, quarters = (list(IPv4Network(cidr).subnets(bits)) for bits in (4, 2))
-    return {
-        "public-a": str(sixteenths[0]),
-        "public-b": str(sixteenths[1]),
-        "private-a": str(quarters[1]),
-        "private-b": str(quarters[2]),
-    }
+    nats: tuple[str, ...] = ()
 
 
-def is_given(settings: Mapping[str, Any]) -> bool:
-    """Whether the tenant names a VPC or a subnet."""
-    return bool(settings.get("vpc_id") or settings.get("subnet_id"))
+@dataclass(frozen=True, slots=True)
+class _OwnNetwork:
+    """What our own network is to be: the zones of its letters, and the subnets' ranges by name."""
+
+    zones: tuple[str, ...]
+    ranges: Mapping[str, str]
+    nats: int
+
+    @classmethod
+    def of(cls, builder: Builder, *, as_wanted: bool) -> _OwnNetwork:
+        """With what the settings want, or as it stands."""
+        lines = _subnet_lines(builder)
+        generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
+        present = _zones_of(lines, generations)
+        names = layout.merged(
+            present, zones.cluster_zones(builder.calls, builder.work.cluster, present) if as_wanted else ()
+        )
+        if any(not line.detail.get("zones") for line in lines.values()):
+            generations.append(names[:_ZONES_BEFORE])
+        ranges = layout.laid_out(vpc_cidr(builder.work.cluster), layout.counts_of(generations, len(names)))
+        nats = len(names) if has_nat_in_each_zone(builder.work.cluster.settings) else 1
+        return cls(tuple(names), ranges, nats)
+
+    def keys(self, tier: str) -> list[str]:
+        """The names of the subnets of a tier."""
+        return [layout.key(tier, index) for index in range(len(self.zones))]
 
 
 def ensure(builder: Builder) -> Outcome:
-    """Make the network, or choose the given one. Not done while the NAT gateway comes up."""
+    """Make the network, or choose the given one. Not done while a NAT gateway comes up, or one too many goes."""
     if is_given(builder.work.cluster.settings):
         network = _tenant_network(builder)
-        return Outcome(True, f"{network.vpc_id} and {network.subnet_id} are used as they are")
-    cidr = vpc_cidr(builder.work.cluster)
-    vpc = own_network.vpc(builder, builder.name("vpc"), cidr)
+        return Outcome(True, f"{network.vpc_id} and {', '.join(network.machine_subnets)} are used as they are")
+    try:
+        plan = _OwnNetwork.of(builder, as_wanted=True)
+    except ValueError as error:
+        raise VendorRefused(f"{vpc_cidr(builder.work.cluster)} {error}", hint="Name fewer zones.") from error
+    vpc = own_network.vpc(builder, builder.name("vpc"), vpc_cidr(builder.work.cluster))
     gateway = own_network.internet_gateway(builder, builder.name("igw"), vpc)
-    subnets = _subnets(builder, vpc)
-    _route_table(builder, "public", vpc, [subnets["public-a"], subnets["public-b"]], {"GatewayId": gateway})
-    nat = own_network.nat_gateway(builder, builder.name("nat"), subnets["public-a"])
-    if nat.pending:
-        return Outcome(False, f"NAT gateway {nat.vendor_id} is coming up")
-    _route_table(builder, "private", vpc, [subnets["private-a"], subnets["private-b"]], {"NatGatewayId": nat.vendor_id})
-    return Outcome(True, f"{vpc} with four subnets")
+    subnets = _subnets(builder, vpc, plan)
+    public, private = ([subnets[key] for key in plan.keys(tier)] for tier in (PUBLIC, PRIVATE))
+    _route_table(builder, PUBLIC, vpc, public, {"GatewayId": gateway})
+    gateways = [_nat_gateway(builder, index, public[index]) for index in range(plan.nats)]
+    pending = [nat.vendor_id for nat in gateways if nat.pending]
+    if pending:
+        noun = "NAT gateway" if len(pending) == 1 else "NAT gateways"
+        return Outcome(False, f"{noun} {', '.join(pending)} coming up")
+    # The table of the first zone last: the ledger then still tells which subnets the others take from it.
+    for index, nat in reversed(list(enumerate(gateways))):
+        served = private if plan.nats == 1 else private[index : index + 1]
+        _route_table(builder, _table_key(index), vpc, served, {"NatGatewayId": nat.vendor_id})
+    waiting = _without_surplus(builder, plan.nats)
+    if waiting:
+        return Outcome(False, waiting)
+    return Outcome(True, f"{vpc} with {len(subnets)} subnets in {', '.join(plan.zones)}")
 
 
 def of(builder: Builder) -> Network:
@@ -74,33 +103,43 @@ def of(builder: Builder) -> Network:
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
-    cluster = builder.work.cluster
-    kind = "public" if cluster.settings.get("public_control_plane") else "private"
-    keys = (f"{kind}-a", f"{kind}-b")
-    zones_by_key = {line.key: str(line.detail["zone"]) for line in ledger.lines() if line.kind == "subnet"}
-    places = tuple((vendor_id("subnet", key), zones_by_key[key]) for key in keys)
-    answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[vendor_id("address", "nat")])
-    nat = str(answer["Addresses"][0].get("PublicIp", "")) if answer["Addresses"] else ""
-    balanced = (vendor_id("subnet", "public-a"), vendor_id("subnet", "public-b"))
+    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder, as_wanted=False)
+    if not plan.zones:
+        raise VendorRefused("no subnet is on the ledger", hint="Resume from the network phase.")
+    tier = PUBLIC if cluster.settings.get("public_control_plane") else PRIVATE
+    machine_subnets = [vendor_id("subnet", key) for key in plan.keys(tier)]
+    places = tuple(zip(machine_subnets, plan.zones, strict=True))
+    keys = [_address_key(index) for index in range(1, layout.MOST_ZONES)]
+    further = [line for line in ledger.lines() if line.kind == "address" and line.key in keys]
+    addresses = [vendor_id("address", _FIRST_ADDRESS), *(line.vendor_id for line in further if line.state == "made")]
+    answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=addresses)
+    nats = tuple(str(item["PublicIp"]) for item in answer["Addresses"] if item.get("PublicIp"))
+    balanced = tuple(vendor_id("subnet", key) for key in plan.keys(PUBLIC))
     cidrs = (vpc_cidr(cluster),)
-    return Network(vendor_id("vpc", "main"), cidrs, places[0][0], balanced, public=True, places=places, nat=nat)
+    return Network(vendor_id("vpc", "main"), cidrs, places[0][0], balanced, public=True, places=places, nats=nats)
 
 
 def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
-    """The public addresses from which nodes come to the API: of our NAT gateway, or of those of a given VPC."""
-    if net.nat or not net.public:
-        return (net.nat,) if net.nat else ()
+    """The public addresses from which nodes come to the API: of our NAT gateways, or of those of a given VPC."""
+    if net.nats or not net.public:
+        return net.nats
     working = [{"Name": "vpc-id", "Values": [net.vpc_id]}, {"Name": "state", "Values": ["pending", "available"]}]
     gateways = builder.calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=working)
     addresses = (entry.get("PublicIp") for gateway in gateways for entry in gateway.get("NatGatewayAddresses", ()))
     return tuple(sorted(str(address) for address in addresses if address))
 
 
+def choose(calls: Calls, settings: Mapping[str, Any]) -> tenant_network.TenantNetwork | Finding:
+    """The network of the tenant that the settings name, or what is wrong with it."""
+    choice = named_subnets.choose if settings.get("subnets") else tenant_network.choose
+    return choice(calls, settings)
+
+
 def _tenant_network(builder: Builder) -> Network:
     ledger = builder.work.ledger
     line = ledger.find(GIVEN_NETWORK.name, "main")
     if line is None or line.state != "made":
-        choice = tenant_network.choose(builder.calls, builder.work.cluster.settings)
+        choice = choose(builder.calls, builder.work.cluster.settings)
         if isinstance(choice, Finding):
             raise VendorRefused(choice.detail, hint=f"Correct {choice.pointer} and create the cluster again.")
         line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(choice)), choice.subnet_id)
@@ -116,46 +155,83 @@ def _network_of_line(line: Resource) -> Network:
     return Network(detail["vpc_id"], cidrs, detail["subnet_id"], balanced, detail["public"], places)
 
 
-def zones(builder: Builder) -> list[str]:
-    """Two zones of the region, the same ones each time: those that offer more of the control plane's types first."""
-    types = control_plane_types(builder.work.cluster)
-    offers = builder.calls.pages(
-        "ec2",
-        "describe_instance_type_offerings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": list(types)}],
-    )
-    offering = Counter(str(offer["Location"]) for offer in offers)
-    here = [str(zone["ZoneName"]) for zone in own_network.available_zones(builder)]
-    if not any(offering[zone] for zone in here):
-        names = " or ".join(types)
-        raise VendorRefused(
-            f"no zone of {builder.calls.region} offers {names}", hint="Choose another instance type or region."
-        )
-    # The control plane stands in the first if it can; the second need not offer a type.
-    ordered = sorted(here, key=lambda zone: (-offering[zone], zone))
-    if len(ordered) < ZONES:
-        raise VendorRefused(f"{builder.calls.region} has fewer than {ZONES} zones", hint="Choose another region.")
-    return ordered[:ZONES]
+def _subnet_lines(builder: Builder) -> dict[str, Resource]:
+    kind = ec2_kinds.SUBNET.name
+    return {line.key: line for line in builder.work.ledger.lines() if line.kind == kind}
 
 
-def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
+def _generation(line: Resource) -> list[str]:
+    return [str(zone) for zone in line.detail["zones"]]
+
+
+def _zones_of(lines: Mapping[str, Resource], generations: Sequence[Sequence[str]]) -> list[str]:
+    """The zones of the network in the order of their letters, as far as the ledger tells. Lines of an earlier release
+    have one each."""
+    longest = max(generations, key=len, default=())
+    if longest:
+        return list(longest)
+    # In an earlier release public subnets were made first.
+    keys = [layout.key(PUBLIC, index) for index in range(_ZONES_BEFORE)]
+    return [str(lines[key].detail["zone"]) for key in keys if key in lines]
+
+
+def _subnets(builder: Builder, vpc: str, plan: _OwnNetwork) -> dict[str, str]:
+    """The subnets by name. Each line has the zones that the network was laid out for with it, since a later growth
+    lays out what is free beside them."""
+    lines, zone_names = _subnet_lines(builder), layout.zones_by_key(plan.zones)
     subnet_ids: dict[str, str] = {}
-    zone_names: list[str] = []
-    for key, cidr in layout(vpc_cidr(builder.work.cluster)).items():
-        line = builder.work.ledger.find("subnet", key)
-        if line is None and not zone_names:
-            zone_names = zones(builder)
-        zone = str(line.detail["zone"]) if line else zone_names["ab".index(key[-1])]
-        role = "elb" if key.startswith("public") else "internal-elb"
+    for key, cidr in plan.ranges.items():
+        zone = str(lines[key].detail["zone"]) if key in lines else zone_names[key]
+        role = "elb" if key.startswith(PUBLIC) else "internal-elb"
         extra = {f"kubernetes.io/role/{role}": "1", tags.kubernetes(builder.work.cluster.client_id): "owned"}
         where: dict[str, Any] = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
         create = builder.creation("create_subnet", "subnet", "Subnet", "SubnetId", **where)
-        wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)
+        # A line of an earlier release keeps its own, which tells as much.
+        known_zones = {"zones": _generation(lines[key])} if key in lines and lines[key].detail.get("zones") else {}
+        detail = {"zone": zone, "zones": list(plan.zones), **known_zones}
+        wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail=detail, extra_tags=extra)
         subnet_ids[key] = builder.want(wish).vendor_id
     return subnet_ids
 
 
-def _route_table(builder: Builder, key: str, vpc: str, subnets: list[str], target: dict[str, str]) -> None:
+def _nat_gateway(builder: Builder, index: int, subnet: str) -> Fulfilment:
+    name = builder.name("nat" if index == 0 else f"nat-{LETTERS[index]}")
+    return own_network.nat_gateway(builder, name, subnet, _nat_key(index), _address_key(index))
+
+
+def _nat_key(index: int) -> str:
+    return LETTERS[index] if index else _FIRST_NAT
+
+
+def _address_key(index: int) -> str:
+    return f"{_FIRST_ADDRESS}-{LETTERS[index]}" if index else _FIRST_ADDRESS
+
+
+def _table_key(index: int) -> str:
+    return layout.key(PRIVATE, index) if index else PRIVATE
+
+
+def _without_surplus(builder: Builder, count: int) -> str:
+    """Remove the gateways of zones that no longer have one of their own, once nothing leads there. What is waited
+    for."""
+    for kind, key in _surplus(count):
+        line = builder.work.ledger.find(kind, key)
+        waiting = builder.remove(line) if line is not None else ""
+        if waiting:
+            return waiting
+    return ""
+
+
+def _surplus(count: int) -> Iterator[tuple[str, str]]:
+    names: list[tuple[str, Any]] = [
+        (ec2_kinds.ROUTE_TABLE.name, _table_key),
+        (ec2_kinds.NAT_GATEWAY.name, _nat_key),
+        (ec2_kinds.ADDRESS.name, _address_key),
+    ]
+    for kind, key_of in names:
+        for index in range(count, layout.MOST_ZONES):
+            yield kind, key_of(index)
+
+
+def _route_table(builder: Builder, key: str, vpc: str, subnets: Sequence[str], target: dict[str, str]) -> None:
     own_network.route_table(builder, key, builder.name(f"{key}-routes"), vpc, subnets, target)

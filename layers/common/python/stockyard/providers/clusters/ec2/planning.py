@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
+from stockyard import kubernetes_versions
+from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
+    control_plane_disk_gib,
     control_plane_types,
     etcd_snapshots,
     etcd_volume_gib,
@@ -18,16 +20,25 @@ from stockyard.providers.clusters.ec2.configuration import (
     types_of_groups,
     vpc_cidr,
 )
-from stockyard.providers.clusters.ec2.network import is_given
+from stockyard.providers.clusters.ec2.network_configuration import (
+    BASTION_DISK_GIB,
+    bastion_of,
+    control_plane_size,
+    has_nat_in_each_zone,
+    is_given,
+    named_subnets,
+    nat_count,
+    zone_count,
+)
 
 ROLE_NAME_LIMIT = 64
-BALANCER_ADDRESSES = 2
-"""Public addresses of the load balancer: one a zone; in a given VPC at most as many."""
+_WORDS = {1: "one", 2: "two", 3: "three"}
 
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins every name."""
-    return ClusterPlan(tuple(_creates(cluster, f"{prefix}-{cluster.client_id}")), tuple(price_items(cluster, prices)))
+    creates = tuple(_creates(cluster, f"{prefix}-{cluster.client_id}"))
+    return ClusterPlan(creates, tuple(price_items(cluster, prices)), tuple(_remarks(cluster, prices)))
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
@@ -35,20 +46,67 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     place, machine = region(cluster), control_plane_types(cluster)[0]
     offer = prices.instance(place, machine)
     gigabyte_month = prices.rate(place, "gp3")
-    own_network = not is_given(cluster.settings)
-    nat_addresses = 1 if own_network else 0
-    addresses = BALANCER_ADDRESSES + nat_addresses + (1 if cluster.settings.get("public_control_plane") else 0)
+    members, disk = control_plane_size(cluster.settings), control_plane_disk_gib(cluster.settings)
     items = [
-        PriceItem(f"control plane instance {machine}", 1, offer["usd_hour"] if offer else None),
-        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, _an_hour(gigabyte_month, DISK_GIB)),
+        _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None),
+        _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
+        *_bastion_items(cluster, prices),
     ]
-    if own_network:
-        items.append(PriceItem("NAT gateway", 1, prices.rate(place, "nat_gateway")))
-    address = prices.rate(place, "public_ipv4")
-    items.append(PriceItem("public IPv4 address", addresses, None if address is None else address * addresses))
+    gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
+    if gateways:
+        items.append(_times("NAT gateway", gateways, prices.rate(place, "nat_gateway")))
+    if addresses:
+        items.append(_times("public IPv4 address", addresses, prices.rate(place, "public_ipv4")))
     return items
+
+
+def _public_addresses(cluster: Cluster) -> int:
+    """Of the load balancer in each zone, of the NAT gateways, of a public control plane, and of the bastion. In a given
+    VPC the load balancer may have fewer."""
+    settings = cluster.settings
+    subnets = named_subnets(settings)
+    balancer = sum(1 for entry in subnets if entry.get("public")) if subnets else zone_count(settings)
+    machines = [settings.get("public_control_plane"), bastion_of(settings)]
+    return balancer + nat_count(settings) + sum(1 for machine in machines if machine)
+
+
+def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
+    bastion, place = bastion_of(cluster.settings), region(cluster)
+    if bastion is None:
+        return
+    offer = prices.instance(place, bastion["instance_type"])
+    yield PriceItem(f"bastion instance {bastion['instance_type']}", 1, offer["usd_hour"] if offer else None)
+    rate = _an_hour(prices.rate(place, "gp3"), BASTION_DISK_GIB)
+    yield PriceItem(f"bastion disk gp3 {BASTION_DISK_GIB} GiB", 1, rate)
+
+
+def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
+    """What the other choice of NAT gateways would cost, where somebody has chosen or there are zones to choose for."""
+    settings = cluster.settings
+    if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
+        return
+    place, count = region(cluster), zone_count(settings)
+    gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
+    if gateway is None or address is None:
+        return
+    for_all, in_each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
+    if has_nat_in_each_zone(settings):
+        text = (
+            f"A NAT gateway in each of {count} zones costs {in_each:.2f} USD a month. One for all would cost"
+            f" {for_all:.2f}, and all zones would depend on the first; traffic between zones is billed besides."
+        )
+    else:
+        text = (
+            f"One NAT gateway for {count} zones costs {for_all:.2f} USD a month; all of them depend on the first, and"
+            f" traffic between zones is billed besides. One in each would cost {in_each:.2f}."
+        )
+    yield Finding("/settings/nat_gateways", text, warning=True)
+
+
+def _times(name: str, count: int, rate: float | None) -> PriceItem:
+    return PriceItem(name, count, None if rate is None else rate * count)
 
 
 def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: float | None) -> Iterator[PriceItem]:
@@ -65,12 +123,7 @@ def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:
 
 def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     if not is_given(cluster.settings):
-        yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
-        yield "subnet", f"{stem} public, in two zones"
-        yield "subnet", f"{stem} private, in two zones"
-        yield "internet gateway", f"{stem}-igw"
-        yield "nat gateway", f"{stem}-nat"
-        yield "route table", f"{stem} public and private"
+        yield from _own_network(cluster, stem)
     yield "security group", f"{stem}-balancer"
     yield "security group", f"{stem}-control-plane"
     yield "security group", f"{stem}-node"
@@ -80,23 +133,48 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield "iam role", f"{stem}-ctrl-role"
         yield "instance profile", f"{stem}-ctrl-instance-profile"
     yield "network load balancer", f"{stem} API endpoint"
+    bastion = bastion_of(cluster.settings)
+    if bastion:
+        yield "security group", f"{stem}-bastion"
+        yield "instance", f"{stem}-bastion ({bastion['instance_type']})"
     first, *fallbacks = control_plane_types(cluster)
     types = f"{first}, else {' or '.join(fallbacks)}" if fallbacks else first
     yield "instance", f"{stem}-control-plane ({types}, in any of its zones)"
+    for number in range(2, control_plane_size(cluster.settings) + 1):
+        yield "node claim", f"member {number} of the control plane ({types})"
     yield "volume", f"{stem}-etcd ({etcd_volume_gib(cluster)} GiB)"
     if etcd_snapshots(cluster):
         yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
 
 
+def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+    settings = cluster.settings
+    count, in_each = zone_count(settings), has_nat_in_each_zone(settings)
+    named = ", ".join(str(zone) for zone in settings.get("zones") or ())
+    where = named or f"{_WORDS[count]} zones"
+    yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
+    yield "subnet", f"{stem} public, in {where}"
+    yield "subnet", f"{stem} private, in {where}"
+    yield "internet gateway", f"{stem}-igw"
+    yield "nat gateway", f"{stem}-nat, one in each zone" if in_each and count > 1 else f"{stem}-nat"
+    yield "route table", f"{stem} public and private"
+
+
 def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:
-    """See ``ports.ClusterDriver.validate``: the role's name, types that are not offered, a control plane too small."""
+    """See ``ports.ClusterDriver.validate``: the role's name, a minor that machines cannot install, types that are not
+    offered, a control plane too small."""
     role = f"{prefix}-{cluster.client_id}-node-role"
     if len(role) > ROLE_NAME_LIMIT:
         yield Finding("/name", f"The role name {role} would have more than {ROLE_NAME_LIMIT} characters.")
+    if cluster.kubernetes_version not in kubernetes_versions.TESTED:
+        yield Finding("/kubernetes_version", f"must be {' or '.join(kubernetes_versions.TESTED)}")
     for pointer, name in (*named_control_plane_types(cluster.settings), *types_of_groups(cluster.settings)):
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
+    if bastion_of(cluster.settings) and not cluster.settings.get("ssh_cidrs"):
+        text = "Nobody reaches the bastion: ssh_cidrs names no range that may."
+        yield Finding("/settings/ssh_cidrs", text, warning=True)
 
 
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:

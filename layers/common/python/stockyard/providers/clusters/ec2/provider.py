@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
@@ -13,13 +14,15 @@ from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.ec2 import (
+    bastion,
     endpoint,
     groups,
     identity,
     inspection,
     machine,
+    members,
     network,
     planning,
     retag,
@@ -38,6 +41,7 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
     "security": security.ensure,
     "identity": identity.ensure,
     "endpoint": endpoint.ensure,
+    bastion.PHASE: bastion.ensure,
     "control_plane": machine.ensure,
 }
 
@@ -45,9 +49,9 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
-    def __init__(self, config: Ec2Config, session_factory: SessionFactory) -> None:
+    def __init__(self, config: Ec2Config, session_factory: SessionFactory, secrets: OpenSecrets | None = None) -> None:
         self._config = config
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
@@ -87,10 +91,40 @@ class Ec2ClusterDriver:
         builder = self._builder(work)
         if phase == "leftovers":
             return leftovers.remove(builder.calls, work.cluster.client_id)
+        if phase == bastion.PHASE:
+            return bastion.remove(builder)
         outcome = builder.unmake(phase)
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
+
+    def member_pool(self, cluster: Cluster) -> NewPool:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.pool(cluster)
+
+    def member_zones(self, work: CloudWork) -> Sequence[str]:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.zones(self._builder(work))
+
+    def member_line(self) -> tuple[str, str]:
+        """See ``ports.clusters.BalancesMembers``: as ``providers.nodes.ec2`` has it; a test compares the two."""
+        return members.LINE
+
+    def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.targets(self._builder(work), machine_ids)
+
+    def admit(self, work: CloudWork, machine_id: str) -> None:
+        """See ``ports.clusters.BalancesMembers``."""
+        members.admit(self._builder(work), machine_id)
+
+    def withdraw(self, work: CloudWork, machine_id: str) -> None:
+        """See ``ports.clusters.BalancesMembers``."""
+        members.withdraw(self._builder(work), machine_id)
+
+    def release_first(self, work: CloudWork) -> Outcome:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.release_first(self._builder(work))
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""
@@ -101,5 +135,5 @@ class Ec2ClusterDriver:
         return machine.console(self._builder(work))
 
     def _builder(self, work: CloudWork) -> Builder:
-        clients = self._sessions.of(work.account, work.session)
+        clients = self._sessions.of(work.account, work.session, work.tenant)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

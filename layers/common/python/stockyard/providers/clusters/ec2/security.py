@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.security_groups import authorize
-from stockyard.providers.clusters.ec2 import network
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2 import network, rules
+from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
+from stockyard.providers.clusters.ec2.network_configuration import bastion_of
+from stockyard.providers.clusters.ec2.rules import ALL, ITSELF, port_rule
 
-API_PORT = 6443
+API_PORT, SSH_PORT = 6443, 22
 BALANCER, CONTROL_PLANE, NODE = "balancer", "control-plane", "node"
 
 
@@ -21,60 +20,33 @@ def ensure(builder: Builder) -> Outcome:
     A network load balancer that is made without a group can never have one, so its own comes with the first of it.
     """
     net = network.of(builder)
-    _group(builder, BALANCER, net.vpc_id, "API endpoint of a Stockyard cluster", balancer_rules(builder, net))
-    rules = control_plane_rules(builder, net)
-    _group(builder, CONTROL_PLANE, net.vpc_id, "API server of a Stockyard cluster", rules)
+    rules.group(builder, BALANCER, net.vpc_id, "API endpoint of a Stockyard cluster", balancer_rules(builder, net))
+    of_api = control_plane_rules(builder, net)
+    rules.group(builder, CONTROL_PLANE, net.vpc_id, "API server of a Stockyard cluster", of_api)
     owned = {tags.kubernetes(builder.work.cluster.client_id): "owned"}
-    _group(builder, NODE, net.vpc_id, "Nodes of a Stockyard cluster", [], owned)
+    own = [port_rule(ALL, ITSELF)]
+    rules.group(builder, NODE, net.vpc_id, "Nodes of a Stockyard cluster", own, owned)
     return Outcome(True, "three security groups")
 
 
-def balancer_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
+def balancer_rules(builder: Builder, net: network.Network) -> list[str]:
     """The API port for the CIDR list, the VPC and its NAT gateways: nodes come back in through these."""
     api = list(builder.work.cluster.settings.get("api_cidrs") or [EVERYWHERE])
     gateways = (f"{address}/32" for address in network.gateway_addresses(builder, net))
-    return [_rule(API_PORT, [*api, *net.cidrs, *gateways])]
+    return [port_rule(API_PORT, cidr) for cidr in dict.fromkeys([*api, *net.cidrs, *gateways])]
 
 
-def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
-    """The API port for the load balancer and for the VPC itself; SSH only for ``ssh_cidrs``."""
+def control_plane_rules(builder: Builder, net: network.Network) -> list[str]:
+    """The API port for the load balancer and for the VPC itself. SSH for ``ssh_cidrs`` alone; where there is a bastion,
+    its phase lets that in and nobody else."""
     settings = builder.work.cluster.settings
-    through_balancer = {**_port(API_PORT), "UserIdGroupPairs": [{"GroupId": group(builder, BALANCER)}]}
-    rules = [_rule(API_PORT, list(net.cidrs)), through_balancer]
-    if settings.get("ssh_cidrs"):
-        rules.append(_rule(22, list(settings["ssh_cidrs"])))
-    return rules
-
-
-def _port(port: int) -> dict[str, Any]:
-    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
-
-
-def _rule(port: int, cidrs: list[str]) -> dict[str, Any]:
-    four = [{"CidrIp": cidr} for cidr in dict.fromkeys(cidrs) if ":" not in cidr]
-    six = [{"CidrIpv6": cidr} for cidr in dict.fromkeys(cidrs) if ":" in cidr]
-    return {**_port(port), "IpRanges": four, "Ipv6Ranges": six}
-
-
-def _group(
-    builder: Builder,
-    key: str,
-    vpc: str,
-    description: str,
-    rules: list[dict[str, Any]],
-    extra: dict[str, str] | None = None,
-) -> None:
-    name = builder.name(f"{key}-sg")
-
-    described: dict[str, Any] = {"GroupName": name, "Description": description, "VpcId": vpc}
-    create = builder.creation("create_security_group", "security-group", "GroupId", **described)
-
-    def configure(group: str) -> None:
-        permissions = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
-        for rule in permissions:
-            authorize(builder.calls, group, rule)
-
-    builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, extra_tags=extra))
+    ssh = () if bastion_of(settings) else settings.get("ssh_cidrs") or ()
+    balancer = group(builder, BALANCER)
+    return [
+        *(port_rule(API_PORT, cidr) for cidr in dict.fromkeys(net.cidrs)),
+        *([port_rule(API_PORT, balancer)] if balancer else []),
+        *(port_rule(SSH_PORT, str(cidr)) for cidr in dict.fromkeys(ssh)),
+    ]
 
 
 def group(builder: Builder, key: str) -> str:

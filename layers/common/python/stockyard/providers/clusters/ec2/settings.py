@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Network
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
-from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
+from stockyard.domain.control_plane import size_fault
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.clusters import ClusterSettings
-from stockyard.domain.models.group_fields import GroupTaints
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.configuration import (
@@ -25,56 +26,20 @@ from stockyard.providers.clusters.ec2.configuration import (
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
 )
+from stockyard.providers.clusters.ec2.network_configuration import FOR_ALL, PER_ZONE
+from stockyard.providers.clusters.ec2.network_settings import (
+    Bastion,
+    NatGateways,
+    Subnets,
+    VpcCidr,
+    Zones,
+    placement_faults,
+)
+from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
 
-MAX_GROUPS = 200
-MAX_NODES = 10_000
-"""What a document may say at all; a tenant's quotas ``node_groups`` and ``nodes_per_group`` allow less."""
 _SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
-class NodeGroup(Input):
-    """A group of equal nodes. The ``control`` group gives size and type of the control plane."""
-
-    name: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL)]
-    role: Literal["control", "worker"]
-    min_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
-    max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
-    instance_types: aws_fields.InstanceTypes
-    labels: fields.Labels = Field(default_factory=dict)
-    taints: GroupTaints = Field(default_factory=list)
-    allocation_strategy: Literal["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"] = (
-        "lowest-price"
-    )
-    capacity_type: Literal["on-demand", "spot"] = "on-demand"
-
-    @model_validator(mode="after")
-    def _sizes(self) -> NodeGroup:
-        if self.min_size > self.max_size:
-            raise refuse((("min_size",), "must not be greater than max_size"))
-        if self.role == "control":
-            fault = _control_fault(self.min_size, self.max_size)
-            if fault:
-                raise refuse((("max_size",), fault))
-        return self
-
-
-def _control_fault(smallest: int, largest: int) -> str | None:
-    if smallest != largest:
-        return "a control plane has a fixed size: min_size and max_size must be equal"
-    if largest in (3, 5):
-        return f"a control plane of size {largest} is not built yet; only size 1 is"
-    return None if largest == 1 else "the size of a control plane must be 1, 3 or 5"
-
-
-def _groups(groups: list[NodeGroup]) -> list[NodeGroup]:
-    """Names must be unique, and only one group may be the control group."""
-    control = [index for index, group in enumerate(groups) if group.role == "control"]
-    controls: list[Fault] = [((index, "role"), "only one group may have the role control") for index in control[1:]]
-    check([*repeated([group.name for group in groups], "another group has this name", "name"), *controls])
-    return groups
-
-
-NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)]
 Integrations = Annotated[
     list[Literal["jupyterhub", "slurm"]],
     AfterValidator(fields.distinct),
@@ -82,44 +47,54 @@ Integrations = Annotated[
 ]
 
 
-_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
-_INSIDE = ((POD_CIDR, "pods"), (SERVICE_CIDR, "services"))
-
-
-def _vpc_cidr(text: str) -> str:
-    """A range that the layout of our own network fits into, and that nothing inside the cluster uses."""
-    network = IPv4Network(text)
-    if not 16 <= network.prefixlen <= 24:
-        raise ValueError("must be between /16 and /24: a VPC takes no more, and its subnets need no less")
-    if not any(network.subnet_of(private) for private in _PRIVATE):
-        raise ValueError("must be private: within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
-    for cidr, users in _INSIDE:
-        if network.overlaps(IPv4Network(cidr)):
-            raise ValueError(f"overlaps {cidr}, which the {users} of the cluster have")
-    return text
-
-
-VpcCidr = Annotated[fields.Cidr, AfterValidator(_vpc_cidr)]
+_PLACEMENT = ("vpc_cidr", "vpc_id", "subnet_id", "subnets", "zones", "nat_gateways")
 
 
 class AwsSettings(ClusterSettings):
     """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22.
 
     ``control_plane_instance_types`` are tried in this order, each in every zone, until EC2 has one;
-    ``control_plane_instance_type`` is a list of one. ``vpc_cidr`` is the range of the cluster's own VPC.
+    ``control_plane_instance_type`` is a list of one. ``control_plane_size`` is how many members there are, each in
+    another zone as far as there are so many; ``control_plane_workloads``: they take pods like any other node.
+
+    ``vpc_cidr`` is the range of the cluster's own VPC.
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
-    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04.
+    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
+    somebody has to approve of changes that replace nodes.
+
+    ``zones`` are those that the cluster's own VPC has subnets in. ``nat_gateways``: one for all of them, or one in
+    each; where zones are named, one in each. ``subnets`` are those of ``vpc_id``, by zone. ``bastion``: the single way
+    in for SSH, which otherwise reaches the control plane's machines alone.
     """
+
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
+        {
+            "autoscaler_node_groups",
+            "api_cidrs",
+            "ssh_cidrs",
+            "bastion",
+            "repave_approval",
+            "control_plane_size",
+            "control_plane_instance_type",
+            "control_plane_instance_types",
+        }
+    )
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
     control_plane_instance_type: aws_fields.InstanceType | None = None
     control_plane_instance_types: aws_fields.InstanceTypes | None = None
+    control_plane_size: Literal[1, 3, 5] | None = None
+    control_plane_workloads: bool = False
     vpc_cidr: VpcCidr | None = None
     vpc_id: aws_fields.VpcId | None = None
     subnet_id: aws_fields.SubnetId | None = None
+    subnets: Subnets = Field(default_factory=list)
+    zones: Zones = Field(default_factory=list)
+    nat_gateways: NatGateways | None = None
+    bastion: Bastion | None = None
     autoscaler_node_groups: NodeGroups = Field(default_factory=list)
     integrations: Integrations = Field(default_factory=list)
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
@@ -129,6 +104,7 @@ class AwsSettings(ClusterSettings):
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
     cloud_controllers: bool = True
     image: aws_fields.ImageId | None = None
+    repave_approval: Literal["automatic", "required"] = "automatic"
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:
@@ -136,8 +112,13 @@ class AwsSettings(ClusterSettings):
         faults: list[Fault] = []
         if single and several and several[0] != single:
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
-        if self.vpc_cidr and (self.vpc_id or self.subnet_id):
-            faults.append((("vpc_cidr",), "cannot be given beside vpc_id or subnet_id: that VPC has its range"))
+        placement = {name: getattr(self, name) for name in _PLACEMENT}
+        faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
+        control = self._control_group()
+        if control is not None and self.control_plane_size not in (None, control.max_size):
+            faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
+        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
+        faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
 
@@ -146,6 +127,34 @@ class AwsSettings(ClusterSettings):
         if "slurm" in self.integrations and not _SLURM_NAME.fullmatch(name):
             return "with the slurm integration: lower-case letters, digits, dashes; a letter first, no trailing dash"
         return None
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
+        """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
+        fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
+        sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
+        return [*sizes, *self._group_changes(before.get("autoscaler_node_groups") or ())]
+
+    def _control_group(self) -> NodeGroup | None:
+        return next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+
+    def _size(self) -> int:
+        control = self._control_group()
+        return control.max_size if control is not None else self.control_plane_size or 1
+
+    def _group_changes(self, groups_before: Sequence[Mapping[str, Any]]) -> Iterator[FieldProblem]:
+        roles = {group["name"]: group.get("role") for group in groups_before}
+        fixed = next((group for group in groups_before if group.get("role") == "control"), None)
+        control = next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+        for index, group in enumerate(self.autoscaler_node_groups):
+            if roles.get(group.name, group.role) != group.role:
+                text = "cannot change; give the group another name"
+                yield FieldProblem(pointer("autoscaler_node_groups", index, "role"), text)
+            elif group is control and fixed is None:
+                text = "cannot be changed after creation: it says what the control plane stands on"
+                yield FieldProblem(pointer("autoscaler_node_groups", index), text)
+        if fixed is not None and control is None:
+            text = f"must keep the group {fixed['name']}, which is the control plane's"
+            yield FieldProblem(pointer("autoscaler_node_groups"), text)
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in.
@@ -158,6 +167,8 @@ class AwsSettings(ClusterSettings):
         single = [self.control_plane_instance_type] if self.control_plane_instance_type else None
         types = (control.instance_types if control else self.control_plane_instance_types or single) or [*DEFAULT_TYPES]
         document["control_plane_instance_type"], document["control_plane_instance_types"] = types[0], types
+        document["control_plane_size"] = self._size()
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else FOR_ALL)
         return document

@@ -11,13 +11,12 @@ from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.subnets import Subnet, of_vpc
+from stockyard.providers.clusters.ec2.network_configuration import zone_count
 
 FREE_ADDRESSES = 16
 """Fewer than this and the subnet is full for our purpose."""
 BALANCER_ADDRESSES = 8
 """A load balancer wants that many free addresses in each of its subnets."""
-BALANCER_ZONES = 2
-"""As many as in a network of our own: the machine's zone and another."""
 _VPC, _SUBNET = "/settings/vpc_id", "/settings/subnet_id"
 
 
@@ -37,11 +36,15 @@ class TenantNetwork:
     places: tuple[tuple[str, str], ...] = ()
     """The subnets that a control plane can stand in, each with its zone, in the order in which they are tried."""
 
+    @property
+    def machine_subnets(self) -> tuple[str, ...]:
+        """The ids of those."""
+        return tuple(subnet for subnet, _ in self.places)
+
 
 def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding:
     """The network of ``vpc_id`` and ``subnet_id``, at least one of which is set, or what is wrong with it."""
     vpc_id, subnet_id = str(settings.get("vpc_id") or ""), str(settings.get("subnet_id") or "")
-    wants_public = bool(settings.get("public_control_plane"))
     if subnet_id:
         subnets = calls.described_items("describe_subnets", "Subnets", SubnetIds=[subnet_id])
         if not subnets:
@@ -50,29 +53,51 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
         if vpc_id and vpc_id != owner:
             return Finding(_SUBNET, f"Subnet {subnet_id} belongs to {owner}, not to {vpc_id}.")
         vpc_id = owner
+    pointer = _SUBNET if subnet_id else _VPC
+    vpc = vpc_of(calls, vpc_id, pointer)
+    if isinstance(vpc, Finding):
+        return vpc
+    zones = frozenset(str(zone) for zone in settings.get("zones") or ())
+    request = _Request(subnet_id, bool(settings.get("public_control_plane")), zone_count(settings), pointer, zones)
+    return _within(calls, vpc, request)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is wanted of a VPC: of one subnet, or of any; in how many zones; faults are of ``pointer``."""
+
+    subnet_id: str
+    wants_public: bool
+    zones: int
+    pointer: str
+    names: frozenset[str] = frozenset()
+    """Of the zones that it must be; none: any."""
+
+
+def vpc_of(calls: Calls, vpc_id: str, pointer: str = _VPC) -> Mapping[str, Any] | Finding:
+    """The VPC as EC2 describes it, or what is wrong with it."""
     vpcs = calls.described_items("describe_vpcs", "Vpcs", VpcIds=[vpc_id])
     if not vpcs:
         return Finding(_VPC, f"There is no VPC {vpc_id} in {calls.region}.")
-    return _within(calls, vpcs[0], subnet_id, wants_public, _SUBNET if subnet_id else _VPC)
-
-
-def _within(
-    calls: Calls, vpc: Mapping[str, Any], subnet_id: str, wants_public: bool, pointer: str
-) -> TenantNetwork | Finding:
-    vpc_id, cidrs = str(vpc["VpcId"]), _ranges(vpc)
     for cidr, users in ((POD_CIDR, "pods"), (SERVICE_CIDR, "services")):
-        for own in cidrs:
+        for own in ranges(vpcs[0]):
             if IPv4Network(own).overlaps(IPv4Network(cidr)):
                 return Finding(
                     pointer, f"{vpc_id} has the range {own}, which overlaps {cidr} of the {users}. Choose another VPC."
                 )
-    subnets = of_vpc(calls, vpc_id)
+    return vpcs[0]
+
+
+def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNetwork | Finding:
+    vpc_id, cidrs = str(vpc["VpcId"]), ranges(vpc)
+    subnet_id, wants_public, pointer = request.subnet_id, request.wants_public, request.pointer
+    subnets = [s for s in of_vpc(calls, vpc_id) if not request.names or s.zone in request.names]
     if subnet_id:
         subnet_of_id = next((subnet for subnet in subnets if subnet.id == subnet_id), None)
-        fault = _unfit(subnet_of_id, wants_public) if subnet_of_id else "is not shown by its VPC. Try again"
+        fault = unfit(subnet_of_id, wants_public) if subnet_of_id else "is not shown by its VPC. Try again"
         if fault:
             return Finding(_SUBNET, f"Subnet {subnet_id} {fault}.")
-    fit = [s for s in subnets if not _unfit(s, wants_public) and subnet_id in ("", s.id)]
+    fit = [s for s in subnets if not unfit(s, wants_public) and subnet_id in ("", s.id)]
     if not fit:
         place = "public" if wants_public else "private"
         return Finding(
@@ -81,7 +106,7 @@ def _within(
             " another VPC.",
         )
     if not any(subnet.routes.public for subnet in subnets):
-        spread = _one_a_zone(fit)[:BALANCER_ZONES]
+        spread = _one_a_zone(fit)[: request.zones]
         ids = tuple(subnet.id for subnet in spread)
         return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_places(spread))
     zones: dict[str, str] = {}
@@ -98,7 +123,7 @@ def _within(
         )
     first = covered[0]
     other_subnets = [zones[zone] for zone in sorted(zones) if zone != first.zone]
-    balanced = (zones[first.zone], *other_subnets)[:BALANCER_ZONES]
+    balanced = (zones[first.zone], *other_subnets)[: request.zones]
     reached = [subnet for subnet in _one_a_zone(covered) if zones[subnet.zone] in balanced]
     return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_places(reached))
 
@@ -115,7 +140,7 @@ def _places(subnets: Sequence[Subnet]) -> tuple[tuple[str, str], ...]:
     return tuple((subnet.id, subnet.zone) for subnet in subnets)
 
 
-def _ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
+def ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
     """All IPv4 ranges of a VPC, the first one first: a load balancer may stand in any of them."""
     states = ("associated", "associating")
     more = (
@@ -126,7 +151,7 @@ def _ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((str(vpc["CidrBlock"]), *more)))
 
 
-def _unfit(subnet: Subnet, wants_public: bool) -> str:
+def unfit(subnet: Subnet, wants_public: bool) -> str:
     """Why a control plane cannot stand there, and what to do; empty when it can."""
     if not subnet.routes.egress:
         return "has no route to the internet. Add a default route, or choose another subnet"

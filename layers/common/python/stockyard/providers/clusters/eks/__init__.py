@@ -19,7 +19,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         issuer=settings.issuer,
         visibility_seconds=settings.visibility_seconds,
     )
-    return EksClusterDriver(config, boto3.Session)
+    return EksClusterDriver(config, boto3.Session, secrets=tools.secrets)
 
 
 KIND = ClusterKind(
@@ -30,6 +30,7 @@ KIND = ClusterKind(
     rows="managed",
     groups=f"{__name__}.groups",
     default_version="1.36",
+    followed_groups="node_groups",
     manifest=ManifestKind("infrastructure.modelplane.ai/v1alpha1", "EKSCluster", f"{__name__}.manifest"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -12,7 +12,7 @@ from stockyard.ports import Outcome
 from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
 from stockyard.providers.clouds.aws import roles
 from stockyard.providers.clouds.aws.eks_roles import ATTACHED, managed_boundary_arn, policy_arn
-from stockyard.providers.clouds.aws.sessions import role_arn
+from stockyard.providers.clouds.aws.sessions import principal_arn
 from stockyard.providers.clouds.aws.statements import policy, trust
 from stockyard.providers.clusters.eks import names
 from stockyard.providers.clusters.eks.building import Builder
@@ -56,7 +56,7 @@ def keys(cluster: Cluster) -> tuple[str, ...]:
 
 def _roles(builder: Builder) -> list[_Role]:
     pods = {**trust(_PODS), "Action": ["sts:AssumeRole", "sts:TagSession"]}
-    own = {"Effect": "Allow", "Principal": {"AWS": role_arn(builder.work.account)}, "Action": "sts:AssumeRole"}
+    own = {"Effect": "Allow", "Principal": {"AWS": principal_arn(builder.work.account)}, "Action": "sts:AssumeRole"}
     statements = {CONTROL_PLANE: trust("eks.amazonaws.com"), NODE: trust("ec2.amazonaws.com"), FILES: pods}
     return [_Role(key, policy([statements.get(key, own)])) for key in keys(builder.work.cluster)]
 

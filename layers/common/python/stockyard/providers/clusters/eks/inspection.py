@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,8 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import offerings, own_network, quotas
+from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
@@ -40,11 +43,27 @@ def findings(builder: Builder) -> Iterator[Finding]:
     yield from zone_faults
     yield from _groups(builder, zones)
     if cluster.status != "ready":
-        groups = [group for group in node_groups(cluster) if not group.get("capacity_reservation_id")]
-        types = sorted({str(group["instance_type"]) for group in groups})
-        addresses = planning.nat_gateways(cluster)
-        own = "/settings/node_groups"
-        yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
+        yield from quotas.findings(calls, _machines(cluster), _network_need(cluster, zones))
+
+
+def _machines(cluster: Cluster) -> list[MachineNeed]:
+    """What runs at first, by group; machines of capacity blocks are there already."""
+    own = "/settings/node_groups"
+    sent = [(f"{place}/count", group) for place, group in validation.sent_groups(cluster)]
+    builtin = [(own, group) for group in node_groups(cluster) if group.get("builtin")]
+    return [
+        MachineNeed(place, (str(group["instance_type"]),), int(group["count"]))
+        for place, group in (*builtin, *sent)
+        if not group.get("capacity_reservation_id") and int(group["count"])
+    ]
+
+
+def _network_need(cluster: Cluster, zones: Sequence[str]) -> NetworkNeed:
+    count = planning.nat_gateways(cluster)
+    nats_at = "/settings/nat_gateways" if network.has_nat_in_each_zone(cluster) else ""
+    # Where zones are lacking, that is said elsewhere.
+    nat_zones = [*zones[:count], *[""] * (count - len(zones[:count]))]
+    return NetworkNeed("/settings/vpc_cidr", nat_zones=nat_zones, nats_at=nats_at)
 
 
 def _features(cluster: Cluster) -> list[str]:
@@ -96,7 +115,7 @@ def _minor(version: str) -> int:
 def _zones(builder: Builder) -> tuple[Sequence[str], list[Finding]]:
     """The zones of the cluster's subnets, and what is wrong with those that the settings name."""
     cluster = builder.work.cluster
-    here = {str(zone["ZoneName"]): str(zone.get("ZoneId")) for zone in own_network.available_zones(builder)}
+    here = {str(zone["ZoneName"]): str(zone.get("ZoneId")) for zone in own_network.available_zones(builder.calls)}
     named_zones = [str(zone) for zone in cluster.settings.get("zones") or ()]
     if not named_zones:
         usable = [zone for zone, zone_id in here.items() if zone_id not in network.WITHOUT_CONTROL_PLANES]
@@ -116,6 +135,7 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
     cluster = builder.work.cluster
     types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
     offers = offerings.places(builder.calls, types, zones=True)
+    machines: Counter[str] = Counter()
     for place, group in validation.sent_groups(cluster):
         outside = [zone for zone in group["zones"] if zone not in zones]
         if outside:
@@ -124,7 +144,7 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             continue
         if group.get("capacity_reservation_id"):
             # Machines that somebody has bought are there, whatever the zone offers to others.
-            yield from _reservation(builder, group, place)
+            yield from _reservation(builder, group, place, machines)
             continue
         name = str(group["instance_type"])
         lacking = [zone for zone in group["zones"] or zones if (name, zone) not in offers]
@@ -132,8 +152,9 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             yield Finding(f"{place}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
 
 
-def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding]:
-    """Whether there is such a capacity block, and whether it is what the group takes it for."""
+def _reservation(builder: Builder, group: Group, place: str, machines: Counter[str]) -> Iterator[Finding]:
+    """Whether there is such a capacity block, and whether it is what the group takes it for. ``machines`` counts those
+    of each block that the groups before this one have."""
     reservation = str(group["capacity_reservation_id"])
     pointer = f"{place}/capacity_reservation_id"
     listing = builder.calls.described_items(
@@ -151,10 +172,13 @@ def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding
     if described.get("AvailabilityZone") not in group["zones"]:
         yield Finding(f"{place}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
     count = int(described.get("TotalInstanceCount") or 0)
-    if int(group["count"]) > count:
-        yield Finding(f"{place}/count", f"{reservation} has {count} machines.")
+    before, noun = machines[reservation], "machine" if count == 1 else "machines"
+    machines[reservation] += int(group["count"])
+    if machines[reservation] > count:
+        remark = f", of which other groups have {before}" if before else ""
+        yield Finding(f"{place}/count", f"{reservation} has {count} {noun}{remark}.")
     elif int(group["max_size"]) > count:
-        text = f"{reservation} has {count} machines, and the group will have no more."
+        text = f"{reservation} has {count} {noun}, and the group will have no more."
         yield Finding(f"{place}/max_size", text, warning=True)
     yield from _dates(builder.now, described, reservation, pointer)
 

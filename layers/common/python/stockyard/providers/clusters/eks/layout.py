@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network
+
+from stockyard.providers.clouds.aws.free_ranges import free_parts
 
 LARGEST, SMALLEST = 16, 28
 """Lengths of the prefixes that AWS takes, of a VPC and of a subnet."""
@@ -66,8 +68,7 @@ def _is_free(candidate: IPv4Network, networks: Iterable[IPv4Network]) -> bool:
 
 
 def _first_free(vpc: IPv4Network, length: int, networks: Sequence[IPv4Network]) -> IPv4Network:
-    parts: Iterator[IPv4Network] = vpc.subnets(new_prefix=length) if length >= vpc.prefixlen else iter(())
-    free = next((part for part in parts if _is_free(part, networks)), None)
-    if free is None:
+    free = free_parts(vpc, length, networks, 1)
+    if not free:
         raise ValueError("leave no room for the private subnets, one as large as each of these")
-    return free
+    return free[0]

@@ -31,7 +31,6 @@ from stockyard.providers.clusters.eks.settings import (
     MOST_ZONES,
     RESERVATION,
     NodeCount,
-    Zone,
 )
 
 API_VERSION, EKS_CLUSTER = "infrastructure.modelplane.ai/v1alpha1", "EKSCluster"
@@ -96,7 +95,9 @@ class NodePool(Camel):
     node_count: NodeCount = 1
     min_node_count: NodeCount = 0
     max_node_count: NodeCount = 8
-    zones: Annotated[list[Zone], Field(min_length=1, max_length=8), AfterValidator(fields.distinct)] | None = None
+    zones: (
+        Annotated[list[aws_fields.Zone], Field(min_length=1, max_length=8), AfterValidator(fields.distinct)] | None
+    ) = None
     fabric: Literal["None", "EFA"] = "None"
     gpu: Gpu | None = None
     capacity_block: CapacityBlock | None = None

@@ -110,7 +110,7 @@ def chosen_zones(builder: Builder) -> list[str]:
         return [str(zone) for zone in settings["zones"]]
     here = [
         str(zone["ZoneName"])
-        for zone in own_network.available_zones(builder)
+        for zone in own_network.available_zones(builder.calls)
         if zone.get("ZoneId") not in WITHOUT_CONTROL_PLANES
     ]
     count = len(settings["subnet_cidrs"])

@@ -15,7 +15,7 @@ from stockyard.ports.clusters import ClusterToken
 from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.eks import (
     access,
     addons,
@@ -55,10 +55,14 @@ class EksClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
     def __init__(
-        self, config: EksConfig, session_factory: SessionFactory, make_api: objects.MakeApi = KubernetesApi
+        self,
+        config: EksConfig,
+        session_factory: SessionFactory,
+        make_api: objects.MakeApi = KubernetesApi,
+        secrets: OpenSecrets | None = None,
     ) -> None:
         self._config, self._make_api = config, make_api
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
@@ -125,5 +129,5 @@ class EksClusterDriver:
         return names.secret_name(cluster)
 
     def _builder(self, work: CloudWork) -> Builder:
-        clients = self._sessions.of(work.account, work.session)
+        clients = self._sessions.of(work.account, work.session, work.tenant)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -31,12 +31,10 @@ _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "
 RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- and hexadecimal digits")
 RESERVED_LABELS = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
 """What the keys of a node group's labels must not contain: EKS refuses them, or the machine's kubelet does."""
-_ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
 _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
 SET_BY_US = ("stockyard.dev", "karpenter.sh", "modelplane.ai")
 """Domains of labels that the product sets itself."""
-Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
 AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
 AddonVersion = Annotated[str, StringConstraints(pattern=_ADDON_VERSION)]
@@ -72,7 +70,9 @@ class EksNodeGroup(Input):
     count: NodeCount = 1
     min_size: NodeCount = 0
     max_size: NodeCount = 8
-    zones: Annotated[list[Zone], Field(max_length=8), AfterValidator(fields.distinct)] = Field(default_factory=list)
+    zones: Annotated[list[aws_fields.Zone], Field(max_length=8), AfterValidator(fields.distinct)] = Field(
+        default_factory=list
+    )
     fabric: Literal["none", "efa"] = "none"
     accelerator_type: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL_VALUE)] = ""
     capacity_reservation_id: (
@@ -151,7 +151,7 @@ class EksSettings(ClusterSettings):
     region_name: aws_fields.Region = DEFAULT_REGION
     vpc_cidr: Annotated[fields.Cidr, AfterValidator(_vpc_cidr)] = DEFAULT_VPC
     subnet_cidrs: Annotated[list[fields.Cidr], Field(min_length=FEWEST_ZONES, max_length=MOST_ZONES)] | None = None
-    zones: Annotated[list[Zone], Field(max_length=MOST_ZONES), AfterValidator(fields.distinct)] = Field(
+    zones: Annotated[list[aws_fields.Zone], Field(max_length=MOST_ZONES), AfterValidator(fields.distinct)] = Field(
         default_factory=list
     )
     nat_gateways: Literal["one", "zone"] = "one"

@@ -120,7 +120,7 @@ class Launch:
         script = node.first_boot(
             api_url=self.config.api_url,
             cluster_id=cluster.id,
-            kubernetes_version=cluster.kubernetes_version,
+            kubernetes_version=cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
             sources=self.config.sources,

@@ -23,9 +23,10 @@ def _make(tools: SourceTools) -> NodeSource:
         api_url=settings.api_url,
         visibility_seconds=settings.visibility_seconds,
         image_days=settings.image_days,
+        issuer=settings.issuer,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    return Ec2Nodes(config, boto3.Session, tools.offers, tools.spot)
+    return Ec2Nodes(config, boto3.Session, tools.offers, tools.spot, tools.secrets)
 
 
 KIND = ProviderKind("ec2", f"{__name__}.document:Ec2Block", own=True, discovers=True, cloud="aws", cloud_title="AWS")

@@ -76,7 +76,9 @@ def _kind(
     zones = parse_property(ZONE, written_zone(own, common) or ANY)
     ways = {
         ON_DEMAND: Offering(ON_DEMAND, zones, offer.usd_hour),
-        SPOT: Offering(SPOT, zones, max((price.now for price in spot_prices.values()), default=None), spot_prices),
+        SPOT: Offering(
+            SPOT, zones, max((price.now for price in spot_prices.values()), default=None), spot_prices, offer.usd_hour
+        ),
     }
     offerings = tuple(way for name, way in ways.items() if name in capacity_types(provider))
     return node_type_of(

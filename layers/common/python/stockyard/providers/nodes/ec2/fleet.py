@@ -20,6 +20,8 @@ MOST_WAYS = 300
 """Overrides that one call takes."""
 NOT_THERE = "InvalidFleetConfiguration"
 """What CreateFleet calls a type that a zone does not offer, among other things that are wrong."""
+TOO_LOW = "SpotMaxPriceTooLow"
+"""What CreateFleet calls a way that costs more than its bid."""
 _NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", re.IGNORECASE)
 DIVERSIFIED = "diversified"
 SPOT_STRATEGY = "price-capacity-optimized"
@@ -36,6 +38,8 @@ class Way:
     subnet: str
     image: str
     anywhere: bool = False
+    max_price: str = ""
+    """The most that it may cost as spot, in USD an hour; empty: whatever it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,10 @@ class Answer:
     short: InsufficientCapacity | None = None
 
 
+class AboveBid(InsufficientCapacity):
+    """Every way that was left costs more than its bid. Nobody else is refused for that: nothing is remembered."""
+
+
 def launch(calls: Calls, request: Request) -> Answer:
     """Call for the machines; at least one comes.
 
@@ -98,6 +106,7 @@ def parameters(request: Request) -> dict[str, Any]:
     overrides = [
         {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
         | ({} if spot else {"Priority": float(place)})
+        | ({"MaxPrice": way.max_price} if spot and way.max_price else {})
         for place, way in enumerate(request.ways[:MOST_WAYS])
     ]
     template = {"LaunchTemplateName": request.template, "Version": "$Default"}
@@ -136,6 +145,10 @@ def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorErro
     """Why no machine came. A type that failed for a reason of the account's own is remembered as refused only when
     all did: then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
     """
+    dear = [error for error in errors if str(error.get("ErrorCode")) == TOO_LOW]
+    if dear and len(dear) == len(errors):
+        return AboveBid(str(dear[0].get("ErrorMessage") or "the bid is below the price"), code=TOO_LOW)
+    errors = [error for error in errors if error not in dear]
     scarce: dict[str, None] = {}
     failed_types: dict[str, None] = {}
     failures: list[Mapping[str, Any]] = []

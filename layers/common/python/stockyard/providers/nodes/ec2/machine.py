@@ -6,13 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from stockyard import kubernetes_versions
+from stockyard.domain.bids import ABOVE_BID, Bid
+from stockyard.domain.node_groups import ROOT_DISK
 from stockyard.domain.node_types import ON_DEMAND, SPOT
-from stockyard.domain.records import Resource
+from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.times import to_text
-from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
@@ -20,10 +23,11 @@ from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
-from stockyard.providers.nodes.ec2 import environment, fleet, managed, place, templates
+from stockyard.providers.clouds.aws.reserved import DISK_GIB
+from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
-from stockyard.providers.nodes.ec2.ways import placement, types, ways
+from stockyard.providers.nodes.ec2.ways import bid_for, placement, types, ways
 from stockyard.providers.nodes.ec2.work import REBOOT
 
 KEY = "machine"
@@ -35,6 +39,8 @@ _STATES = {
     "shutting-down": "gone",
     "terminated": "gone",
 }
+ASK_AGAIN = 300
+"""Seconds until EC2 is asked again for spot that cost more than the bid: a price that is tracked may be an hour old."""
 _WAIT = 10
 """Seconds between looks at a machine that is being ended or switched."""
 
@@ -49,6 +55,8 @@ class Launch:
     owner: tags.Owner
     """Of launch templates: the environment."""
     architectures: Mapping[str, str]
+    on_demand: Mapping[str, float] = field(default_factory=dict)
+    """USD an hour by instance type, where it is known."""
     launched: list[LaunchedMachine] = field(default_factory=list)
 
     def run(self) -> Outcome:
@@ -75,7 +83,10 @@ class Launch:
         capacity_type = placement(work.claim).options[0].capacity_type
         named = types(work.claim, work.provider, capacity_type)
         architectures = {name: self.architectures[name] for name in named if name in self.architectures}
+        bid = Bid.of(work.claim.max_price) if capacity_type == SPOT else None
+        limits = {name: bid.limit(self.on_demand.get(name)) for name in named} if bid is not None else {}
         return {
+            **({"max_prices": ",".join(f"{name}={limit}" for name, limit in limits.items() if limit)} if bid else {}),
             **self._place().facts(),
             "asked_at": to_text(work.now),
             "capacity_type": capacity_type,
@@ -118,12 +129,17 @@ class Launch:
         capacity_type, strategy = str(choice["capacity_type"]), str(choice["strategy"]) or None
         there, work = place.of_facts(choice), self.work
         possible = ways(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
+        if "max_prices" in choice:
+            possible = bid_for(possible, str(choice["max_prices"]))
         return fleet.Request(token, template.name, capacity_type, possible, marks, strategy, count)
 
     def ask(self, request: fleet.Request, *, fresh: bool) -> fleet.Answer:
         """Call for the machines. ``NotYetVisible`` for what a ``fresh`` template explains."""
         try:
             return fleet.launch(self.maker.calls, request)
+        except fleet.AboveBid as error:
+            again_at = to_text(self.work.now + timedelta(seconds=ASK_AGAIN))
+            raise CapacityAwaited(error.detail, reason=ABOVE_BID, again_at=again_at, code=error.code) from error
         except (VendorNotFound, PermissionDenied) as error:
             if fresh or error.code.startswith("InvalidLaunchTemplate"):
                 # Neither the template nor its tags, which the permissions ask for, need be known everywhere yet; or
@@ -133,6 +149,8 @@ class Launch:
 
     def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
+        if work.claim.control_plane and cluster is not None:
+            there = members.standing(self.maker.calls, there, cluster, self.owner)
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
@@ -141,17 +159,21 @@ class Launch:
             place=there,
             user_data=self._user_data(there),
             since=to_text(work.now),
+            key_pair=_key_pair(cluster),
+            disk_gib=int(work.claim.properties.get(ROOT_DISK, DISK_GIB)),
             machine_tags=managed.own_tags(cluster) if cluster is not None and managed.joins(cluster) else {},
         )
 
     def _user_data(self, there: place.Place) -> bytes:
         cluster = self.work.cluster
+        if cluster is not None and self.work.claim.control_plane:
+            return members.user_data(self.config, cluster, self.owner)
         if cluster is not None and managed.joins(cluster):
             return managed.user_data(cluster, self.work.claim, there)
         return node.first_boot(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
-            kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
+            kubernetes_version=cluster.node_minor if cluster else kubernetes_versions.DEFAULT,
             cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
             sources=self.config.sources,
         ).cloud_config()
@@ -173,6 +195,11 @@ class Launch:
         name = f"{self.work.provider.name}.{kind}"
         host = {"host_name": str(item["PrivateDnsName"])} if names_node and item is not None else {}
         return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone, **host}
+
+
+def _key_pair(cluster: Cluster | None) -> str:
+    """The key pair of the cluster, with which somebody can get into its machines; empty for none."""
+    return str(cluster.settings.get("key_pair") or "") if cluster is not None else ""
 
 
 def label(work: NodeWork, capacity_type: str) -> str:

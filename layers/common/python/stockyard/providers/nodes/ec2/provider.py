@@ -12,7 +12,7 @@ from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import reserved
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
@@ -35,10 +35,15 @@ class Ec2Nodes:
     """Makes and removes the machines of claims. ``offers`` and ``spot`` are the product's own EC2 catalogue."""
 
     def __init__(
-        self, config: Ec2NodesConfig, session_factory: SessionFactory, offers: Offers, spot: Spot = lambda _region: None
+        self,
+        config: Ec2NodesConfig,
+        session_factory: SessionFactory,
+        offers: Offers,
+        spot: Spot = lambda _region: None,
+        secrets: OpenSecrets | None = None,
     ) -> None:
         self._config = config
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
         self._offers = offers
         self._spot = spot
         self._looks = Looks()
@@ -89,7 +94,10 @@ class Ec2Nodes:
         if work.cluster is not None:
             topology.check(work.provider, work.cluster)
         owner = environment_owner(work, self._config)
-        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider))
+        offers = self._offers(region(work.provider))
+        instances = offers.instances.values() if offers is not None else ()
+        on_demand = {offer.name: offer.usd_hour for offer in instances if offer.usd_hour is not None}
+        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider), on_demand)
         if work.group is None:
             return attempt.run()
         return together.launch(attempt, work.group, group_owner(work, work.group.id, self._config))
@@ -111,6 +119,11 @@ class Ec2Nodes:
     def sheet(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Discovers``: offers are by region."""
         return region(provider)
+
+    def prices_as_of(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.TracksPrices``."""
+        spot = self._spot(region(provider)) if SPOT in catalogue.capacity_types(provider) else None
+        return spot.as_of if spot is not None else ""
 
     def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
         """See ``ports.nodes.Reserves``."""

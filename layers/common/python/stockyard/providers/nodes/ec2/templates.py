@@ -48,6 +48,8 @@ class TemplateRequest:
     place: Place
     user_data: bytes
     since: str
+    key_pair: str = ""
+    disk_gib: int = DISK_GIB
     machine_tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of machines beside those of their claims. With them a machine cannot read its tags: they have slashes."""
 
@@ -131,12 +133,13 @@ def _data(request: TemplateRequest) -> dict[str, Any]:
         "ImageId": next(iter(place.images.values())),
         "IamInstanceProfile": {"Name": place.instance_profile},
         "SecurityGroupIds": list(place.security_groups),
-        "BlockDeviceMappings": [images.root_volume(place.root_device, DISK_GIB)],
+        "BlockDeviceMappings": [images.root_volume(place.root_device, request.disk_gib)],
         # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
         "MetadataOptions": {
             **images.METADATA,
             "InstanceMetadataTags": "disabled" if request.machine_tags else "enabled",
         },
+        **({"KeyName": request.key_pair} if request.key_pair else {}),
         "UserData": base64.b64encode(request.user_data).decode(),
     }
 

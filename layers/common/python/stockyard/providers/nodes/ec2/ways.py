@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from stockyard.domain.node_types import ANY, ON_DEMAND
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
@@ -68,6 +69,17 @@ def ways(
             hint="Name more subnets or another image in the node provider, or ask for another zone or type.",
         )
     return possible
+
+
+def bid_for(possible: tuple[Way, ...], max_prices: str) -> tuple[Way, ...]:
+    """The ways with the most that each may cost, of ``max_prices`` as a launch keeps them. Of a type whose price on
+    demand is not known nobody knows what a part of it is: it is left out. ``VendorRefused`` when nothing is left."""
+    limits = dict(entry.split("=") for entry in max_prices.split(",") if entry)
+    able = tuple(replace(way, max_price=limits[way.type]) for way in possible if way.type in limits)
+    if not able:
+        names = ", ".join(dict.fromkeys(way.type for way in possible))
+        raise VendorRefused(f"the price on demand of {names} is not known", hint="Give the bid in USD an hour.")
+    return able
 
 
 def _turned(items: Iterable[str], turn: int) -> list[str]:

@@ -53,7 +53,7 @@ def _cluster(work: NodeWork) -> Cluster:
 def _maker(work: NodeWork | EnvironmentWork, sessions: Sessions, owner: tags.Owner, config: Ec2NodesConfig) -> Maker:
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
-    calls = Calls(sessions.of(work.account, work.session), region(work.provider))
+    calls = Calls(sessions.of(work.account, work.session, work.tenant), region(work.provider))
     return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
 
 

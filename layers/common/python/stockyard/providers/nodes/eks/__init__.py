@@ -19,7 +19,7 @@ def _make(tools: SourceTools) -> NodeSource:
 
     settings = tools.settings
     config = EksNodesConfig(name_prefix=settings.name_prefix, visibility_seconds=settings.visibility_seconds)
-    return EksNodes(config, boto3.Session, tools.offers)
+    return EksNodes(config, boto3.Session, tools.offers, tools.secrets)
 
 
 KIND = ProviderKind("eks", f"{__name__}.document:EksBlock", own=True, discovers=True, cloud="aws", cloud_title="AWS")

@@ -13,7 +13,7 @@ from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import console
 from stockyard.providers.clouds.aws.child_names import node_group_name
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.eks import catalogue, machine, topology
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
 from stockyard.providers.nodes.eks.work import calls, claim_maker, group_work
@@ -31,9 +31,15 @@ _LIMITS = {"launch": 1800, "register": 1800}
 class EksNodes:
     """Takes and gives back the machines of node groups, which EKS and EC2 Auto Scaling make."""
 
-    def __init__(self, config: EksNodesConfig, session_factory: SessionFactory, offers: Offers) -> None:
+    def __init__(
+        self,
+        config: EksNodesConfig,
+        session_factory: SessionFactory,
+        offers: Offers,
+        secrets: OpenSecrets | None = None,
+    ) -> None:
         self._config = config
-        self._sessions = Sessions(session_factory)
+        self._sessions = Sessions(session_factory, secrets=secrets)
         self._offers = offers
         self._node_types: OrderedDict[tuple[str, int, str], tuple[NodeType, ...]] = OrderedDict()
 

@@ -38,7 +38,7 @@ def calls(work: NodeWork | EnvironmentWork, sessions: Sessions) -> Calls:
     """The calls of the provider's account, in its region."""
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
-    return Calls(sessions.of(work.account, work.session), region(work.provider))
+    return Calls(sessions.of(work.account, work.session, work.tenant), region(work.provider))
 
 
 def cluster_of(work: NodeWork) -> Cluster:

@@ -1,0 +1,83 @@
+"""What a change of a ready cluster does, in order and in words: the rows of its operation that have something to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stockyard.domain.node_groups import GROUP_SETTINGS, name_of, worker_groups
+from stockyard.domain.records import Cluster
+from stockyard.lifecycle.procedure import Procedure
+from stockyard.lifecycle.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    before: Cluster
+    after: Cluster
+    reasons: Sequence[Reason]
+
+    def differs(self, *names: str) -> bool:
+        return any(self.before.settings.get(name) != self.after.settings.get(name) for name in names)
+
+    @property
+    def is_upgrade(self) -> bool:
+        return self.before.kubernetes_version != self.after.kubernetes_version
+
+    def approval(self) -> Iterator[str]:
+        if self.reasons and self.before.settings.get(SETTING) == REQUIRED:
+            yield f"Wait for approval: {' '.join(reason['message'] for reason in self.reasons)}"
+
+    def network(self) -> Iterator[str]:
+        if self.differs("zones", "nat_gateways"):
+            yield "Bring subnets, routes and NAT gateways to the settings."
+
+    def security(self) -> Iterator[str]:
+        if self.differs("api_cidrs", "ssh_cidrs"):
+            yield "Let in what the CIDRs say, then no more what they said before."
+
+    def bastion(self) -> Iterator[str]:
+        if self.differs("bastion"):
+            yield "Make, replace or remove the bastion."
+
+    def members(self) -> Iterator[str]:
+        if self.differs("control_plane_size") or OF_MEMBERS & {reason["code"] for reason in self.reasons}:
+            yield "Replace or add members of the control plane one after the other; most of them serve all the time."
+
+    def version_skew(self) -> Iterator[str]:
+        if self.is_upgrade:
+            minor = self.after.kubernetes_version
+            yield f"Wait until the API server has {minor}; from then on new nodes have it, and none has it before."
+
+    def surplus(self) -> Iterator[str]:
+        names = {name_of(group) for group in worker_groups(self.after.settings)}
+        removed_names = [name_of(group) for group in worker_groups(self.before.settings) if name_of(group) not in names]
+        if removed_names:
+            yield f"Drain the nodes of {', '.join(removed_names)} and give them back."
+
+    def pools(self) -> Iterator[str]:
+        pools = [reason["pool"] for reason in self.reasons if "pool" in reason]
+        if self.is_upgrade or self.before.nodes_since != self.after.nodes_since:
+            yield "Replace the nodes of every pool one by one, within its budgets."
+        elif pools:
+            yield f"Replace the nodes of {', '.join(pools)} one by one, within the budgets of each."
+        elif self.differs(*GROUP_SETTINGS):
+            yield "Bring the pools to their groups."
+
+
+_WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
+    "approval": _Step.approval,
+    "network": _Step.network,
+    "security": _Step.security,
+    "bastion": _Step.bastion,
+    "members": _Step.members,
+    "version_skew": _Step.version_skew,
+    "surplus": _Step.surplus,
+    "pools": _Step.pools,
+}
+
+
+def steps(procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason]) -> list[str]:
+    """The steps that have something to do; none of rows whose words nobody has written."""
+    step = _Step(before, after, reasons)
+    return [text for name in procedure.names if name in _WORDS for text in _WORDS[name](step)]

@@ -1,0 +1,119 @@
+"""Nodes of a pool with zones are spread evenly over them, within one: pure functions of the pool and its claims.
+
+Each claim is bound to one zone when it is made: where the fewest are, and a node leaves where the most are. Either
+keeps zones even that were. Of zones that have equally many the next one stands where the fewest stay, then where the
+most are still to be replaced, so that the zone which has one more than others is one that a node may leave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.node_records import NodeClaim
+from stockyard.domain.pool_records import NewPool, Pool
+from stockyard.domain.requirements import IN, ZONE
+from stockyard.lifecycle.disruption.candidates import is_drifted
+from stockyard.lifecycle.disruption.forced import is_interrupted
+
+
+def spread_requirements(pool: NewPool | Pool) -> tuple[dict[str, Any], ...]:
+    """The requirements of the pool's nodes, its zones among them."""
+    return (*pool.requirements, _entry(pool.zones)) if pool.zones else pool.requirements
+
+
+def zone_requirement(zone: str) -> dict[str, Any]:
+    """What binds a claim to the zone."""
+    return _entry((zone,))
+
+
+def _entry(zones: Sequence[str]) -> dict[str, Any]:
+    return {"key": ZONE, "operator": IN, "values": list(zones)}
+
+
+def zone_of(claim: NodeClaim) -> str:
+    """The zone in which the claim's node is or will be; empty where nobody knows."""
+    if claim.placement is not None and len(claim.placement.zones) == 1 and claim.placement.zones[0] != "*":
+        return claim.placement.zones[0]
+    listed = [entry["values"] for entry in claim.requirements if entry.get("key") == ZONE and entry.get("values")]
+    single = [values[0] for values in listed if len(values) == 1]
+    return single[-1] if single else ""
+
+
+def living(claim: NodeClaim) -> bool:
+    """Whether the claim is, or may become, a node that stays."""
+    return not claim.deleting and claim.phase != "Failed"
+
+
+def next_zones(
+    pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], count: int, allowed: Iterable[str] = ()
+) -> list[str]:
+    """The zones of the pool's next ``count`` claims, in order. ``claims`` are all of the pool, ``going`` the ids of
+    those that are being replaced; ``allowed`` are the zones that these may have, none for all of the pool's."""
+    own = [claim for claim in claims if claim.pool == pool.name]
+    # What its cloud takes back is gone soon, however many others are there.
+    present = Counter(zone_of(claim) for claim in own if living(claim) and not is_interrupted(claim))
+    staying = Counter(zone_of(claim) for claim in own if living(claim) and claim.id not in going)
+    allowed_zones = set(allowed)
+    stale = Counter(zone_of(claim) for claim in own if living(claim) and is_drifted(claim) and claim.id not in going)
+    usable = [zone for zone in pool.zones if not allowed_zones or zone in allowed_zones]
+    zones = []
+    for _ in range(count if usable else 0):
+        zone = min(usable, key=lambda name: (present[name], staying[name], -stale[name], pool.zones.index(name)))
+        staying[zone] += 1
+        present[zone] += 1
+        zones.append(zone)
+    return zones
+
+
+def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """``claims`` in the order in which they go, so that ``present``, of which they are, stay even: each the next one of
+    the zone that has the most by then. Within a zone in the order given."""
+    if not zones:
+        return list(claims)
+    counts = Counter(zone_of(claim) for claim in present)
+    queues: dict[str, deque[NodeClaim]] = {}
+    for claim in claims:
+        queues.setdefault(zone_of(claim), deque()).append(claim)
+    ordered = []
+    while queues:
+        zone = max(queues, key=lambda name: counts[name])
+        ordered.append(queues[zone].popleft())
+        counts[zone] -= 1
+        if not queues[zone]:
+            del queues[zone]
+    return ordered
+
+
+def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Those of ``claims`` that may leave now, in order: each of a zone that has the most by then. Where all of them are
+    of other zones one leaves all the same, or they would never be replaced."""
+    if not pool.zones:
+        return list(claims)
+    counts = Counter(zone_of(claim) for claim in present)
+    able: list[NodeClaim] = []
+    for claim in fullest_first(pool.zones, claims, present):
+        if counts[zone_of(claim)] < max(counts.values()):
+            break
+        counts[zone_of(claim)] -= 1
+        able.append(claim)
+    return able or list(claims[:1])
+
+
+def kept_for_balance(pools: Mapping[str, Pool], claims: Sequence[NodeClaim], empty: Collection[str]) -> set[str]:
+    """Ids of claims whose nodes may not leave without one in their place: their zone would have fewer nodes than it
+    has to. Of each of the fullest zones one may, an ``empty`` one rather than others."""
+    bound: set[str] = set()
+    for pool in pools.values():
+        if len(pool.zones) < 2:
+            continue
+        own = [claim for claim in claims if claim.pool == pool.name and living(claim)]
+        counts = Counter(zone_of(claim) for claim in own)
+        most = max(counts.values(), default=0)
+        bound.update(claim.id for claim in own)
+        for zone in pool.zones:
+            if counts[zone] == most:
+                there = [claim for claim in own if zone_of(claim) == zone]
+                bound -= {min(there, key=lambda claim: (claim.id not in empty, claim.id)).id} if there else set()
+    return bound

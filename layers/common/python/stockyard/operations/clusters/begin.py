@@ -1,0 +1,70 @@
+"""What is written when an operation begins to change a ready cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from stockyard.domain import ids
+from stockyard.domain.node_groups import follows
+from stockyard.domain.records import Cluster, Operation
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.change_phases import UPGRADE_CLUSTER
+from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.cluster_changes import Difference, differences
+from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.repave import OF_MEMBERS, approval_of, reasons
+from stockyard.lifecycle.repave import PHASE as APPROVAL
+from stockyard.operations.clusters.reconfigure import current_operation, replaced_pools
+from stockyard.operations.engine.advance import change_writes
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace, Write
+
+MEMBERS = "members"
+"""The phase that replaces members of the control plane which were made before a moment on the cluster's record."""
+SKEW = "version_skew"
+"""The phase that lets new nodes have the control plane's minor."""
+
+
+def begin(
+    services: Services,
+    actor: str,
+    kind: str,
+    before: Cluster,
+    target: Cluster,
+    transition: Transition,
+    *,
+    changes: Iterable[Difference] = (),
+    queued: Operation | None = None,
+) -> tuple[Cluster, list[Write]]:
+    """The cluster with the operation that brings what is there to it, and what is written with it. ``changes`` are
+    those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn."""
+    procedure = services.procedure(kind, target.driver)
+    new = new_operation(services.new_id(ids.OPERATION), procedure, target.id, actor, services.now())
+    operation = new if queued is None else _out_of_queue(queued, new)
+    why = reasons(before, target, replaced_pools(services, before, target)) if APPROVAL in procedure.names else ()
+    operation = replace(
+        operation, changes=(*differences(before, target), *changes), repave=approval_of(before, why) if why else {}
+    )
+    changed = replace(target, pools_follow=target.pools_follow or follows(target))
+    if kind == UPGRADE_CLUSTER and SKEW in procedure.names:
+        # The API server is not there yet, and no kubelet may be newer.
+        changed = replace(changed, nodes_version=before.node_minor)
+    if MEMBERS in procedure.names and OF_MEMBERS & {reason["code"] for reason in why}:
+        changed = replace(changed, members_since=services.now())
+    change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
+    change = replace(change, transitions=(transition, *change.transitions))
+    started_cluster, started_operation, writes = change_writes(services, actor, change)
+    return started_cluster, [(Create if queued is None else Replace)(started_operation), *writes]
+
+
+def _out_of_queue(queued: Operation, new: Operation) -> Operation:
+    """The operation as it begins: under its own id, with the phases of now."""
+    return replace(
+        queued,
+        kind=new.kind,
+        status="running",
+        phases=new.phases,
+        updated_at=new.updated_at,
+        version=queued.version + 1,
+    )

@@ -1,0 +1,66 @@
+"""The pools of a cluster become what a change of it wants, and the operation follows them node by node.
+
+Nodes that are not as they are to be have drifted. They are replaced as drifted nodes always are: one decision after the
+other, within the budgets of their pools. An operation that is stopped leaves its cluster degraded, where nothing is
+decided: the replacing stops between two nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.pool_records import GROUP, Pool
+from stockyard.domain.records import Cluster, NodeClaim, Operation
+from stockyard.domain.requirements import Requirements
+from stockyard.lifecycle.cluster_changes import changed_groups
+from stockyard.lifecycle.pool_drift import pool_drift, template_hash
+from stockyard.lifecycle.repave import REPAVE
+from stockyard.lifecycle.replacing import Progress, progress_of
+from stockyard.operations.disruption.pause import paused_by
+from stockyard.operations.engine.watch import watch
+from stockyard.operations.pools.follow import LOOK_AGAIN, follow_settings
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.services import Services
+from stockyard.ports import Outcome
+
+NAMED_POOLS = 3
+
+
+def pools_replaced(services: Services, cluster: Cluster, operation: Operation) -> Outcome:
+    """Let the pools become what the settings say, then wait until those that the operation changes are so."""
+    outcome = follow_settings(services, cluster)
+    if not outcome.done:
+        return outcome
+    lacking = [progress for progress in _progress(services, cluster, operation) if not progress.done]
+    if not lacking:
+        return outcome
+    watch(services, cluster.id, begin=True)
+    text = ". ".join(progress.text() for progress in lacking[:NAMED_POOLS])
+    more = f" And {len(lacking) - NAMED_POOLS} pools more." if len(lacking) > NAMED_POOLS else ""
+    return Outcome(False, f"{text}.{more}{_pause(services, cluster)}", wait_seconds=LOOK_AGAIN)
+
+
+def _progress(services: Services, cluster: Cluster, operation: Operation) -> Iterator[Progress]:
+    names = changed_groups(operation, cluster)
+    repaves = any(change["pointer"] == REPAVE for change in operation.changes)
+    everywhere = repaves or cluster.nodes_since >= operation.created_at
+    for pool in pools_of(services, cluster.id):
+        if not pool.deleting and (everywhere or (pool.form == GROUP and pool.name in names)):
+            claims = claims_of(services, cluster.id, pool.name)
+            yield progress_of(pool, claims, stale_claims(cluster, pool, claims))
+
+
+def stale_claims(cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim]) -> frozenset[str]:
+    """Ids of the claims whose nodes are not what the pool would make now."""
+    requirements, current_hash = Requirements.of(pool.requirements), template_hash(pool)
+    return frozenset(
+        claim.id
+        for claim in claims
+        if not claim.deleting and pool_drift(pool, requirements, current_hash, claim, cluster.nodes_since)
+    )
+
+
+def _pause(services: Services, cluster: Cluster) -> str:
+    by = paused_by(services, services.store.get(ClusterDisruption, cluster.id))
+    return f" Nothing is replaced: {by}." if by else ""

@@ -1,0 +1,39 @@
+"""Binds claims that are about to be made to zones of their pools."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.lifecycle.pool_spread import next_zones, zone_requirement
+from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.services import Services
+
+
+class Spread:
+    """The claims of one commit after another. ``going`` are the ids of those that are being replaced."""
+
+    def __init__(self, services: Services, going: Collection[str] = ()) -> None:
+        self._services = services
+        self._going = going
+        self._claims: dict[str, list[NodeClaim]] = {}
+
+    def bound(self, pool: Pool, draft: NodeClaim) -> NodeClaim:
+        """The draft, bound to the zone in which the fewest nodes stay of those that it may be in; as it was where its
+        pool names no zones. What was bound before counts."""
+        if not pool.zones:
+            return draft
+        if pool.name not in self._claims:
+            self._claims[pool.name] = list(claims_of(self._services, pool.cluster_id, pool.name))
+        claims = self._claims[pool.name]
+        requirement = Requirements.of(draft.requirements).get(ZONE)
+        allowed = [zone for zone in pool.zones if requirement is None or requirement.has(zone)]
+        if not allowed:
+            return draft
+        (zone,) = next_zones(pool, claims, self._going, 1, allowed)
+        placed = replace(draft, requirements=(*draft.requirements, zone_requirement(zone)))
+        claims.append(placed)
+        return placed

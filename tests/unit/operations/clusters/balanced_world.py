@@ -1,0 +1,190 @@
+"""A ready cluster whose control plane's machines stand behind a load balancer, with pools that follow its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.models.base import read
+from stockyard.domain.models.cluster_patch import ClusterPatch
+from stockyard.domain.node_groups import Group
+from stockyard.domain.pool_records import ClusterClaim, Pool, entry_id
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import Cluster, Event, Fact, NodeClaim, Operation
+from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.operations.clusters.change import change_cluster
+from stockyard.operations.clusters.create import create_cluster
+from stockyard.operations.clusters.reconfigure import plan_change, target_of
+from stockyard.operations.listing import every
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.reconcile import reconcile
+from stockyard.ports import CloudWork, Outcome, PriceList, Put, Remove, Replace
+from stockyard.providers.clusters.ec2 import groups
+from tests.harness.ports import with_ports
+from tests.harness.walk import Walk
+from tests.unit.operations.conftest import MemoryProvider, World, make_world
+
+USER = "user:ann"
+WEB: dict[str, Any] = {
+    "name": "web",
+    "role": "worker",
+    "min_size": 2,
+    "max_size": 4,
+    "instance_types": ["m5.large"],
+}
+CHANGE, UPGRADE = "change_balanced", "upgrade_balanced"
+
+
+@dataclass
+class BalancedProvider(MemoryProvider):
+    """``stands`` has, by phase, the settings that it was done with last."""
+
+    stands: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def ensure(self, phase: str, work: CloudWork) -> Outcome:
+        outcome = super().ensure(phase, work)
+        self.stands[phase] = work.cluster.settings
+        return outcome
+
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
+        return ProviderDocument("yard", "simulated", {"nodeTypes": []})
+
+    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        return groups.floor_items(cluster, prices)
+
+
+@dataclass
+class BalancedWorld:
+    """A ready cluster, and what is done to it. While a workflow waits, ``meanwhile`` is what others do."""
+
+    world: World
+    provider: BalancedProvider
+    id: str = ""
+    replaces: bool = True
+    """Whether drifted nodes are replaced while a workflow waits, one at a time."""
+    replaced: list[str] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> Cluster:
+        cluster = self.world.services.store.get(Cluster, self.id)
+        assert cluster is not None
+        return cluster
+
+    @property
+    def operation(self) -> Operation:
+        return self.operation_of(str(self.cluster.operation_id))
+
+    def operation_of(self, id: str) -> Operation:
+        operation = self.world.services.store.get(Operation, id)
+        assert operation is not None
+        return operation
+
+    def patch(self, document: Mapping[str, Any]) -> Cluster:
+        """A PATCH, as the route does it."""
+        cluster, body = self.cluster, read(ClusterPatch, document)
+        return change_cluster(
+            self.world.services,
+            cluster.id,
+            cluster.version,
+            description=body.description,
+            tags=body.tags_after(cluster.tags),
+            settings=body.settings_after(cluster),
+            kubernetes_version=body.kubernetes_version,
+            actor=USER,
+            request_id="r",
+        )
+
+    def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A dry run of a PATCH."""
+        cluster, body = self.cluster, read(ClusterPatch, document)
+        target = target_of(cluster, body.settings_after(cluster), body.kubernetes_version)
+        return plan_change(self.world.services, cluster, target, {})
+
+    def groups(self, *entries: Mapping[str, Any]) -> dict[str, Any]:
+        """A patch of the settings to these groups."""
+        return {"settings": {"autoscaler_node_groups": [dict(entry) for entry in entries]}}
+
+    def drive(self, document: str = CHANGE) -> str:
+        cluster = self.cluster
+        value = {
+            "tenant": "acme",
+            "cluster_id": cluster.id,
+            "operation_id": cluster.operation_id,
+            "attempt": cluster.attempt,
+            "from_phase": cluster.phase,
+        }
+        return Walk(lambda: self.world.services, self.world.clock, waited=self.meanwhile).run(document, value)
+
+    def meanwhile(self) -> None:
+        """A pass over the pools, nodes that come up and go, and one drifted node that is replaced."""
+        services = self.world.services
+        reconcile(services, self.id)
+        for claim in claims_of(services, self.id):
+            if claim.deleting:
+                self._removed(claim)
+            elif claim.phase != "Available":
+                services.store.commit(Replace(replace(claim, phase="Available", version=claim.version + 1)))
+        stale = [claim for claim in claims_of(services, self.id) if not self.is_new(claim) and not claim.deleting]
+        if stale and self.replaces:
+            self.replaced.append(stale[0].name)
+            self._removed(stale[0])
+
+    def _removed(self, claim: NodeClaim) -> None:
+        services = self.world.services
+        entry = entry_id(self.id, claim.pool, claim.id)
+        services.store.commit(Remove(NodeClaim, claim.id), Remove(ClusterClaim, entry))
+
+    def is_new(self, claim: NodeClaim) -> bool:
+        """Whether the claim is as its pool would make it now."""
+        pool = self.pools().get(claim.pool)
+        return (
+            pool is not None
+            and claim.pool_hash == template_hash(pool)
+            and claim.created_at >= self.cluster.nodes_since
+            and all(
+                requirement in claim.requirements
+                for requirement in pool.requirements
+                if requirement["key"] != "karpenter.sh/capacity-type"
+            )
+        )
+
+    def pools(self) -> dict[str, Pool]:
+        return {pool.name: pool for pool in pools_of(self.world.services, self.id)}
+
+    def claims(self, name: str) -> Sequence[NodeClaim]:
+        return claims_of(self.world.services, self.id, name)
+
+    def serves(self, version: str) -> None:
+        """The cluster's agent says which version the API server has."""
+        summary = {"kubernetes_version": version, "written_at": self.world.services.now(), "ca_hash": "", "sequence": 1}
+        services = self.world.services
+        services.store.commit(Put(Fact(f"{self.id}/observed", json.dumps(summary), services.now())))
+
+    def condition(self, kind: str) -> str | None:
+        return {condition.type: condition.status for condition in self.cluster.conditions}.get(kind)
+
+    def messages(self, reason: str) -> list[str]:
+        """The messages of events with that reason, in order."""
+        events = [event for event in every(self.world.services.store, Event) if event.reason == reason]
+        return [event.message for event in events]
+
+
+def balanced_world(*entries: Mapping[str, Any], version: str = "1.34", **settings: Any) -> BalancedWorld:
+    """A ready cluster with these groups, else with two nodes of ``web``."""
+    world, provider = make_world(), BalancedProvider()
+    world.provider = provider
+    world.services = with_ports(
+        world.services, cluster_drivers={"ec2": provider}, driver_names={("aws", "k8s"): ("ec2",)}
+    )
+    settings = {"autoscaler_node_groups": [dict(entry) for entry in entries or (WEB,)], **settings}
+    new_cluster = replace(world.new_cluster(settings=settings), kubernetes_version=version)
+    balanced = BalancedWorld(world, provider)
+    balanced.id = create_cluster(world.services, new_cluster, USER)[0].id
+    assert world.drive(balanced.cluster, "provision") == "ready"
+    for _ in range(2):
+        balanced.meanwhile()
+    world.clock.advance(60)
+    return balanced
