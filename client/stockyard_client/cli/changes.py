@@ -90,6 +90,9 @@ def resized(group: str, floor: int | None, most: int | None) -> Patch:
         entry = dict(groups[index])
         entry["min_size"] = entry.get("min_size") if floor is None else floor
         entry["max_size"] = entry.get("max_size") if most is None else most
+        if entry["min_size"] > entry["max_size"]:
+            least, largest = entry["min_size"], entry["max_size"]
+            raise BadInput(f"--floor {least} would be more than --most {largest} of the node group {group}")
         if "count" in entry:
             entry["count"] = min(max(entry["count"], entry["min_size"]), entry["max_size"])
         return {"settings": {"node_groups": [*groups[:index], entry, *groups[index + 1 :]]}}

@@ -170,8 +170,10 @@ def scale(
 ) -> None:
     """Change how many nodes a pool has: the quantity of a static one, floor and most of a dynamic one. A node group of
     the cluster's settings is changed there, by an operation."""
-    given = [count is not None, quantity is not None, not (floor is None and most is None)]
-    if sum(given) != 1:
+    if floor is not None and most is not None and floor > most:
+        raise BadInput(f"--floor {floor} is more than --most {most}")
+    sizes_named = [count is not None, quantity is not None, not (floor is None and most is None)]
+    if sum(sizes_named) != 1:
         text = "give either --count, --quantity, of a static pool, or --floor and --most, of a dynamic one"
         raise BadInput(text)
     context = contexts.of(run)

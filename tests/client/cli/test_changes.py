@@ -99,6 +99,24 @@ def test_a_group_is_scaled_in_the_settings(cli, changing):
     assert "op_02" in result.stderr
 
 
+def test_a_floor_above_the_most_of_a_group_is_named_by_its_option(cli, changing):
+    changing.answer("GET", "/v1/clusters/demo/pools/l4", pool())
+    result = cli("pool", "scale", "l4", "--cluster", "demo", "--floor", "9")
+    assert result.exit_code == 2
+    assert "--floor 9 would be more than --most 8 of the node group l4" in result.stderr
+    assert changing.bodies("PATCH") == []
+
+
+def test_a_total_without_any_known_price_is_unknown(cli, api, cluster_document):
+    item = {"name": "x", "hour": None, "month": None}
+    price = {"currency": "USD", "hour": 0.0, "month": 0.0, "complete": False, "items": [item]}
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"), ETag='"3"')
+    api.answer("PATCH", CLUSTER, {"plan": {"price": price, "price_before": price}})
+    result = cli("cluster", "upgrade", "demo", "--to", "1.36", "--dry-run")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[-2:] == ["total unknown /hour unknown /month", "Now: unknown /hour, unknown /month"]
+
+
 def test_a_group_of_a_cluster_whose_pools_are_their_own_is_scaled_there(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters/demo/pools/workers", pool(name="workers"), ETag='"7"')
     api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))

@@ -100,7 +100,7 @@ class MemoryProvider:
         return self.findings
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
-        if phase == "account":
+        if phase in ("account", "bastion"):  # no cluster here wants a bastion
             self._strike(self.faults, phase)
             return Outcome(True)
         kind = "instance" if phase == "control_plane" else phase

@@ -67,6 +67,7 @@ UPGRADE = replace(
 )
 
 _APPROVAL = Phase("approval", APPROVAL_SECONDS, "approval")
+_MEMBERS = Phase("members", 28_800, "members", "ControlPlaneComplete")
 # Machines of workers get another minor only when the API server serves it. Also after an upgrade that was not finished.
 _VERSION_SKEW = Phase("version_skew", 7200, "version_skew")
 _POOLS = Phase("pools", 86_400, "pools_replaced")
@@ -81,6 +82,7 @@ CHANGE_BALANCED = replace(
         Phase("security", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
+        _MEMBERS,
         _VERSION_SKEW,
         # Pools of groups that go leave first: then new ones have room.
         Phase("surplus", 14_400, "surplus"),
@@ -96,6 +98,7 @@ UPGRADE_BALANCED = replace(
     phases=(
         _CHECKS,
         _APPROVAL,
+        _MEMBERS,
         _VERSION_SKEW,
         _POOLS,
         _END,

@@ -7,7 +7,7 @@ most are still to be replaced, so that the zone which has one more than others i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -70,14 +70,20 @@ def next_zones(
 def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: Iterable[NodeClaim]) -> list[NodeClaim]:
     """``claims`` in the order in which they go, so that ``present``, of which they are, stay even: each the next one of
     the zone that has the most by then. Within a zone in the order given."""
+    if not zones:
+        return list(claims)
     counts = Counter(zone_of(claim) for claim in present)
-    remaining, ordered = list(claims), []
-    while remaining:
-        claim = max(remaining, key=lambda each: (counts[zone_of(each)], -remaining.index(each)))
-        counts[zone_of(claim)] -= 1
-        remaining.remove(claim)
-        ordered.append(claim)
-    return ordered if zones else list(claims)
+    queues: dict[str, deque[NodeClaim]] = {}
+    for claim in claims:
+        queues.setdefault(zone_of(claim), deque()).append(claim)
+    ordered = []
+    while queues:
+        zone = max(queues, key=lambda name: counts[name])
+        ordered.append(queues[zone].popleft())
+        counts[zone] -= 1
+        if not queues[zone]:
+            del queues[zone]
+    return ordered
 
 
 def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from stockyard.domain import times
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.machines import BootStep, MachineProof, SignedProof
+from stockyard.domain.models.machines import BootStep, CertificateAuthority, Kubeconfig, MachineProof, SignedProof
 from stockyard.domain.workload_records import MOST_NODES
 
 MOST_RESULTS = 5_000
@@ -150,9 +150,11 @@ class Interruption(SignedProof):
 
 class MemberReport(JoinProof):
     """A member of a control plane has joined, with the proof of ``/join``. ``removed`` are the nodes of those members
-    that it has taken out of etcd since."""
+    that it has taken out of etcd since. Its kubeconfig, new or renewed, takes the place of one that ends earlier."""
 
     state: Literal["joined"]
+    kubeconfig: Kubeconfig | None = None
+    certificate_authority: CertificateAuthority | None = None
     removed: Annotated[list[Name], Field(max_length=16)] = Field(default_factory=list)
 
 

@@ -15,7 +15,9 @@ from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.check import live_findings, refuse
+from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
+from stockyard.operations.clusters.members import ensure_members
 from stockyard.operations.clusters.queue import begin_next
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
@@ -28,6 +30,8 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
+from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
@@ -38,7 +42,7 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR, ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
@@ -149,8 +153,15 @@ def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster],
     return outcome
 
 
+def _members(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    driver, work = cloud_work(services, cluster, "members", fence)
+    return ensure_members(services, driver, work)
+
+
 def start_following(services: Services, cluster_id: str) -> str:
     """Begin what waits until nothing else works on the cluster; what has begun, empty for nothing."""
+    if complete_members(services, cluster_id):
+        return "completing its control plane"
     if begin_next(services, cluster_id):
         return "changing"
     cluster = services.store.get(Cluster, cluster_id)
@@ -199,6 +210,7 @@ RUNNER: Runner[Cluster] = Runner(
         "pools": _pools,
         "pools_replaced": _pools_replaced,
         "approval": await_approval,
+        "members": _members,
         "version_skew": await_version,
     },
     ends={

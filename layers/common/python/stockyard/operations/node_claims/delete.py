@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
-from stockyard.domain.pool_records import ClusterClaim, entry_id
+from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
+from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.draining import drain_deadline
 from stockyard.lifecycle.node_claim import MOVES
@@ -35,6 +36,9 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
     made for it. A deletion that is blocked is tried again at once when a person asks again.
     """
     claim = find_claim(services, id_or_name)
+    if claim.control_plane and claim.pool == CONTROL_PLANE and actor != WORKFLOW_ACTOR:
+        text = "is a member of a control plane, which is replaced by operations on its cluster alone"
+        raise IllegalTransition(f"Claim {claim.name} {text}: replace all of them by a repave of the cluster.")
     if grace_seconds is None:
         return _asked_again(services, claim, actor) if claim.deleting else give_back(services, claim, actor)
     until = times.to_text(services.clock.now() + timedelta(seconds=grace_seconds))
