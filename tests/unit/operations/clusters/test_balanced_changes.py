@@ -176,7 +176,17 @@ def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
     balanced.replaces = False
     first = balanced.patch(scaled(balanced, labels={"tier": "a"})).operation_id
     fence = Fence.of(balanced.cluster)
-    for phase in ("checks", "approval", "network", "security", "endpoint", "bastion", "members", "version_skew", "surplus"):
+    for phase in (
+        "checks",
+        "approval",
+        "network",
+        "security",
+        "endpoint",
+        "bastion",
+        "members",
+        "version_skew",
+        "surplus",
+    ):
         assert run_phase(RUNNER, balanced.world.services, fence, phase).done
     step = run_phase(RUNNER, balanced.world.services, fence, "pools")
     assert not step.done
