@@ -176,7 +176,17 @@ def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
     balanced.replaces = False
     first = balanced.patch(scaled(balanced, labels={"tier": "a"})).operation_id
     fence = Fence.of(balanced.cluster)
-    for phase in ("checks", "approval", "network", "security", "endpoint", "bastion", "version_skew", "surplus"):
+    for phase in (
+        "checks",
+        "approval",
+        "network",
+        "security",
+        "endpoint",
+        "bastion",
+        "members",
+        "version_skew",
+        "surplus",
+    ):
         assert run_phase(RUNNER, balanced.world.services, fence, phase).done
     step = run_phase(RUNNER, balanced.world.services, fence, "pools")
     assert not step.done
@@ -211,6 +221,7 @@ def test_workers_get_the_new_minor_when_the_api_server_serves_it(balanced: Balan
     before = {claim.name for claim in balanced.claims("web")}
     plan = balanced.plan({"kubernetes_version": "1.35"})
     assert [step.split(";")[0] for step in plan["steps"]] == [
+        "Replace or add members of the control plane one after the other",
         "Wait until the API server has 1.35",
         "Replace the nodes of every pool one by one, within its budgets.",
     ]
