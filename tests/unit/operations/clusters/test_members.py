@@ -65,7 +65,7 @@ def test_a_control_plane_does_not_shrink(before: int, after: int) -> None:
 def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> None:
     members = completed(3)
     victim = members.members()[-1]
-    members.provider.ended.add(victim.machine_id)
+    members.provider.ended_machines.add(victim.machine_id)
     lose(members, victim.id)
     assert complete_members(members.world.services, members.id)
     assert members.drive() == "changed"
@@ -134,7 +134,7 @@ def test_the_pool_of_members_is_none_of_the_others() -> None:
 def test_without_a_quorum_the_change_fails_and_says_what_helps() -> None:
     members = completed(3)
     for victim in members.members()[:2]:
-        members.provider.ended.add(victim.machine_id)
+        members.provider.ended_machines.add(victim.machine_id)
         lose(members, victim.id)
     members.voters.clear()
     assert complete_members(members.world.services, members.id)

@@ -127,26 +127,26 @@ class ControlPlane:
         """The record of the pool, as the settings say it now."""
         services, cluster = self.services, self.work.cluster
         present = member_pool_of(services, cluster.id)
-        wanted = replace(
+        new_pool = replace(
             self.driver.member_pool(cluster),
             name=CONTROL_PLANE,
             form=CONTROL_PLANE,
             quantity=wanted_size(cluster),
             termination_grace_period=GRACE,
         )
-        ensure_member_provider(services, cluster, wanted.provider_ref)
+        ensure_member_provider(services, cluster, new_pool.provider_ref)
         if present is None:
-            pool = replace(draft(services, cluster.id, wanted, WORKFLOW_ACTOR), due_at=None)
+            pool = replace(draft(services, cluster.id, new_pool, WORKFLOW_ACTOR), due_at=None)
             services.store.commit(Create(pool))
             return pool
-        if present.spec() == wanted.spec():
+        if present.spec() == new_pool.spec():
             return present
-        return self._changed(present, wanted)
+        return self._changed(present, new_pool)
 
-    def _changed(self, pool: Pool, wanted: NewPool) -> Pool:
+    def _changed(self, pool: Pool, new_pool: NewPool) -> Pool:
         changed: Pool = replace(
             pool,
-            **wanted.spec(),
+            **new_pool.spec(),
             generation=pool.generation + 1,
             updated_at=self.services.now(),
             version=pool.version + 1,
