@@ -7,6 +7,7 @@ and goes its way: checks, an operation, or a place in the queue.
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -19,18 +20,13 @@ from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.queue import enqueue, is_busy
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
-from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of
+from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of, group_changes
 from stockyard.operations.services import Services
 
 
 def is_group(cluster: Cluster, pool: Pool) -> bool:
     """Whether the pool follows a group of the cluster's settings."""
     return follows(cluster) and pool.form == GROUP
-
-
-def group_changes(pool: Pool, changed: NewPool) -> list[str]:
-    """The fields that differ and that a group decides."""
-    return sorted(GROUP_FIELDS & changes_of(pool, changed).keys())
 
 
 def altered_groups(
@@ -113,6 +109,7 @@ def _mapping(cluster: Cluster) -> GroupMapping:
 
 def _check_said(mapping: GroupMapping, entry: dict[str, Any], pool: Pool, changed: NewPool, fields: list[str]) -> None:
     as_group = mapping.pool_of_group(entry, pool.provider_ref)
+    as_group = replace(as_group, limits={**pool.limits, **as_group.limits})
     text = "cannot be said by a node group of the cluster's settings"
     faults = [FieldProblem(pointer(name), text) for name in fields if getattr(as_group, name) != getattr(changed, name)]
     if faults:
