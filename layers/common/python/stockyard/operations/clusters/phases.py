@@ -42,7 +42,8 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR, ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
+    ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
