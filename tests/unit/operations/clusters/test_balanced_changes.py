@@ -14,7 +14,7 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.cancel import cancel_change
-from stockyard.operations.clusters.groups import altered_groups, check_confirmed, remaining_groups
+from stockyard.operations.clusters.groups import altered_groups, change_groups, check_confirmed, remaining_groups
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
@@ -305,3 +305,20 @@ def test_a_cluster_of_an_earlier_release_takes_in_what_its_pools_have_become(bal
     assert balanced.cluster.pools_follow
     assert balanced.drive() == "changed"
     assert balanced.pools()["web"].limits == {"nodes": "9"}
+
+
+def test_a_pool_is_removed_whatever_else_is_written_to_the_cluster(balanced: BalancedWorld) -> None:
+    services, store = balanced.world.services, balanced.world.services.store
+    commit, races = store.commit, [1]
+
+    def raced(*writes: Any) -> None:
+        if races:
+            races.pop()
+            commit(Replace(replace(balanced.cluster, version=balanced.cluster.version + 1)))
+        commit(*writes)
+
+    patch = remaining_groups(services, balanced.cluster, balanced.pools()["web"])
+    store.commit = raced  # type: ignore[method-assign]
+    operation_id = change_groups(services, balanced.cluster, patch, USER, "r", queue=False)
+    assert balanced.operation.id == operation_id
+    assert balanced.cluster.settings["autoscaler_node_groups"] == []
