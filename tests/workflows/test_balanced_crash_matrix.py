@@ -101,13 +101,13 @@ class BalancedLife:
             outcome: Outcome = self.faults.around(lambda: ensure(phase, work))
             return outcome
 
-        def other_work() -> None:
+        def pass_by() -> None:
             with suppress(StockyardError):
                 self._decide()
             with suppress(StockyardError):
                 meanwhile()
 
-        balanced.provider.ensure, balanced.meanwhile = faulty, other_work  # type: ignore[method-assign]
+        balanced.provider.ensure, balanced.meanwhile = faulty, pass_by  # type: ignore[method-assign]
         self._ask(self._begin)
         if story.queued is not None:
             self._ask(lambda: enqueue(balanced.world.services, balanced.id, story.queued or {}, USER, "r"), 2)
