@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import yaml
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.timeout(1200)
 OLD, NEW = "1.34", "1.35"
 MANIFEST = "flannel-io/flannel/1/Documentation/kube-flannel.yml"
 SECRET = "hunter2-of-the-tests"
+ANNOUNCED, VOTING = "announced", "voting"
 SYSTEM = ("kubectl", "--namespace", "kube-system", "get")
 
 
@@ -39,7 +41,7 @@ class Plane:
     def __init__(self, town: Town, stockyard: Stockyard) -> None:
         self.town, self.stockyard, self.living = town, stockyard, list[str]()
         self._claims: dict[str, str] = {}
-        self._number = 0
+        self._number, self._approves = 0, True
         self._ended = threading.Event()
         threading.Thread(target=self._approve, daemon=True).start()
 
@@ -57,19 +59,19 @@ class Plane:
         self._address()
 
     def add(
-        self, name: str, minor: str, *, dead: tuple[str, ...] = (), leaving: str = "", interrupted: bool = False
+        self, name: str, minor: str, *, dead: tuple[str, ...] = (), leaving: str = "", interrupted: str = ""
     ) -> Member:
-        """A further member joins; then ``leaving`` is taken out of etcd, and goes."""
+        """A further member joins; then ``leaving`` is taken out of etcd, and goes. ``interrupted``: the machine is
+        switched off when it is ``ANNOUNCED`` to etcd or ``VOTING`` there without a node, and on again."""
         member = Member(name, TESTED[minor].release, remove_before=dead, remove_after=(leaving,) if leaving else ())
         claim_id = self.stockyard.claim(len(self._claims) + 1, member)
         self._claims[name] = claim_id
         self._token(claim_id, name)
         boot = self._boot(minor, claim_id)
+        self._approves = interrupted != VOTING
         self._switch_on(name, boot, minor)
         if interrupted:
-            until(lambda: self._has(name, "/etc/kubernetes/manifests/etcd.yaml"), f"etcd of {name}")
-            self.town.kill(name)
-            self.town.boot(name, self._number, boot, TESTED[minor].release)
+            self._interrupt(name, boot, TESTED[minor].release, voting=interrupted == VOTING)
         until(lambda: member.reports, f"the report of {name}\n{self.town.log(name)[-3000:]}")
         self.living.append(name)
         if leaving:
@@ -96,11 +98,8 @@ class Plane:
 
     def voters(self, name: str) -> set[str]:
         """The voting members of etcd, as the member knows them; nobody else is one."""
-        client = "/etc/kubernetes/pki/etcd/healthcheck-client"
-        keys = ("--cacert=/etc/kubernetes/pki/etcd/ca.crt", f"--cert={client}.crt", f"--key={client}.key")
-        listed = json.loads(self.on(name, "etcdctl", *keys, "member", "list", "--write-out=json"))["members"]
-        assert not [member for member in listed if member.get("isLearner")]
-        return {member["name"] for member in listed}
+        assert not [member for member in self._etcd(name) if member.get("isLearner")]
+        return self._votes(name)
 
     def write(self, name: str) -> None:
         """A ConfigMap and a Secret of that name."""
@@ -162,9 +161,31 @@ class Plane:
         document = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": data}
         self.town.run(self.living[0], "kubectl", "apply", "-f", "-", input=json.dumps(document))
 
+    def _interrupt(self, name: str, boot: FirstBoot, kubernetes: str, *, voting: bool) -> None:
+        until(lambda: self._has(name, "/etc/kubernetes/manifests/etcd.yaml"), f"etcd of {name}")
+        if voting:
+            until(lambda: name in self._votes(self.living[0]), f"the vote of {name}")
+        self.town.kill(name)
+        self.town.boot(name, self._number, boot, kubernetes)
+        self._approves = True
+
+    def _votes(self, name: str) -> set[str]:
+        """The voting members of etcd, as the member knows them."""
+        return {member["name"] for member in self._etcd(name) if not member.get("isLearner") and "name" in member}
+
+    def _etcd(self, name: str) -> list[dict[str, Any]]:
+        client = "/etc/kubernetes/pki/etcd/healthcheck-client"
+        keys = ("--cacert=/etc/kubernetes/pki/etcd/ca.crt", f"--cert={client}.crt", f"--key={client}.key")
+        members: list[dict[str, Any]] = json.loads(
+            self.on(name, "etcdctl", *keys, "member", "list", "--write-out=json")
+        )["members"]
+        return members
+
     def _approve(self) -> None:
         """The agent approves the first certificate of a node by its own token."""
         while not self._ended.wait(0.5):
+            if not self._approves:
+                continue
             with suppress(AssertionError, KeyError, IndexError, ValueError):
                 listed = json.loads(self.on(self.living[0], "kubectl", "get", "csr", "--output", "json"))["items"]
                 for request in listed:
@@ -191,12 +212,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 @pytest.fixture(scope="module")
 def three(plane: Plane) -> Plane:
-    """Grown from one to three members; the last one was switched off on the way, and began again by itself."""
+    """Grown from one to three members. Both others were switched off on the way, and went on by themselves: the second
+    when it was a voter already, so that etcd had no quorum meanwhile, the third when etcd just knew of it."""
     plane.begin(OLD)
     plane.write("before")
-    plane.add("second", OLD)
+    plane.add("second", OLD, interrupted=VOTING)
     plane.write("two")
-    plane.add("third", OLD, interrupted=True)
+    plane.add("third", OLD, interrupted=ANNOUNCED)
     plane.write("three")
     plane.on("first", "bash", control_plane.SNAPSHOT_PATH)
     plane.write("later")
@@ -207,6 +229,9 @@ def test_a_control_plane_grows_to_three_members(three: Plane) -> None:
     three.check("before", "two", "three")
     assert set(three.releases().values()) == {f"v{TESTED[OLD].release}"}
     assert three.stockyard.faults == []
+    log = three.town.log("second")
+    assert log.count("[kubelet-start] Starting the kubelet") == 2, "it was cut off, and its kubelet got another token"
+    assert log.count("[etcd] Announced new etcd member") == 1, "a voter is never begun anew"
     sealed = json.loads(three.on("first", *SYSTEM, "secret", "kubeadm-certs", "-o", "json"))
     assert "ownerReferences" not in sealed["metadata"], "it would end after two hours"
 

@@ -104,7 +104,14 @@ MEMBER = {
     "python3 report": "report",
 }
 SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "control_plane_join.sh": MEMBER, "node.sh": NODE, "bake.sh": IMAGE}
-CELLS = [(part, command, step) for part, steps in SCRIPTS.items() for command, step in steps.items()]
+COVERED = {("control_plane_join.sh", "apt-get install"), ("control_plane_join.sh", "python3 make-room")}
+"""Cells whose like is another script's, or a test's of its own."""
+CELLS = [
+    (part, command, step)
+    for part, steps in SCRIPTS.items()
+    for command, step in steps.items()
+    if (part, command) not in COVERED
+]
 
 
 @dataclass
