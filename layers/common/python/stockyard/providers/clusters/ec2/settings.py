@@ -16,6 +16,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
+from stockyard.providers.clusters.ec2 import control_group
 from stockyard.providers.clusters.ec2.configuration import (
     DEFAULT_CIDR,
     DEFAULT_TYPES,
@@ -82,6 +83,8 @@ class AwsSettings(ClusterSettings):
         }
     )
 
+    AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
+
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
     control_plane_instance_type: aws_fields.InstanceType | None = None
@@ -121,6 +124,11 @@ class AwsSettings(ClusterSettings):
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
+
+    @classmethod
+    def patched(cls, before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``ClusterSettings.patched``. The control group and the settings beside it follow each other."""
+        return control_group.brought_to_agree(super().patched(before, patch), patch)
 
     def name_fault(self, name: str) -> str | None:
         """Slurm takes the cluster's name for its own, which has narrower rules."""
