@@ -120,7 +120,8 @@ class AwsSettings(ClusterSettings):
         control = self._control_group()
         if control is not None and self.control_plane_size not in (None, control.max_size):
             faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
-        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
+        zones = [*self.zones, *(entry.zone for entry in self.subnets)]
+        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION, zones)
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
