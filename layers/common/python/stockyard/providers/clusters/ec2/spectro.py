@@ -17,6 +17,7 @@ from stockyard.domain.records import Cluster
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clusters.ec2 import KIND as CLUSTER_KIND
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPES
+from stockyard.providers.clusters.ec2.control_group import brought_to_agree
 from stockyard.providers.clusters.ec2.spectro_models import (
     API_VERSION,
     BARE_TAG,
@@ -164,7 +165,8 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
     groups = {group["name"]: group for group in current.get(GROUPS) or ()}
     wanted_groups = [{**groups.get(group["name"], {}), **group} for group in document.settings[GROUPS]]
     bastion = {**(current.get("bastion") or {}), **document.settings["bastion"]}
-    return {**current, **document.settings, GROUPS: wanted_groups, "bastion": bastion}
+    wanted = {**document.settings, GROUPS: wanted_groups, "bastion": bastion}
+    return brought_to_agree({**current, **wanted}, wanted)
 
 
 # --- to a document ----------------------------------------------------------------------------------------------------
