@@ -127,6 +127,28 @@ def test_a_control_plane_grows_and_changes_its_type_by_its_document() -> None:
     assert again == after
 
 
+def test_a_description_is_shown_as_palette_has_it_and_ranges_as_the_record_has_them() -> None:
+    sent = body()
+    sent["metadata"]["annotations"] = {"description": "old", "stockyard.dev/ssh-cidrs": "192.0.2.0/24", "note": "x"}
+    document = spectro.read_cluster(sent, (0,))
+    assert document.document["annotations"] == {"stockyard.dev/description": "old", "note": "x"}
+    record = Cluster(
+        id="clu_1",
+        name="lab",
+        description="new",
+        cluster_type="k8s",
+        provider="aws",
+        cloud_account_id=1,
+        client_id="lab-1",
+        settings={**document.settings, "ssh_cidrs": []},
+        status="ready",
+        created_at="",
+        updated_at="",
+        document=dict(document.document),
+    )
+    assert spectro.cluster_manifest(record)["metadata"]["annotations"] == {"description": "new", "note": "x"}
+
+
 def test_labels_are_tags_and_a_bare_one_has_no_value() -> None:
     document = spectro.read_cluster(body(labels={"owner": "bob", "dev": "spectro__tag"}), (0,))
     assert document.tags == {"owner": "bob", "dev": ""}
