@@ -66,6 +66,6 @@ def test_the_example_is_a_cluster_of_three_members_over_three_zones_and_is_shown
 def test_what_is_shown_is_the_same_cluster_when_it_is_applied() -> None:
     cluster = cluster_of(example())
     again = spectro.read_cluster(spectro.cluster_manifest(cluster), (0,))
-    wanted = spectro.wanted_settings(again, cluster.settings)
-    assert settings_for("aws", "k8s", "ec2", again.name, wanted) == cluster.settings
+    settings = spectro.wanted_settings(again, cluster.settings)
+    assert settings_for("aws", "k8s", "ec2", again.name, settings) == cluster.settings
     assert (again.document, again.description, again.tags) == (cluster.document, cluster.description, cluster.tags)

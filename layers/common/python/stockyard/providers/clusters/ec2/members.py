@@ -49,9 +49,9 @@ def pool(cluster: Cluster) -> NewPool:
 def zones(builder: Builder) -> list[str]:
     """The control group's zones, else all of the cluster's network, in its order. A line of an earlier release tells of
     none."""
-    wanted = control_plane_zones(builder.work.cluster.settings)
+    group_zones = control_plane_zones(builder.work.cluster.settings)
     places = network.of(builder).places
-    return list(dict.fromkeys(zone for _, zone in places if zone and (not wanted or zone in wanted)))
+    return list(dict.fromkeys(zone for _, zone in places if zone and (not group_zones or zone in group_zones)))
 
 
 def targets(builder: Builder, machine_ids: Sequence[str]) -> dict[str, str]:

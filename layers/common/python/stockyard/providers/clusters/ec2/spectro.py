@@ -174,8 +174,8 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
     groups = {group["name"]: group for group in current.get(GROUPS) or ()}
     wanted_groups = [{**groups.get(group["name"], {}), **group} for group in document.settings[GROUPS]]
     bastion = {**(current.get("bastion") or {}), **document.settings["bastion"]}
-    wanted = {**document.settings, GROUPS: wanted_groups, "bastion": bastion}
-    return brought_to_agree({**current, **wanted}, wanted)
+    own_settings = {**document.settings, GROUPS: wanted_groups, "bastion": bastion}
+    return brought_to_agree({**current, **own_settings}, own_settings)
 
 
 # --- to a document ----------------------------------------------------------------------------------------------------

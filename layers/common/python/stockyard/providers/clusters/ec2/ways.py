@@ -45,8 +45,8 @@ def remaining(builder: Builder) -> list[Way]:
     keys = {line.key for line in builder.work.ledger.lines() if line.kind == REFUSED_CAPACITY.name}
     volume = builder.work.ledger.find(ec2_kinds.VOLUME.name, etcd_volume.KEY)
     # A volume cannot leave its zone, and what is on it makes the next machine the same cluster.
-    wanted = [str(volume.detail["zone"])] if volume is not None else control_plane_zones(builder.work.cluster.settings)
-    places = [place for place in network.of(builder).places if not wanted or place[1] in wanted]
+    zones = [str(volume.detail["zone"])] if volume is not None else control_plane_zones(builder.work.cluster.settings)
+    places = [place for place in network.of(builder).places if not zones or place[1] in zones]
     every = [Way(name, *place) for name in control_plane_types(builder.work.cluster) for place in places]
     return [way for way in every if way.key not in keys]
 
