@@ -203,10 +203,10 @@ def report_member(request: Request) -> Answer:
         raise NotFound("There is no claim of that id that waits for its machine.")
     services = wiring.services(tenant)
     reply = member_reports.report_member(services, claim_id, body.proof(), body.state, body.removed)
-    if body.kubeconfig is not None and body.certificate_authority is not None:
+    if body.kubeconfig is not None:
         kubeconfig = body.kubeconfig.get_secret_value()
         await_report.renew_kubeconfig(services, reply.cluster, kubeconfig, body.certificate_authority)
-    if reply.news:
+    if reply.news or body.kubeconfig is not None:
         actor = f"node:{reply.claim.name}"
         wiring.audit(tenant, services.audit_record(actor, "ReportMember", reply.claim.id, request.request_id))
     answer = {"remove": reply.remove, "done": reply.done, "retry_after": reply.retry_after}

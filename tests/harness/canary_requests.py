@@ -63,10 +63,9 @@ def refusals(
         "cluster_id": cluster_id,
         "token": 2 * canary_run.new_canary("refused token of a member"),
         "state": "joined",
-        "certificate_authority": "Q0E=",
     }
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/member-reports", member).status == 401
-    member["kubeconfig"] = canary_run.new_canary("refused kubeconfig of a member")
+    member |= {"kubeconfig": canary_run.new_canary("refused kubeconfig of a member"), "certificate_authority": "Q0E="}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/member-reports", member).status == 422
     step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from agent.roles import JOINERS, NODE_GROUP
 from agent.stockyard_agent.authority import pin
@@ -220,6 +221,26 @@ def test_all_members_seal_secrets_alike_and_no_key_stays_on_a_disk(three: Plane)
         assert "node-role.kubernetes.io/control-plane" in node["metadata"]["labels"]
         taints = {taint["key"]: taint["effect"] for taint in node["spec"]["taints"]}
         assert taints["node-role.kubernetes.io/control-plane"] == "NoSchedule"
+
+
+NEAR = """import json, sys
+sys.path.insert(0, "/usr/local/lib/stockyard")
+import stockyard_near
+print(json.dumps(stockyard_near.members({"host": "api.members.test", "port": 6443})))
+"""
+
+
+def test_a_node_may_ask_which_members_there_are(three: Plane) -> None:
+    """By its own certificate: so a node finds members that have taken the place of those it was told of."""
+    addresses = {three.town.machines[name].address for name in three.living}
+    until(lambda: set(json.loads(three.on("third", "python3", "-c", NEAR))) == addresses, "the list of members", 60)
+
+
+def test_people_get_the_kubeconfig_of_a_member_that_is_there(three: Plane) -> None:
+    members = list(three.stockyard.claims.values())
+    configs = [yaml.safe_load(member.kubeconfig) for member in members]
+    assert {config["clusters"][0]["cluster"]["server"] for config in configs} == {"https://api.members.test:6443"}
+    assert len({config["users"][0]["user"]["client-certificate-data"] for config in configs}) == len(members) > 1
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from tests.unit.operations.clusters.balanced_world import (
 )
 from tests.workflows.test_change_crash_matrix import Died, Faults, FaultyStore
 
-SAMPLE = 24
+SAMPLE = 6
 """Cells of a story that are run normally; in the soak all are."""
 PATIENCE = 6
 CIDRS = {"settings": {"api_cidrs": ["198.51.100.0/24"]}}
@@ -101,16 +101,16 @@ class BalancedLife:
             outcome: Outcome = self.faults.around(lambda: ensure(phase, work))
             return outcome
 
-        def others() -> None:
+        def pass_by() -> None:
             with suppress(StockyardError):
                 self._decide()
             with suppress(StockyardError):
                 meanwhile()
 
-        balanced.provider.ensure, balanced.meanwhile = faulty, others  # type: ignore[method-assign]
+        balanced.provider.ensure, balanced.meanwhile = faulty, pass_by  # type: ignore[method-assign]
         self._ask(self._begin)
         if story.queued is not None:
-            self._ask(lambda: enqueue(balanced.world.services, balanced.id, story.queued or {}, USER, "r"))
+            self._ask(lambda: enqueue(balanced.world.services, balanced.id, story.queued or {}, USER, "r"), 2)
         for _ in range(PATIENCE):
             if not self._is_over():
                 self._go_on(document)
@@ -127,7 +127,7 @@ class BalancedLife:
         else:
             balanced.patch(story.body(balanced))
 
-    def _ask(self, send: Callable[[], object]) -> None:
+    def _ask(self, send: Callable[[], object], number: int = 1) -> None:
         """Send the request until it is answered; who finds an operation at work has begun it."""
         for _ in range(PATIENCE):
             try:
@@ -135,7 +135,7 @@ class BalancedLife:
             except IllegalTransition:
                 return
             except StockyardError:
-                if self._operations():
+                if len(self._operations()) >= number:
                     return
                 continue
             return

@@ -14,7 +14,17 @@ from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait
-from stockyard_client.cli.output import CLUSTERS, EVENTS, OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output import (
+    CLUSTERS,
+    EVENTS,
+    ONE_CLUSTER,
+    OPERATIONS,
+    Form,
+    Output,
+    show_many,
+    show_one,
+    write_document,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
@@ -80,7 +90,9 @@ def get(
         if manifest:
             write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
             return
-        show_one(context, output, CLUSTERS, client.clusters.get(cluster))
+        record = client.clusters.get(cluster)
+        has_bastion = bool((record.model_extra or {}).get("bastion"))
+        show_one(context, output, ONE_CLUSTER if has_bastion else CLUSTERS, record)
 
 
 @app.command()

@@ -3,8 +3,8 @@
     python -m local.kubernetes.real.build
 
 Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
-module beside this file repeats those replacements with versions. kwok plays the kubelets. The first time takes some ten
-minutes on two cores, and 3 GB.
+modules beside this file repeat those replacements with versions, for the newest minor and for the one before. kwok
+plays the kubelets. The first time takes some fifteen minutes on two cores, and 4 GB.
 """
 
 from __future__ import annotations

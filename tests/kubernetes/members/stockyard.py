@@ -157,7 +157,7 @@ class Stockyard:
             ca_hash=self.authority,
             node_name=member.name,
             labels={"stockyard.dev/claim": claim_id},
-            taints=[],
+            taints=[{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}],
             kubelet_args={},
             control_plane={
                 "certificate_key": certificate_key(KEY, CLUSTER),

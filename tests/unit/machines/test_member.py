@@ -135,11 +135,14 @@ def test_shellcheck_accepts_a_members_script(tmp_path: Path) -> None:
     first_boot.check_script(boot.files[control_plane.START_PATH].text, tmp_path)
 
 
-@pytest.mark.parametrize("workloads", [False, True])
+TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(("taints", "workloads"), [([], False), ([TAINT], False), ([], True)])
 def test_it_asks_and_writes_what_kubeadm_and_the_api_server_read(
-    member: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workloads: bool
+    member: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taints: list[dict[str, str]], workloads: bool
 ) -> None:
-    answer = {**ANSWER, "control_plane": {**ANSWER["control_plane"], "workloads": workloads}}  # type: ignore[dict-item]
+    answer = {**ANSWER, "taints": taints, "control_plane": {**ANSWER["control_plane"], "workloads": workloads}}  # type: ignore[dict-item]
     JoinAnswer(**answer)
     monkeypatch.setattr(member.node, "post", lambda *_, **__: json.loads(json.dumps(answer)))
     monkeypatch.setattr(member, "listens", lambda address, _: address == "10.0.1.1")
@@ -147,8 +150,7 @@ def test_it_asks_and_writes_what_kubeadm_and_the_api_server_read(
     member.ask(values)
     document = json.loads((tmp_path / "join.yaml").read_text())
     assert document["controlPlane"] == {"certificateKey": KEY}
-    taints = [taint["key"] for taint in document["nodeRegistration"]["taints"]]
-    assert taints == ([] if workloads else ["node-role.kubernetes.io/control-plane"])
+    assert document["nodeRegistration"]["taints"] == ([] if workloads else [TAINT]), "never one twice"
     assert (tmp_path / "join.yaml").stat().st_mode & 0o777 == 0o600
     assert "10.0.1.1 nlb.example.test" in (tmp_path / "hosts").read_text()
     assert "10.0.0.1 nlb" not in (tmp_path / "hosts").read_text(), "who is dead there is not asked"

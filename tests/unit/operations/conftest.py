@@ -164,6 +164,9 @@ class MemoryPrices:
     def offered(self, region: str, name: str) -> bool | None:
         return name != "x9.none"
 
+    def spot(self, _region: str) -> None:
+        return None
+
     def rate(self, region: str, item: str) -> float | None:
         return {
             "nat_gateway": 0.045,

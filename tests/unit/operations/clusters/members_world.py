@@ -27,11 +27,11 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 @dataclass
 class MembersProvider(BalancedProvider):
-    """The balancer knows ``registered``; machines in ``ended`` are gone."""
+    """The balancer knows ``registered``; machines in ``ended_machines`` are gone."""
 
     zones: tuple[str, ...] = ZONES
     registered: set[str] = field(default_factory=set)
-    ended: set[str] = field(default_factory=set)
+    ended_machines: set[str] = field(default_factory=set)
     released: bool = False
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
@@ -51,7 +51,7 @@ class MembersProvider(BalancedProvider):
 
     def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
         states = dict.fromkeys(self.registered.intersection(machine_ids), HEALTHY)
-        return {**states, **dict.fromkeys(self.ended.intersection(machine_ids), GONE)}
+        return {**states, **dict.fromkeys(self.ended_machines.intersection(machine_ids), GONE)}
 
     def admit(self, work: CloudWork, machine_id: str) -> None:
         self.registered.add(machine_id)
@@ -92,7 +92,7 @@ class MembersWorld(BalancedWorld):
         assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
-        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in self.provider.ended}
+        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in self.provider.ended_machines}
         return len(self.voters - dead)
 
     def _play(self, claim: NodeClaim) -> None:
@@ -107,15 +107,17 @@ class MembersWorld(BalancedWorld):
             services.store.commit(Replace(replace(changed, version=changed.version + 1)))
             return
         plan = self._plan()
-        if claim.machine_id in self.provider.ended or plan.get("claim") != claim.id:
+        if claim.machine_id in self.provider.ended_machines or plan.get("claim") != claim.id:
             return
         fact = services.store.get(Fact, member_fact(claim))
         report = json.loads(fact.value) if fact else {"removed": []}
-        wanted = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
-        self.voters -= set(wanted)
+        removals = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
+        self.voters -= set(removals)
         if not fact:
+            if self.living() < len(self.voters):
+                return  # etcd takes nobody while it cannot reach one of its voters
             self.voters.add(node)
-        report |= {"state": "joined", "machine": claim.machine_id, "removed": sorted({*report["removed"], *wanted})}
+        report |= {"state": "joined", "machine": claim.machine_id, "removed": sorted({*report["removed"], *removals})}
         services.store.commit(Put(Fact(member_fact(claim), json.dumps(report), services.now())))
 
     def _plan(self) -> dict[str, Any]:
@@ -127,10 +129,14 @@ class MembersWorld(BalancedWorld):
         """The machine of the youngest member that etcd can do without."""
         if self.living() - 1 < quorum(len(self.voters)):
             return
-        alive = [claim for claim in self.members() if claim.machine_id and claim.machine_id not in self.provider.ended]
+        alive = [
+            claim
+            for claim in self.members()
+            if claim.machine_id and claim.machine_id not in self.provider.ended_machines
+        ]
         victims = [claim for claim in alive if node_of_member(claim) in self.voters]
         if victims:
-            self.provider.ended.add(victims[-1].machine_id)
+            self.provider.ended_machines.add(victims[-1].machine_id)
 
     def _removed(self, claim: NodeClaim) -> None:
         services = self.world.services

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from stockyard.domain.records import Pool
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.completion import complete_members
+from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.repaves import renew_certificates
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims import lost_machines
@@ -17,6 +19,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.pools import pools_of
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
+from stockyard.ports import Replace
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
 
@@ -65,7 +68,7 @@ def test_a_control_plane_does_not_shrink(before: int, after: int) -> None:
 def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> None:
     members = completed(3)
     victim = members.members()[-1]
-    members.provider.ended.add(victim.machine_id)
+    members.provider.ended_machines.add(victim.machine_id)
     lose(members, victim.id)
     assert complete_members(members.world.services, members.id)
     assert members.drive() == "changed"
@@ -127,6 +130,16 @@ def test_a_person_cannot_delete_a_member() -> None:
         delete_claim(members.world.services, members.members()[0].id, USER)
 
 
+def test_a_cluster_whose_members_leave_can_be_deleted_again() -> None:
+    """Somebody asks again who has mended what held a member up."""
+    members = completed(3)
+    services = members.world.services
+    delete_cluster(services, members.id, USER)
+    member = members.members()[0]
+    services.store.commit(Replace(replace(member, deleting=True, version=member.version + 1)))
+    assert delete_cluster(services, members.id, USER).status == "deleting"
+
+
 def test_the_pool_of_members_is_none_of_the_others() -> None:
     members = completed(3)
     assert [pool.name for pool in pools_of(members.world.services, members.id)] == ["web"]
@@ -138,7 +151,7 @@ def test_the_pool_of_members_is_none_of_the_others() -> None:
 def test_without_a_quorum_the_change_fails_and_says_what_helps() -> None:
     members = completed(3)
     for victim in members.members()[:2]:
-        members.provider.ended.add(victim.machine_id)
+        members.provider.ended_machines.add(victim.machine_id)
         lose(members, victim.id)
     members.voters.clear()
     assert complete_members(members.world.services, members.id)

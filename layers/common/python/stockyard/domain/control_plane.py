@@ -15,10 +15,10 @@ SIZES = (1, 3, 5)
 """How many members there may be."""
 
 
-def size_fault(before: int, wanted: int) -> str | None:
+def size_fault(before: int, size: int) -> str | None:
     """What is wrong with a change of the size; None when nothing is."""
-    if wanted not in SIZES:
+    if size not in SIZES:
         return "the size of a control plane must be 1, 3 or 5"
-    if wanted < before:
-        return f"a control plane only grows: scaling it down from {before} to {wanted} is not supported"
+    if size < before:
+        return f"a control plane only grows: scaling it down from {before} to {size} is not supported"
     return None

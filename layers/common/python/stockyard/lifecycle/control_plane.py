@@ -39,11 +39,19 @@ class Member:
     """Whether it is made as one would be made now."""
     listens: bool = False
     """Whether its machine asks which members are to leave etcd."""
+    in_plan: bool = False
+    """Whether the one that listens, or will once it joins, is to take it out of etcd."""
 
     @property
     def votes(self) -> bool:
         """Whether it counts for etcd's quorum."""
         return self.joined and not self.expelled
+
+    @property
+    def departs(self) -> bool:
+        """Whether it may be out of etcd already, though it lives: the one that was told may have died before it said
+        so. It is never taken back."""
+        return self.votes and self.alive and self.in_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Expel:
-    """Have the member ``by`` take the other one out of etcd."""
+    """Have the member ``by`` take the other one out of etcd; one that has not joined does that before it joins."""
 
     id: str
     by: str
@@ -114,14 +122,16 @@ def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
     """The next step towards ``size`` members over the zones. The first zones come first where others are as good."""
     ordered = sorted(members, key=lambda member: (member.made_at, member.id))
     voters = [member for member in ordered if member.votes]
+    # Of those that were to be taken out nobody may know: etcd itself does nothing without a quorum.
+    sure = [member for member in voters if not member.in_plan]
     surplus = _surplus(size, voters)
     # Of one that serves no more the balancer tells nothing; it was healthy when it was withdrawn.
     withdrawn = surplus if surplus is not None and not surplus.serving else None
-    healthy = [member for member in voters if member.alive and (member.healthy or member is withdrawn)]
+    healthy = [member for member in sure if member.alive and (member.healthy or member is withdrawn)]
     return (
         _under_way(ordered)
         or _admission(voters, surplus)
-        or _too_few(voters, healthy)
+        or _too_few(sure, healthy)
         or _without_dead(size, zones, ordered, voters)
         or (_remove(surplus, voters, healthy) if surplus is not None else None)
         or _add(size, zones, voters)
@@ -136,12 +146,16 @@ def _under_way(ordered: Sequence[Member]) -> Step | None:
         if member.expelled:
             return Delete(member.id)
     joining = next((member for member in ordered if member.alive and not member.joined), None)
-    return Wait(f"Waiting for member {joining.id} to join.") if joining is not None else None
+    if joining is None:
+        return None
+    # A member that dies meanwhile would keep it out of etcd until its claim fails.
+    dead = next((member for member in ordered if not member.alive and not member.in_plan), None)
+    return Expel(dead.id, joining.id) if dead is not None else Wait(f"Waiting for member {joining.id} to join.")
 
 
 def _admission(voters: Sequence[Member], surplus: Member | None) -> Step | None:
-    waiting = (member for member in voters if member.alive and not member.serving and member is not surplus)
-    member = next(waiting, None)
+    stays = (member for member in voters if member.alive and not member.departs and member is not surplus)
+    member = next((member for member in stays if not member.serving), None)
     return Admit(member.id) if member is not None else None
 
 
@@ -159,11 +173,12 @@ def _without_dead(size: int, zones: Sequence[str], ordered: Sequence[Member], vo
     dead = [member for member in ordered if not member.alive]
     if not dead:
         return None
-    alive = [member for member in voters if member.alive]
+    alive = [member for member in voters if member.alive and not member.departs]
+    departing = [member for member in voters if member.departs]
     by = next((member for member in reversed(alive) if member.listens), None)
-    if len(alive) >= size and by is not None:
-        return Expel(dead[0].id, by.id)
-    return Add(_zone(zones, alive), tuple(member.id for member in dead))
+    if by is not None and (departing or len(alive) >= size):
+        return Expel((departing or dead)[0].id, by.id)
+    return Add(_zone(zones, _staying(size, alive)), tuple(member.id for member in (*dead, *departing)))
 
 
 def _surplus(size: int, voters: Sequence[Member]) -> Member | None:
@@ -174,7 +189,7 @@ def _surplus(size: int, voters: Sequence[Member]) -> Member | None:
         return None
     last = max((member for member in alive if member.listens), key=lambda m: (m.made_at, m.id), default=None)
     candidates = [member for member in alive if member is not last]
-    return min(candidates, key=lambda member: (member.current, member.made_at, member.id))
+    return min(candidates, key=lambda member: (not member.in_plan, member.current, member.made_at, member.id))
 
 
 def _remove(surplus: Member, voters: Sequence[Member], healthy: Sequence[Member]) -> Step:
@@ -191,11 +206,14 @@ def _add(size: int, zones: Sequence[str], voters: Sequence[Member]) -> Step | No
     unhealthy = next((member for member in voters if not member.healthy), None)
     if unhealthy is not None:
         return Wait(f"Waiting for member {unhealthy.id} to be healthy before another one joins.")
-    staying = list(voters)
-    if len(voters) >= size:
-        # In the zone of the one that will leave for it, where the zones are even without that one.
-        staying.remove(min(voters, key=lambda member: (member.current, member.made_at, member.id)))
-    return Add(_zone(zones, staying))
+    return Add(_zone(zones, _staying(size, voters)))
+
+
+def _staying(size: int, members: Sequence[Member]) -> Sequence[Member]:
+    """Those that stay once another one has joined: it comes to the zone of the one that leaves for it, where the zones
+    are even without that one."""
+    leaves = min(members, key=lambda member: (member.current, member.made_at, member.id))
+    return [member for member in members if member is not leaves or len(members) < size]
 
 
 def _zone(zones: Sequence[str], members: Sequence[Member]) -> str:

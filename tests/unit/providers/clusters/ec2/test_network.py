@@ -103,6 +103,14 @@ def test_a_network_grows_by_zones(yard: Any, gateways: str) -> None:
     assert yard.living() == []
 
 
+def test_a_control_plane_that_grows_has_a_third_zone(yard: Any) -> None:
+    yard.with_settings(control_plane_size=1).ensure("network")
+    yard.with_settings(control_plane_size=3).ensure("network")
+    net = network.of(yard.provider._builder(yard.work("network")))
+    assert [zone for _, zone in net.places] == ZONES[:3]
+    assert len(net.balanced) == 3
+
+
 def as_of_an_earlier_release(yard: Any) -> None:
     """Lines say less: a subnet's no more than its zone."""
     for name, line in yard.ledger.all.items():

@@ -119,7 +119,7 @@ def ask(values: dict[str, Any]) -> None:
     }
     machine.save("member.json", json.dumps(kept_plan) + "\n")
     machine.api_server(values, plan["certificate_key"])
-    if not plan["workloads"]:
+    if not plan["workloads"] and TAINT["key"] not in [taint["key"] for taint in answer["taints"]]:
         answer["taints"] = [*answer["taints"], TAINT]
     document = node.kubeadm(answer, provider, "cloud_provider" in values)
     document["controlPlane"] = {"certificateKey": plan["certificate_key"]}

@@ -30,10 +30,10 @@ def complete_members(services: Services, cluster_id: str) -> bool:
     busy = current is not None and current.status == "running"
     if busy or not isinstance(driver, BalancesMembers) or not lacks_members(services, cluster):
         return False
-    present, wanted = len(member_claims(services, cluster.id)) or 1, wanted_size(cluster)
-    text = f"The control plane has {present} of {wanted} members, or one of them is gone: it is completed."
+    present, size = len(member_claims(services, cluster.id)) or 1, wanted_size(cluster)
+    text = f"The control plane has {present} of {size} members, or one of them is gone: it is completed."
     transition = MOVES.transition(cluster.status, cluster.status, "ControlPlaneIncomplete", text)
-    change = {"pointer": f"/settings/{SIZE}", "before": present, "after": wanted}
+    change = {"pointer": f"/settings/{SIZE}", "before": present, "after": size}
     changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, cluster, transition, changes=[change])
     try:
         services.store.commit(Replace(changed), *writes)

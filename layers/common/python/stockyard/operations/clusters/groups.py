@@ -7,6 +7,7 @@ and goes its way: checks, an operation, or a place in the queue.
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -14,23 +15,20 @@ from stockyard.domain.node_groups import GroupMapping, followed_entries, followe
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster
-from stockyard.errors import FieldProblem, InvalidInput
+from stockyard.errors import FieldProblem, InvalidInput, PreconditionFailed
 from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.queue import enqueue, is_busy
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
-from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of
+from stockyard.operations.engine.advance import TRIES
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of, group_changes
 from stockyard.operations.services import Services
 
 
 def is_group(cluster: Cluster, pool: Pool) -> bool:
     """Whether the pool follows a group of the cluster's settings."""
     return follows(cluster) and pool.form == GROUP
-
-
-def group_changes(pool: Pool, changed: NewPool) -> list[str]:
-    """The fields that differ and that a group decides."""
-    return sorted(GROUP_FIELDS & changes_of(pool, changed).keys())
 
 
 def altered_groups(
@@ -69,17 +67,24 @@ def change_groups(
     """The id of the operation that brings the groups about; the cluster's last one where they are so already."""
     if queue and is_busy(services, cluster):
         return enqueue(services, cluster.id, patch, actor, request_id).id
-    changed = change_cluster(
-        services,
-        cluster.id,
-        None,
-        description=None,
-        tags=None,
-        settings=_settings(services, cluster, patch),
-        actor=actor,
-        request_id=request_id,
-    )
-    return str(changed.operation_id)
+    for _ in range(TRIES):
+        try:
+            changed = change_cluster(
+                services,
+                cluster.id,
+                None,
+                description=None,
+                tags=None,
+                settings=_settings(services, cluster, patch),
+                actor=actor,
+                request_id=request_id,
+            )
+        except PreconditionFailed:
+            # Nobody has named the cluster's version: what else was written to it meanwhile is no matter of theirs.
+            cluster = find_cluster(services, cluster.id)
+        else:
+            return str(changed.operation_id)
+    raise PreconditionFailed("The cluster changes too often.")
 
 
 def plan_groups(services: Services, cluster: Cluster, patch: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +118,7 @@ def _mapping(cluster: Cluster) -> GroupMapping:
 
 def _check_said(mapping: GroupMapping, entry: dict[str, Any], pool: Pool, changed: NewPool, fields: list[str]) -> None:
     as_group = mapping.pool_of_group(entry, pool.provider_ref)
+    as_group = replace(as_group, limits={**pool.limits, **as_group.limits})
     text = "cannot be said by a node group of the cluster's settings"
     faults = [FieldProblem(pointer(name), text) for name in fields if getattr(as_group, name) != getattr(changed, name)]
     if faults:

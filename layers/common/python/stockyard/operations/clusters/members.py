@@ -36,7 +36,7 @@ from stockyard.lifecycle.pool_spread import zone_of, zone_requirement
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.first_node import first_node
-from stockyard.operations.machines.member_plan import PLAN, member_of
+from stockyard.operations.machines.member_plan import PLAN, has_joined, member_of
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_member_provider
@@ -127,26 +127,26 @@ class ControlPlane:
         """The record of the pool, as the settings say it now."""
         services, cluster = self.services, self.work.cluster
         present = member_pool_of(services, cluster.id)
-        wanted = replace(
+        new_pool = replace(
             self.driver.member_pool(cluster),
             name=CONTROL_PLANE,
             form=CONTROL_PLANE,
             quantity=wanted_size(cluster),
             termination_grace_period=GRACE,
         )
-        ensure_member_provider(services, cluster, wanted.provider_ref)
+        ensure_member_provider(services, cluster, new_pool.provider_ref)
         if present is None:
-            pool = replace(draft(services, cluster.id, wanted, WORKFLOW_ACTOR), due_at=None)
+            pool = replace(draft(services, cluster.id, new_pool, WORKFLOW_ACTOR), due_at=None)
             services.store.commit(Create(pool))
             return pool
-        if present.spec() == wanted.spec():
+        if present.spec() == new_pool.spec():
             return present
-        return self._changed(present, wanted)
+        return self._changed(present, new_pool)
 
-    def _changed(self, pool: Pool, wanted: NewPool) -> Pool:
+    def _changed(self, pool: Pool, new_pool: NewPool) -> Pool:
         changed: Pool = replace(
             pool,
-            **wanted.spec(),
+            **new_pool.spec(),
             generation=pool.generation + 1,
             updated_at=self.services.now(),
             version=pool.version + 1,
@@ -190,6 +190,7 @@ class ControlPlane:
             leaving=claim.deleting,
             current=made_at >= cluster.members_since,
             listens=joined and plan["claim"] == claim.id and not plan["done"],
+            in_plan=node_of_member(claim) in (*plan["remove_before"], *plan["remove_after"]),
         )
 
     # --- what is done ------------------------------------------------------------------------------------------------
@@ -272,8 +273,11 @@ class ControlPlane:
         node = node_of_member(claim)
         if state == DRAINING:
             return Outcome(False, f"Waiting for requests to {node} to end.", wait_seconds=LATER)
-        if node not in plan["remove_after"]:
-            self.services.store.commit(self._put({**plan, "remove_after": [*plan["remove_after"], node]}))
+        if node not in (*plan["remove_before"], *plan["remove_after"]):
+            by = self.services.store.get(NodeClaim, plan["claim"])
+            # A machine that has not joined asks at each try which ones go before it.
+            when = "remove_after" if by is not None and has_joined(self.services, by) else "remove_before"
+            self.services.store.commit(self._put({**plan, when: [*plan[when], node]}))
         return Outcome(False, f"Waiting for {node} to be taken out of etcd.", wait_seconds=SOON)
 
     def _done(self, claims: dict[str, NodeClaim], plan: dict[str, Any]) -> Outcome:

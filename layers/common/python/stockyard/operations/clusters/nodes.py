@@ -46,7 +46,7 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
         services.store.commit(Remove(Pool, pool.id))
     outcome = node_environments.clear_all(services, cluster, session)
     if outcome.done:
-        remove_providers(services, cluster)
+        remove_providers(services)
     return outcome
 
 

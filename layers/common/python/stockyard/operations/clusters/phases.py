@@ -35,6 +35,7 @@ from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
 from stockyard.operations.services import Services
@@ -42,11 +43,12 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR, ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
+    ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
-AGENT_PHASE = "objects"
+AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
@@ -86,7 +88,10 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
     if phase == AGENT_PHASE:
         work = replace(work, agent=agent_documents(services, cluster))
-    return driver.ensure(phase, work)
+    outcome = driver.ensure(phase, work)
+    if phase == NETWORK_PHASE and cluster.status == "ready" and outcome.done:
+        node_environments.look_again(services, cluster)
+    return outcome
 
 
 def _console(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str | None:

@@ -20,10 +20,10 @@ def first_node(services: Services, cluster: Cluster) -> str:
 
 
 def note_first_node(
-    services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]], known: Fact | None
+    services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]], known_fact: Fact | None
 ) -> None:
     """Remember the node of the cluster's first machine, once it is among those of a post."""
-    if known is not None or not cluster.instance_id:
+    if known_fact is not None or not cluster.instance_id:
         return
     for node in nodes:
         if str(node.get("provider_id", "")).rpartition("/")[2] == cluster.instance_id:

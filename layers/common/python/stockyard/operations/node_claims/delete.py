@@ -36,7 +36,7 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
     made for it. A deletion that is blocked is tried again at once when a person asks again.
     """
     claim = find_claim(services, id_or_name)
-    if claim.control_plane and claim.pool == CONTROL_PLANE and actor != WORKFLOW_ACTOR:
+    if is_member(claim) and not claim.deleting and actor != WORKFLOW_ACTOR:
         text = "is a member of a control plane, which is replaced by operations on its cluster alone"
         raise IllegalTransition(f"Claim {claim.name} {text}: replace all of them by a repave of the cluster.")
     if grace_seconds is None:
@@ -51,6 +51,11 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
     changed = replace(shorter, sequence=shorter.sequence + 1)
     services.store.commit(Replace(changed), *tell(services, actor, changed, transition))
     return changed
+
+
+def is_member(claim: NodeClaim) -> bool:
+    """Whether its machine may be a voter of etcd, which leaves that first."""
+    return claim.control_plane and claim.pool == CONTROL_PLANE
 
 
 def give_back(services: Services, claim: NodeClaim, actor: str, first: Transition | None = None) -> NodeClaim:

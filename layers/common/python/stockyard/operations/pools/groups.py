@@ -68,14 +68,13 @@ def _member_document(services: Services, cluster: Cluster) -> ProviderDocument |
     return driver.group_provider(cluster, {})
 
 
-def remove_providers(services: Services, cluster: Cluster) -> None:
-    """Remove the providers of the cluster's groups that nobody made or uses, and that no other cluster's groups
-    need."""
-    names = _documents(services, cluster)
-    needed = {pool.provider_ref for pool in every(services.store, Pool)} if names else set()
-    for name in sorted(names.keys() - needed):
-        provider = _existing(services, name)
-        if provider is not None and provider.implicit:
+def remove_providers(services: Services) -> None:
+    """Remove the providers of groups that nobody made or uses, and that no pool needs: also of groups that have left
+    the settings of their cluster while it stood."""
+    implicit = [provider for provider in every(services.store, NodeProvider) if provider.implicit]
+    needed = {pool.provider_ref for pool in every(services.store, Pool)} if implicit else set()
+    for provider in implicit:
+        if provider.name not in needed:
             with suppress(InUse, NotFound, PreconditionFailed):
                 delete_provider(services, provider.id, "stockyard")
 

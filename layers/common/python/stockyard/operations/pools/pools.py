@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.node_groups import followed_setting, follows
 from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import CONTROL_PLANE, GROUP, NewPool, Pool, pool_id
+from stockyard.domain.pool_records import CONTROL_PLANE, GROUP, NODES, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
 from stockyard.errors import (
     Conflict,
@@ -148,7 +148,7 @@ def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewP
         text = _in_settings(cluster, pool.name)
         if changed.form != GROUP:
             raise InvalidInput.at("", text)
-        problems = [FieldProblem(pointer(name), text) for name in changes_of(pool, changed) if name in GROUP_FIELDS]
+        problems = [FieldProblem(pointer(name), text) for name in group_changes(pool, changed)]
         if problems:
             raise InvalidInput(text, errors=problems)
     check_pool(services, cluster, changed)
@@ -237,6 +237,14 @@ def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:
             continue
         return leaving
     raise Conflict("The pool changes too often to be deleted. Send the request again.")
+
+
+def group_changes(pool: Pool, changed: NewPool) -> list[str]:
+    """The fields that differ and that a node group decides: of the limits only how many nodes there are."""
+    names = GROUP_FIELDS & changes_of(pool, changed).keys()
+    if pool.limits.get(NODES) == changed.limits.get(NODES):
+        names -= {"limits"}
+    return sorted(names)
 
 
 def changes_of(pool: Pool, changed: NewPool) -> dict[str, Any]:

@@ -28,7 +28,7 @@ LINE = (ec2_kinds.INSTANCE.name, "machine")
 PHASE = "control_plane"
 TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 """What keeps pods away from a member that takes none."""
-_ENDED = frozenset({"shutting-down", "terminated"})
+_END_STATES = frozenset({"shutting-down", "terminated"})
 
 
 def pool(cluster: Cluster) -> NewPool:
@@ -61,22 +61,22 @@ def targets(builder: Builder, machine_ids: Sequence[str]) -> dict[str, str]:
         str(entry["Target"]["Id"]): _state(str(entry["TargetHealth"]["State"]))
         for entry in health["TargetHealthDescriptions"]
     }
-    ended = dict.fromkeys(_ended(builder, machine_ids), GONE)
-    return {**{target: state for target, state in states.items() if target in machine_ids}, **ended}
+    ended_machines = dict.fromkeys(_ended_machines(builder, machine_ids), GONE)
+    return {**{target: state for target, state in states.items() if target in machine_ids}, **ended_machines}
 
 
 def _state(state: str) -> str:
     return DRAINING if state == "draining" else state
 
 
-def _ended(builder: Builder, machine_ids: Sequence[str]) -> Iterator[str]:
-    """Those of the machines that are ended. What EC2 does not show at all may be young: it counts as there."""
+def _ended_machines(builder: Builder, machine_ids: Sequence[str]) -> Iterator[str]:
+    """Those of the machines that have been ended. What EC2 does not show at all may be young: it counts as there."""
     for machine_id in machine_ids:
         try:
             item = ec2_kinds.INSTANCE.describe(builder.calls, machine_id)
         except VendorNotFound:
             continue
-        if item is not None and item["State"]["Name"] in _ENDED:
+        if item is not None and item["State"]["Name"] in _END_STATES:
             yield machine_id
 
 

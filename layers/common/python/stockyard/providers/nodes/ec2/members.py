@@ -21,9 +21,9 @@ def standing(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) ->
     """The place of nodes as one for members. ``NotYetVisible`` while the control plane's group is not shown."""
     group = str(place.group_of(calls, cluster, owner, GROUP)["GroupId"])
     kind = "ctrl-instance-profile" if cluster.settings.get("cloud_controllers") else "instance-profile"
-    others = tuple(other for other in there.security_groups if other != group)
+    node_groups = tuple(other for other in there.security_groups if other != group)
     return replace(
-        there, security_groups=(group, *others), instance_profile=f"{owner.prefix}-{cluster.client_id}-{kind}"
+        there, security_groups=(group, *node_groups), instance_profile=f"{owner.prefix}-{cluster.client_id}-{kind}"
     )
 
 
