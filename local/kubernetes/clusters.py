@@ -94,4 +94,7 @@ class Clusters:
     def _work(self) -> None:
         while not self._stop.wait(TICK_SECONDS):
             for cluster in list(self._clusters.values()):
+                release = self.membership(cluster).release
+                if release and isinstance(cluster, SimulatedCluster):
+                    cluster.api.version = f"v{release}"
                 cluster.work()

@@ -17,14 +17,16 @@ class Membership:
         self._lock = threading.Lock()
         self._voters: set[str] = set()
         self._on: set[str] = set()
+        self._releases: dict[str, str] = {}
 
-    def begin(self, name: str) -> None:
-        """The first member. A second call does nothing."""
+    def begin(self, name: str, release: str = "") -> None:
+        """The first member, with the release of its API server. A second call does nothing."""
         with self._lock:
             self._voters.add(name)
             self._on.add(name)
+            self._releases[name] = release
 
-    def add(self, name: str) -> None:
+    def add(self, name: str, release: str = "") -> None:
         """A further member. Raises ``Unhealthy`` while a voter cannot be reached, as etcd does."""
         with self._lock:
             silent = sorted(self._voters - self._on)
@@ -32,6 +34,7 @@ class Membership:
                 raise Unhealthy(f"etcd takes no member while {', '.join(silent)} cannot be reached")
             self._voters.add(name)
             self._on.add(name)
+            self._releases[name] = release
 
     def remove(self, names: Iterable[str]) -> list[str]:
         """Take members out; those that are out of it. Raises ``Unhealthy`` without a quorum."""
@@ -45,6 +48,13 @@ class Membership:
         """The member's machine was switched on or off."""
         with self._lock:
             (self._on.add if on else self._on.discard)(name)
+
+    @property
+    def release(self) -> str:
+        """What the balancer's API may answer to be: the oldest release of a member that is on; empty for none known."""
+        with self._lock:
+            releases = [self._releases[name] for name in self._voters & self._on if self._releases.get(name)]
+            return min(releases, key=lambda release: [int(part) for part in release.split(".")], default="")
 
     @property
     def has_quorum(self) -> bool:

@@ -57,7 +57,7 @@ class Member:
             cluster = self._clusters.at(endpoint)
             membership = self._clusters.membership(cluster)
             membership.remove(plan["remove_before"])
-            membership.add(plan["node_name"])
+            membership.add(plan["node_name"], place.release(NODE_CONFIG))
             self._name = cluster.join(configuration, place.kubelet(), lambda: place.power.on)
         except (JoinFailed, Unhealthy) as reason:
             place.say(str(reason))

@@ -103,6 +103,10 @@ class Place:
             text = next(text for path, text in self.files.items() if path.endswith(f"/{name}"))
             (self.folder / name).write_text(text, encoding="utf-8")
 
+    def release(self, config: str) -> str:
+        """The release of Kubernetes that a control plane's machine is to have."""
+        return str(json.loads(self.files[config])["kubernetes_version"])
+
     def run(self, config: str, program: str, *arguments: str) -> bool:
         """Whether a program succeeded; it is ended early when the machine is, or the local cloud is."""
         environment = {
@@ -212,7 +216,7 @@ class ControlPlane:
         place = self._place
         if self._cluster is None:
             self._cluster = self._clusters.initialized(place.folder, self._name)
-        self._clusters.membership(self._cluster).begin(self._name)
+        self._clusters.membership(self._cluster).begin(self._name, place.release(MACHINE_CONFIG))
         self._cluster.start()
         self._cluster.register(self._name, place.kubelet())
         administrator = place.folder / "administrator.json"

@@ -162,6 +162,19 @@ def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, 
         clusters.at(ENDPOINT)
 
 
+def test_api_is_of_the_oldest_release_of_its_members_that_are_on(clusters: Clusters, cluster: SimulatedCluster) -> None:
+    members = clusters.membership(cluster)
+    members.begin("first", "1.34.4")
+    members.add("second", "1.35.1")
+    clusters.start()
+    until(lambda: cluster.api.version == "v1.34.4")
+    members.remove(["first"])
+    until(lambda: cluster.api.version == "v1.35.1")
+    members.add("third", "1.9.0")
+    members.switch("third", on=False)
+    assert members.release == "1.35.1"
+
+
 @pytest.mark.usefixtures("approving")
 def test_silent_node_stays_and_its_pods_do_not_end(cluster: SimulatedCluster) -> None:
     cluster.join(configuration(cluster), KUBELET)

@@ -124,6 +124,57 @@ def test_maps_of_settings_are_merged_and_lists_replaced():
     assert [fault.pointer for fault in caught.value.errors] == ["/settings/addon_versions/coredns"]
 
 
+GROUPS = [
+    {"name": "cp", "role": "control", "min_size": 1, "max_size": 1, "instance_types": ["t3.xlarge"]},
+    {"name": "workers", "role": "worker", "min_size": 1, "max_size": 3, "instance_types": ["t3.large"]},
+]
+
+
+def on_machines(*, grouped):
+    groups = {"autoscaler_node_groups": GROUPS} if grouped else {"control_plane_instance_type": "t3.xlarge"}
+    return cluster("ec2", settings_for("aws", "k8s", "ec2", "demo", {"key_pair": "k", **groups}))
+
+
+def control_plane_of(settings):
+    control = [group for group in settings["autoscaler_node_groups"] if group["role"] == "control"]
+    sizes = [(group["min_size"], group["max_size"], group["instance_types"]) for group in control]
+    names = ("size", "instance_type", "instance_types")
+    return [*(settings[f"control_plane_{name}"] for name in names), *sizes]
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_size_and_type_of_a_control_plane_are_patched_alone(grouped):
+    before = on_machines(grouped=grouped)
+    grown = read(ClusterPatch, {"settings": {"control_plane_size": 3}}).settings_after(before)
+    group = [(3, 3, ["t3.xlarge"])] if grouped else []
+    assert control_plane_of(grown) == [3, "t3.xlarge", ["t3.xlarge"], *group]
+    other = read(ClusterPatch, {"settings": {"control_plane_instance_type": "m5.xlarge"}}).settings_after(before)
+    group = [(1, 1, ["m5.xlarge"])] if grouped else []
+    assert control_plane_of(other) == [1, "m5.xlarge", ["m5.xlarge"], *group]
+    types = {"settings": {"control_plane_instance_types": ["m5.xlarge", "t3.xlarge"]}}
+    assert control_plane_of(read(ClusterPatch, types).settings_after(before))[1:3] == [
+        "m5.xlarge",
+        ["m5.xlarge", "t3.xlarge"],
+    ]
+    assert [group for group in grown["autoscaler_node_groups"] if group["role"] == "worker"] == [
+        group for group in before.settings["autoscaler_node_groups"] if group["role"] == "worker"
+    ]
+
+
+def test_a_control_group_says_size_and_type_of_the_control_plane():
+    before = on_machines(grouped=True)
+    groups = [{**GROUPS[0], "min_size": 3, "max_size": 3, "instance_types": ["m5.xlarge"]}, GROUPS[1]]
+    after = read(ClusterPatch, {"settings": {"autoscaler_node_groups": groups}}).settings_after(before)
+    assert control_plane_of(after) == [3, "m5.xlarge", ["m5.xlarge"], (3, 3, ["m5.xlarge"])]
+    both = {"autoscaler_node_groups": groups, "control_plane_size": 5}
+    with pytest.raises(InvalidInput) as caught:
+        read(ClusterPatch, {"settings": both}).settings_after(before)
+    assert [fault.pointer for fault in caught.value.errors] == ["/settings/control_plane_size"]
+    shrunk = {"settings": {"control_plane_size": 1}}
+    with pytest.raises(InvalidInput, match="only grows"):
+        read(ClusterPatch, shrunk).settings_after(cluster("ec2", after))
+
+
 @pytest.mark.parametrize("version", ["1.35.4", "latest", "v1.35", 1.35, None])
 def test_a_version_is_a_minor(version):
     assert pointers({"kubernetes_version": version}).keys() == {"/kubernetes_version"}

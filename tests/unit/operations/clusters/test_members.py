@@ -14,8 +14,11 @@ from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.repaves import renew_certificates
 from stockyard.operations.machines.member_plan import PLAN
+from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.pools import pools_of
+from stockyard.operations.sweep.places import PlaceSweep
+from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Replace
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
@@ -71,6 +74,20 @@ def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> No
     assert members.drive() == "changed"
     assert victim.id not in {claim.id for claim in members.members()}
     assert len(members.voters) == 3
+
+
+def test_the_sweep_that_misses_a_member_begins_to_replace_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep comes each five minutes, and three members bear the death of one only."""
+    members = completed(3)
+    victim = members.members()[-1]
+    members.provider.ended.add(victim.machine_id)
+    monkeypatch.setattr(lost_machines, "missing", lambda *_: [victim])
+    monkeypatch.setattr(lost_machines, "note", lambda _, claim_id: lose(members, claim_id) is None)
+    tally = Tally()
+    PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
+    assert (tally.done, tally.failures) == ([f"lost {victim.id}"], [])
+    assert members.drive() == "changed"
+    assert victim.id not in {claim.id for claim in members.members()}
 
 
 def test_certificates_are_renewed_by_new_members() -> None:

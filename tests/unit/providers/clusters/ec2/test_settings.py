@@ -105,6 +105,12 @@ def subnets(*zones: str, public: bool = True) -> list[dict[str, str]]:
     return entries
 
 
+def control(*zones: str) -> dict[str, Any]:
+    """The control group, in those zones."""
+    group = {"name": "cp", "role": "control", "min_size": 1, "max_size": 1, "instance_types": ["t3.large"]}
+    return {**group, "zones": list(zones)}
+
+
 VPC, SSH = {"vpc_id": "vpc-01234567"}, {"ssh_cidrs": ["192.0.2.0/24"]}
 
 
@@ -147,12 +153,25 @@ def test_who_names_zones_has_a_gateway_in_each() -> None:
         ({"bastion": {"protocol": "RDP"}, **SSH}, "/settings/bastion/protocol", "RDP (port 3389) is for Windows"),
         ({"bastion": {"protocol": "telnet"}, **SSH}, "/settings/bastion/protocol", "must be ssh"),
         ({"bastion": {"size": 2}, **SSH}, "/settings/bastion/size", ""),
+        (
+            {"zones": ["us-east-1a"], "autoscaler_node_groups": [control("us-east-1a", "us-east-1b")]},
+            "/settings/autoscaler_node_groups/0/zones/1",
+            "none of the cluster's zones",
+        ),
     ],
 )  # fmt: skip
 def test_contradictions_are_named(named: dict[str, Any], pointer: str, words: str) -> None:
     problems = faults(**named)
     assert set(problems) == {pointer}
     assert words in problems[pointer]
+
+
+def test_a_control_group_may_stand_in_some_of_the_zones() -> None:
+    zones = ["us-east-1a", "us-east-1b"]
+    (group,) = settings(zones=zones, autoscaler_node_groups=[control("us-east-1b")])["autoscaler_node_groups"]
+    assert group["zones"] == ["us-east-1b"]
+    placed = settings(**VPC, subnets=subnets(*zones), autoscaler_node_groups=[control("us-east-1b")])
+    assert placed["autoscaler_node_groups"][0]["zones"] == ["us-east-1b"]
 
 
 def test_a_bastion_is_filled_up_and_may_be_off() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.models.clusters import settings_for
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.ec2 import spectro
@@ -104,6 +105,48 @@ def test_static_placement_names_subnets_of_each_zone() -> None:
         {"zone": "eu-west-1a", "public": "subnet-08c7ad2affe1f1250", "private": "subnet-04dbeac9aba098d0e"},
         {"zone": "eu-west-1c", "private": "subnet-039c3beb3da69172f"},
     ]
+
+
+def test_what_a_document_says_is_what_a_request_may_say() -> None:
+    named = {"azs": ["eu-west-1c", "eu-west-1a"], "rootDeviceSize": 62}
+    control = pool("cp", 3, isControlPlane=True, updateStrategy={"type": "RollingUpdateScaleOut"}, machines=named)
+    read = spectro.read_cluster(body(control, pool("work", machines={"azs": ["eu-west-1a"]})), (0,))
+    normal = settings_for("aws", "k8s", "ec2", read.name, read.settings)
+    assert normal["control_plane_size"] == 3
+    assert normal["autoscaler_node_groups"][0]["zones"] == ["eu-west-1c", "eu-west-1a"]
+
+
+def test_a_control_plane_grows_and_changes_its_type_by_its_document() -> None:
+    first = spectro.read_cluster(body(pool("cp", isControlPlane=True)), (0,))
+    before = settings_for("aws", "k8s", "ec2", first.name, first.settings)
+    grown = spectro.read_cluster(body(pool("cp", 3, isControlPlane=True, machines={"instanceType": "m5.xlarge"})), (0,))
+    after = settings_for("aws", "k8s", "ec2", first.name, spectro.wanted_settings(grown, before))
+    assert (before["control_plane_size"], after["control_plane_size"]) == (1, 3)
+    assert after["control_plane_instance_types"] == ["m5.xlarge"]
+    again = settings_for("aws", "k8s", "ec2", first.name, spectro.wanted_settings(grown, after))
+    assert again == after
+
+
+def test_a_description_is_shown_as_palette_has_it_and_ranges_as_the_record_has_them() -> None:
+    sent = body()
+    sent["metadata"]["annotations"] = {"description": "old", "stockyard.dev/ssh-cidrs": "192.0.2.0/24", "note": "x"}
+    document = spectro.read_cluster(sent, (0,))
+    assert document.document["annotations"] == {"stockyard.dev/description": "old", "note": "x"}
+    record = Cluster(
+        id="clu_1",
+        name="lab",
+        description="new",
+        cluster_type="k8s",
+        provider="aws",
+        cloud_account_id=1,
+        client_id="lab-1",
+        settings={**document.settings, "ssh_cidrs": []},
+        status="ready",
+        created_at="",
+        updated_at="",
+        document=dict(document.document),
+    )
+    assert spectro.cluster_manifest(record)["metadata"]["annotations"] == {"description": "new", "note": "x"}
 
 
 def test_labels_are_tags_and_a_bare_one_has_no_value() -> None:

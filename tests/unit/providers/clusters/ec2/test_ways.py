@@ -67,6 +67,18 @@ def test_next_way_is_tried_where_one_is_refused(
     assert refusals(yard_with_endpoint) == [], "forgotten once the machine is there"
 
 
+def test_a_control_plane_stands_in_the_zones_of_its_group_alone(yard: Any) -> None:
+    zones = ["us-east-1b", "us-east-1a", "us-east-1c"]
+    group = {"name": "cp", "role": "control", "instance_types": ["t3.large"], "zones": ["us-east-1c", "us-east-1b"]}
+    yard.with_settings(zones=zones, autoscaler_node_groups=[group])
+    for phase in ("network", "security", "identity", "endpoint"):
+        yard.ensure(phase)
+    assert yard.provider.member_zones(yard.work("members")) == ["us-east-1b", "us-east-1c"]
+    with idempotent_calls(), scarce_capacity({"t3.large/us-east-1b": 0}):
+        yard.ensure("control_plane")
+    assert instances(yard) == [("t3.large", "us-east-1c")]
+
+
 def test_all_ways_are_tried_at_once_so_that_the_workflow_counts_rounds(yard_with_endpoint: Any) -> None:
     """A wait between two ways would leave the state, and its count of retries would begin anew for ever."""
     with scarce_capacity({"t3.large": 0, "m5.large/us-east-1a": 0}):

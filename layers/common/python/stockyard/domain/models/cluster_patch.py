@@ -19,7 +19,6 @@ from stockyard.domain.models.base import (
     Input,
     Irremovable,
     check_fixed,
-    merged,
     read,
     read_part,
     summary,
@@ -117,7 +116,7 @@ class ClusterPatch(Input):
         read(patch_model(model), self.settings, at=("settings",))
         if not self.settings.keys() & model.CHANGEABLE:
             return {**cluster.settings, **self.settings}
-        sent = merged(cluster.settings, self.settings)
+        sent = model.patched(cluster.settings, self.settings)
         settings: ClusterSettings = read(model, sent, at=("settings",))
         problems = [
             FieldProblem(f"/settings{fault.pointer}", fault.detail)
@@ -126,4 +125,5 @@ class ClusterPatch(Input):
         if problems:
             raise InvalidInput(summary(problems), errors=problems)
         document = settings.normal()
-        return {**cluster.settings, **{name: document[name] for name in self.settings}}
+        names = {*self.settings, *(model.AGREEING if model.AGREEING & self.settings.keys() else ())}
+        return {**cluster.settings, **{name: document[name] for name in names}}

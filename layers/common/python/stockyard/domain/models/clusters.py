@@ -20,7 +20,7 @@ from pydantic import (
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
+from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse, summary
 from stockyard.domain.provider_kinds import loaded
 from stockyard.domain.records import Cluster
 from stockyard.errors import FieldProblem, InvalidInput
@@ -87,6 +87,14 @@ class ClusterSettings(Input):
         owners = cloud_kinds.settings_owners(unknown)
         foreign = {name: f"is a field of clusters {owner}" for name, owner in owners.items()}
         return beside(foreign, document, handler)
+
+    AGREEING: ClassVar[frozenset[str]] = frozenset()
+    """Fields that say the same in part: a patch of one of them changes the others too."""
+
+    @classmethod
+    def patched(cls, before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+        """What a JSON merge patch makes of ``before``, settings as a record keeps them; they are read afterwards."""
+        return dict(merged(before, patch))
 
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""

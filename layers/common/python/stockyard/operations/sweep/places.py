@@ -13,6 +13,7 @@ from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
+from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims import lost_machines
@@ -150,4 +151,10 @@ class PlaceSweep:
             self.tally.attempt(claim.id, self._lost, claim.id)
 
     def _lost(self, claim_id: str) -> str:
-        return "lost" if lost_machines.note(self.services, claim_id) else ""
+        if not lost_machines.note(self.services, claim_id):
+            return ""
+        claim = self.services.store.get(NodeClaim, claim_id)
+        if claim is not None and claim.control_plane:
+            # Now, and not when the sweep comes by again: the next member that dies may be one too many.
+            start_following(self.services, claim.cluster_id)
+        return "lost"

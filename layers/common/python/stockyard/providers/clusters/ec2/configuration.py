@@ -67,9 +67,17 @@ def _listed(pointer: str, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def control_plane_disk_gib(settings: Mapping[str, Any]) -> int:
     """The size of a member's root disk, in GiB: the control group's, else the usual one."""
+    return int(_control_group(settings).get("root_disk_gib") or DISK_GIB)
+
+
+def control_plane_zones(settings: Mapping[str, Any]) -> Sequence[str]:
+    """The zones that members of the control plane stand in; none for all of the cluster's."""
+    return list(_control_group(settings).get("zones") or ())
+
+
+def _control_group(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     groups = settings.get("autoscaler_node_groups") or ()
-    control = next((group for group in groups if group.get("role") == "control"), None)
-    return int((control or {}).get("root_disk_gib") or DISK_GIB)
+    return next((group for group in groups if group.get("role") == "control"), {})
 
 
 def etcd_volume_gib(cluster: Cluster) -> int:

@@ -16,7 +16,11 @@ from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clusters.ec2 import etcd_volume, groups, network
 from stockyard.providers.clusters.ec2.building import Builder
-from stockyard.providers.clusters.ec2.configuration import control_plane_disk_gib, control_plane_types
+from stockyard.providers.clusters.ec2.configuration import (
+    control_plane_disk_gib,
+    control_plane_types,
+    control_plane_zones,
+)
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
 
@@ -43,8 +47,11 @@ def pool(cluster: Cluster) -> NewPool:
 
 
 def zones(builder: Builder) -> list[str]:
-    """The zones of the cluster's network, in its order. A line of an earlier release tells of none."""
-    return list(dict.fromkeys(zone for _, zone in network.of(builder).places if zone))
+    """The control group's zones, else all of the cluster's network, in its order. A line of an earlier release tells of
+    none."""
+    group_zones = control_plane_zones(builder.work.cluster.settings)
+    places = network.of(builder).places
+    return list(dict.fromkeys(zone for _, zone in places if zone and (not group_zones or zone in group_zones)))
 
 
 def targets(builder: Builder, machine_ids: Sequence[str]) -> dict[str, str]:

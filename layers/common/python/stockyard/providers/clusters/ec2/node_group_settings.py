@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -20,14 +20,15 @@ MAX_GROUPS = 200
 MAX_NODES = 10_000
 """What a document may say at all; a tenant's quotas ``node_groups`` and ``nodes_per_group`` allow less."""
 MOST_DISK_GIB = 2000
-WORKER_FIELDS = ("zones", "max_price", "update_strategy")
+WORKER_FIELDS = ("max_price", "update_strategy")
 """What only groups of workers say."""
 
 
 class NodeGroup(Input):
     """A group of equal nodes. The ``control`` group gives size and type of the control plane.
 
-    Workers are spread evenly over ``zones``; without any they stand where they are cheapest. ``max_price`` is the most
+    Nodes are spread evenly over ``zones``; without any, workers stand where they are cheapest, and members of the
+    control plane in all zones of the cluster. ``max_price`` is the most
     that a node may cost as spot. ``root_disk_gib`` is the size of the one disk that a node has.
     """
 
@@ -101,9 +102,15 @@ def _groups(groups: list[NodeGroup]) -> list[NodeGroup]:
 NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)]
 
 
-def zones_outside(groups: list[NodeGroup], region: str) -> list[Fault]:
-    """The zones of groups that are not of the region."""
-    return [
+def zones_outside(groups: list[NodeGroup], region: str, cluster_zones: Container[str]) -> list[Fault]:
+    """The zones of groups that are not of the region, and those of the control group that are not the cluster's."""
+    outside_network: list[Fault] = [
+        ((number, "zones", place), "is none of the cluster's zones, which the settings have to name")
+        for number, group in enumerate(groups)
+        for place, zone in enumerate(group.zones)
+        if group.role == "control" and zone.startswith(region) and zone not in cluster_zones
+    ]
+    return outside_network + [
         ((number, "zones", place), f"is no zone of {region}")
         for number, group in enumerate(groups)
         for place, zone in enumerate(group.zones)

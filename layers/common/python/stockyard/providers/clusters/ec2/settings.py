@@ -16,6 +16,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
+from stockyard.providers.clusters.ec2 import control_group
 from stockyard.providers.clusters.ec2.configuration import (
     DEFAULT_CIDR,
     DEFAULT_TYPES,
@@ -82,6 +83,8 @@ class AwsSettings(ClusterSettings):
         }
     )
 
+    AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
+
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
     control_plane_instance_type: aws_fields.InstanceType | None = None
@@ -117,10 +120,16 @@ class AwsSettings(ClusterSettings):
         control = self._control_group()
         if control is not None and self.control_plane_size not in (None, control.max_size):
             faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
-        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
+        zones = [*self.zones, *(entry.zone for entry in self.subnets)]
+        outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION, zones)
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
+
+    @classmethod
+    def patched(cls, before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``ClusterSettings.patched``. The control group and the settings beside it follow each other."""
+        return control_group.brought_to_agree(super().patched(before, patch), patch)
 
     def name_fault(self, name: str) -> str | None:
         """Slurm takes the cluster's name for its own, which has narrower rules."""

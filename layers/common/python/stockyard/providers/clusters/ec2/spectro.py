@@ -17,6 +17,7 @@ from stockyard.domain.records import Cluster
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clusters.ec2 import KIND as CLUSTER_KIND
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPES
+from stockyard.providers.clusters.ec2.control_group import brought_to_agree
 from stockyard.providers.clusters.ec2.spectro_models import (
     API_VERSION,
     BARE_TAG,
@@ -38,6 +39,8 @@ SSH_CIDRS = "stockyard.dev/ssh-cidrs"
 open to nobody until somebody says to whom."""
 CONTROL_PLANE_POOL, WORKER_POOL = "control-plane-pool", "worker-pool"
 """The names of the two pools of a body without any."""
+_SETTLED = frozenset({DESCRIPTION, "description", SSH_CIDRS})
+"""Annotations that the record has as fields of its own, which may change without the document."""
 _STRATEGIES = {"add_first": SCALE_OUT, "remove_first": SCALE_IN, "custom": OVERRIDE}
 _STRATEGY_OF = {name: own_name for own_name, name in _STRATEGIES.items()}
 
@@ -50,6 +53,9 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
     body: SpectroDocument = read(SpectroDocument, without_nulls(document), at=at)
     metadata, spec = body.metadata, body.spec
     described = metadata.annotations.get(DESCRIPTION) or metadata.annotations.get("description")
+    annotations = {name: text for name, text in metadata.annotations.items() if name not in _SETTLED}
+    if described:
+        annotations[DESCRIPTION] = described
     return ClusterDocument(
         name=metadata.name,
         kind=SPECTRO_CLUSTER,
@@ -57,15 +63,19 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         cluster_type=CLUSTER_KIND.cluster_type,
         driver=CLUSTER_KIND.driver,
         settings=_settings(body),
-        description=described or f"{SPECTRO_CLUSTER} {metadata.name}",
+        description=described or _usual_description(metadata.name),
         account=spec.cloud_account_uid,
         account_place=(*at, "spec", "cloudAccountUid"),
         tags=dict(metadata.labels),
         document={
-            "annotations": dict(metadata.annotations),
+            "annotations": annotations,
             "cloud_account": spec.cloud_account_uid,
         },
     )
+
+
+def _usual_description(name: str) -> str:
+    return f"{SPECTRO_CLUSTER} {name}"
 
 
 def _control_pool(spec: SpectroSpec) -> MachinePool | None:
@@ -164,7 +174,8 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
     groups = {group["name"]: group for group in current.get(GROUPS) or ()}
     wanted_groups = [{**groups.get(group["name"], {}), **group} for group in document.settings[GROUPS]]
     bastion = {**(current.get("bastion") or {}), **document.settings["bastion"]}
-    return {**current, **document.settings, GROUPS: wanted_groups, "bastion": bastion}
+    own_settings = {**document.settings, GROUPS: wanted_groups, "bastion": bastion}
+    return brought_to_agree({**current, **own_settings}, own_settings)
 
 
 # --- to a document ----------------------------------------------------------------------------------------------------
@@ -174,7 +185,9 @@ def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
     """See ``cluster_manifests.ClusterForm``. What the body cannot say of the settings is left out."""
     origin, settings = cluster.document, cluster.settings
     labels = {key: value or BARE_TAG for key, value in cluster.tags.items()}
-    annotations = {DESCRIPTION: cluster.description, **(origin.get("annotations") or {})}
+    annotations = {name: text for name, text in (origin.get("annotations") or {}).items() if name not in _SETTLED}
+    if cluster.description != _usual_description(cluster.name):
+        annotations["description"] = cluster.description
     cidrs = ",".join(settings.get("ssh_cidrs") or ())
     if cidrs:
         annotations[SSH_CIDRS] = cidrs

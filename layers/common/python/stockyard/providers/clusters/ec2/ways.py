@@ -14,7 +14,7 @@ from stockyard.providers.clouds.aws import ec2_kinds
 from stockyard.providers.clouds.aws.kinds import REFUSED_CAPACITY
 from stockyard.providers.clusters.ec2 import etcd_volume, network
 from stockyard.providers.clusters.ec2.building import Builder
-from stockyard.providers.clusters.ec2.configuration import control_plane_types
+from stockyard.providers.clusters.ec2.configuration import control_plane_types, control_plane_zones
 
 _OTHERS_MAY_DO = frozenset({"Unsupported", "InvalidInstanceType", "VcpuLimitExceeded", "InstanceLimitExceeded"})
 """Codes of refusals that hold for a type or a zone, besides those of capacity: the type is not offered there, or its
@@ -45,8 +45,8 @@ def remaining(builder: Builder) -> list[Way]:
     keys = {line.key for line in builder.work.ledger.lines() if line.kind == REFUSED_CAPACITY.name}
     volume = builder.work.ledger.find(ec2_kinds.VOLUME.name, etcd_volume.KEY)
     # A volume cannot leave its zone, and what is on it makes the next machine the same cluster.
-    zone = str(volume.detail["zone"]) if volume is not None else ""
-    places = [place for place in network.of(builder).places if zone in ("", place[1])]
+    zones = [str(volume.detail["zone"])] if volume is not None else control_plane_zones(builder.work.cluster.settings)
+    places = [place for place in network.of(builder).places if not zones or place[1] in zones]
     every = [Way(name, *place) for name in control_plane_types(builder.work.cluster) for place in places]
     return [way for way in every if way.key not in keys]
 

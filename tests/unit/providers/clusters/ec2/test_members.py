@@ -1,0 +1,85 @@
+"""Members of a control plane behind their balancer, as EC2 has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.compute import idempotent_calls
+from stockyard.ports import CloudWork
+from stockyard.ports.clusters import DRAINING, GONE, HEALTHY
+
+ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
+
+
+@pytest.fixture
+def yard_with_member(yard: Any) -> Any:
+    """A cluster with its first member."""
+    yard.with_settings(zones=ZONES, control_plane_size=3)
+    with idempotent_calls():
+        for phase in ("network", "security", "identity", "endpoint", "control_plane"):
+            yard.ensure(phase)
+    return yard
+
+
+def members_work(yard: Any) -> CloudWork:
+    work: CloudWork = yard.work("members")
+    return work
+
+
+def second(yard: Any) -> str:
+    """Another machine beside the first."""
+    client = yard.tenant().client("ec2")
+    (first,) = [
+        instance for reservation in client.describe_instances()["Reservations"] for instance in reservation["Instances"]
+    ]
+    copy = {"ImageId": first["ImageId"], "InstanceType": "t3.large", "SubnetId": first["SubnetId"]}
+    return str(client.run_instances(**copy, MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"])
+
+
+def first_of(yard: Any) -> str:
+    return next(line.vendor_id for line in yard.ledger.lines() if line.kind == "instance")
+
+
+def test_members_are_sent_requests_while_they_are_admitted(yard_with_member: Any) -> None:
+    yard, provider = yard_with_member, yard_with_member.provider
+    first, other = first_of(yard), second(yard)
+    assert dict(provider.targets(members_work(yard), [first, other])) == {first: HEALTHY}
+    for _ in range(2):
+        provider.admit(members_work(yard), other)
+    assert dict(provider.targets(members_work(yard), [first, other])) == {first: HEALTHY, other: HEALTHY}
+    assert dict(provider.targets(members_work(yard), [first])) == {first: HEALTHY}, "who is asked for"
+    for _ in range(2):
+        provider.withdraw(members_work(yard), first)
+    assert provider.targets(members_work(yard), [first, other]).get(first, DRAINING) == DRAINING
+
+
+def test_a_machine_that_is_ended_is_gone_whatever_the_balancer_says(yard_with_member: Any) -> None:
+    yard, other = yard_with_member, second(yard_with_member)
+    yard.provider.admit(members_work(yard), other)
+    yard.tenant().client("ec2").terminate_instances(InstanceIds=[other])
+    assert yard.provider.targets(members_work(yard), [other, "i-0123456789abcdef0"]) == {other: GONE}
+
+
+def test_members_may_stand_in_each_zone_and_take_pods_where_that_is_wanted(yard_with_member: Any) -> None:
+    yard = yard_with_member
+    assert yard.provider.member_zones(members_work(yard)) == ZONES
+    (taint,) = yard.provider.member_pool(yard.cluster).taints
+    assert taint["effect"] == "NoSchedule"
+    yard.with_settings(control_plane_workloads=True)
+    assert yard.provider.member_pool(yard.cluster).taints == ()
+
+
+def test_what_the_first_member_alone_had_goes_after_it(yard_with_member: Any) -> None:
+    yard, client = yard_with_member, yard_with_member.tenant().client("ec2")
+    (volume,) = [line.vendor_id for line in yard.ledger.lines() if line.kind == "volume"]
+    client.terminate_instances(InstanceIds=[first_of(yard)])
+    for _ in range(20):
+        outcome = yard.provider.release_first(members_work(yard))
+        if outcome.done:
+            break
+        yard.later(outcome.wait_seconds)
+    assert outcome.done
+    assert volume not in {item["VolumeId"] for item in client.describe_volumes()["Volumes"]}
+    assert yard.provider.release_first(members_work(yard)).done, "twice is once"
