@@ -287,6 +287,7 @@ CHECKS: dict[str, Check] = {
     "launch_seconds": _whole(30, 3600),
     "register_seconds": _whole(60, 7200),
     "image_days": _whole(1, 365),
+    "force_deletion_seconds": _whole(60, 86400),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
     "agent_idle_seconds": _whole(1, 3600),

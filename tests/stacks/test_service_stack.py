@@ -114,7 +114,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 71
+    assert len(functions) == 76
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
@@ -349,6 +349,8 @@ def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
         "WorkflowsDeleteManagedClusterACB821CB",
         "WorkflowsChangeManagedCluster4DC8FB78",
         "WorkflowsUpgradeManagedClusterCD7DF71B",
+        "WorkflowsChangeBalancedClusterF10EEFCA",
+        "WorkflowsUpgradeBalancedCluster89D6295D",
         "WorkflowsRetagClusterC85DFCA6",
         "WorkflowsProvisionNode9F2BC81C",
         "WorkflowsDeleteNodeC12963D8",

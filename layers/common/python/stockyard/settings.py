@@ -52,6 +52,8 @@ class Choices:
     names that only a cluster's own machines know."""
     allow_access_keys: bool = False
     """Whether accounts in AWS may be registered by an access key instead of a role."""
+    force_deletion_seconds: int = 900
+    """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 
@@ -94,8 +96,6 @@ class Settings(Choices):
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""
     """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
-    force_deletion_seconds: int = 900
-    """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 
