@@ -98,7 +98,9 @@ class NodeGroupLife:
 
     def _give_back(self, story: Story) -> None:
         services = story.yard.nodes.services
-        self._again("pool", lambda: pools.delete_pool(services, story.yard.current(), POOL, "user:ann"))
+        pool = pools.find_pool(services, story.yard.current(), POOL)
+        # As an operation does it whose settings have the group no more.
+        self._again("pool", lambda: pools.give_back_pool(services, pool, "user:ann"))
         for _ in range(8):
             self._round(story)
             if not story.yard.claims(POOL):
