@@ -64,6 +64,8 @@ def test_the_minimal_request_is_filled_up():
         "region_name": "us-east-1",
         "control_plane_instance_type": "t3.xlarge",
         "control_plane_instance_types": ["t3.xlarge", "t3a.xlarge", "m5.xlarge"],
+        "control_plane_size": 1,
+        "control_plane_workloads": False,
         "vpc_cidr": "10.0.0.0/16",
         "vpc_id": None,
         "subnet_id": None,
@@ -273,14 +275,13 @@ def test_groups_beside_each_other():
 @pytest.mark.parametrize(
     ("smallest", "largest", "text"),
     [
-        (3, 3, "size 3 is not built yet"),
-        (5, 5, "size 5 is not built yet"),
         (2, 2, "must be 1, 3 or 5"),
         (0, 0, "must be 1, 3 or 5"),
+        (4, 4, "must be 1, 3 or 5"),
         (1, 3, "fixed size"),
     ],
 )
-def test_the_control_plane_has_size_one_for_now(smallest, largest, text):
+def test_a_control_plane_has_a_fixed_and_odd_size(smallest, largest, text):
     problems = faults(groups({**CONTROL, "min_size": smallest, "max_size": largest}))
     assert list(problems) == ["/settings/autoscaler_node_groups/0/max_size"]
     assert text in problems["/settings/autoscaler_node_groups/0/max_size"]
