@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolPatch
 from stockyard.domain.node_records import NewClaim
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
 from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.node_claim import MOVES
@@ -22,6 +22,7 @@ from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.machines.observe import ATTENDED
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.pools.pools import change_pool, group_changes
 from stockyard.ports import Replace
@@ -262,6 +263,8 @@ def test_an_upgrade_says_of_old_nodes_that_they_have_drifted(balanced: BalancedW
         assert run_phase(RUNNER, balanced.world.services, fence, phase).done
     assert not run_phase(RUNNER, balanced.world.services, fence, "pools").done
     assert all(is_drifted(claim) for claim in balanced.claims("web"))
+    attended_until = services.store.get(Fact, f"{balanced.id}/{ATTENDED}").value
+    assert attended_until > services.now(), "nothing leaves a cluster that is not known well"
 
 
 def test_an_upgrade_goes_one_tested_minor_up() -> None:

@@ -19,6 +19,7 @@ from stockyard.lifecycle.repave import REPAVE
 from stockyard.lifecycle.replacing import progress_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.machines.attention import attend
 from stockyard.operations.node_claims.drift import MOST, compare_pool
 from stockyard.operations.pools.follow import LOOK_AGAIN, follow_settings
 from stockyard.operations.pools.pools import claims_of, pools_of
@@ -26,6 +27,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Outcome
 
 NAMED_POOLS = 3
+ATTEND_SECONDS = 600
 
 
 def pools_replaced(services: Services, cluster: Cluster, operation: Operation) -> Outcome:
@@ -45,6 +47,8 @@ def pools_replaced(services: Services, cluster: Cluster, operation: Operation) -
     for pool, claims, _ in lacking:
         # No record of a pool tells that nodes made before a moment are out of date: nothing else would look at them.
         compare_pool(services, pool, claims, MOST, cluster.nodes_since)
+    # Nothing leaves a cluster that is not known well, and an agent that is not asked to comes seldom.
+    attend(services, cluster.id, ATTEND_SECONDS)
     watch(services, cluster.id, begin=True)
     text = ". ".join(each.text() for _, _, each in lacking[:NAMED_POOLS])
     more = f" And {len(lacking) - NAMED_POOLS} pools more." if len(lacking) > NAMED_POOLS else ""
