@@ -277,10 +277,11 @@ def test_groups_beside_each_other():
     [
         (2, 2, "must be 1, 3 or 5"),
         (0, 0, "must be 1, 3 or 5"),
+        (4, 4, "must be 1, 3 or 5"),
         (1, 3, "fixed size"),
     ],
 )
-def test_a_control_plane_of_another_size_is_refused(smallest, largest, text):
+def test_a_control_plane_has_a_fixed_and_odd_size(smallest, largest, text):
     problems = faults(groups({**CONTROL, "min_size": smallest, "max_size": largest}))
     assert list(problems) == ["/settings/autoscaler_node_groups/0/max_size"]
     assert text in problems["/settings/autoscaler_node_groups/0/max_size"]

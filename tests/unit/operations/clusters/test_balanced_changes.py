@@ -10,8 +10,11 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolPatch
 from stockyard.domain.node_records import NewClaim
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
+from stockyard.lifecycle.disruption.candidates import is_drifted
+from stockyard.lifecycle.node_claim import MOVES
+from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.cancel import cancel_change
 from stockyard.operations.clusters.groups import altered_groups, change_groups, check_confirmed, remaining_groups
@@ -19,6 +22,7 @@ from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.machines.observe import ATTENDED
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.pools.pools import change_pool, group_changes
 from stockyard.ports import Replace
@@ -243,6 +247,24 @@ def test_workers_get_the_new_minor_when_the_api_server_serves_it(balanced: Balan
     assert balanced.cluster.node_minor == "1.35"
     assert set(balanced.replaced) >= before
     assert all(claim.created_at >= balanced.cluster.nodes_since for claim in balanced.claims("web"))
+
+
+def test_an_upgrade_says_of_old_nodes_that_they_have_drifted(balanced: BalancedWorld) -> None:
+    """Nothing of their pools has changed, so that no pass over these would come before the sweep."""
+    services = balanced.world.services
+    for claim in balanced.claims("web"):
+        as_launched = MOVES.condition(claim, NOT_DRIFTED, "True", "AsLaunched", "", services.now())
+        services.store.commit(Replace(replace(as_launched, version=claim.version + 1)))
+    balanced.patch({"kubernetes_version": "1.35"})
+    balanced.serves("v1.35.4")
+    fence = Fence.of(balanced.cluster)
+    assert not any(is_drifted(claim) for claim in balanced.claims("web"))
+    for phase in ("checks", "approval", "version_skew"):
+        assert run_phase(RUNNER, balanced.world.services, fence, phase).done
+    assert not run_phase(RUNNER, balanced.world.services, fence, "pools").done
+    assert all(is_drifted(claim) for claim in balanced.claims("web"))
+    attended_until = services.store.get(Fact, f"{balanced.id}/{ATTENDED}").value
+    assert attended_until > services.now(), "nothing leaves a cluster that is not known well"
 
 
 def test_an_upgrade_goes_one_tested_minor_up() -> None:

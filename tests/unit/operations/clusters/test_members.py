@@ -80,7 +80,7 @@ def test_the_sweep_that_misses_a_member_begins_to_replace_it(monkeypatch: pytest
     """The sweep comes each five minutes, and three members bear the death of one only."""
     members = completed(3)
     victim = members.members()[-1]
-    members.provider.ended.add(victim.machine_id)
+    members.provider.ended_machines.add(victim.machine_id)
     monkeypatch.setattr(lost_machines, "missing", lambda *_: [victim])
     monkeypatch.setattr(lost_machines, "note", lambda _, claim_id: lose(members, claim_id) is None)
     tally = Tally()

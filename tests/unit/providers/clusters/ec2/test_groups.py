@@ -134,8 +134,8 @@ def test_what_is_wrong_is_refused_at_its_pointer(wrong: dict[str, Any], pointer:
 
 def test_a_control_group_has_nothing_of_workers() -> None:
     with pytest.raises(InvalidInput) as caught:
-        groups_of({**CONTROL, "zones": ["us-east-1a"], "max_price": {"percent": 50}})
-    assert {fault.pointer.rpartition("/")[2] for fault in caught.value.errors} == {"zones", "max_price"}
+        groups_of({**CONTROL, "update_strategy": {"type": "remove_first"}, "max_price": {"percent": 50}})
+    assert {fault.pointer.rpartition("/")[2] for fault in caught.value.errors} == {"update_strategy", "max_price"}
 
 
 class Prices:

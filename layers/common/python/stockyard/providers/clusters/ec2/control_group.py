@@ -23,7 +23,7 @@ def brought_to_agree(merged: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
     if {TYPE, TYPES} & patch.keys():
         for name in {TYPE, TYPES} - patch.keys():
             settings.pop(name, None)
-    groups = settings.get(GROUPS)
+    groups = settings.get(GROUPS) or []
     control = _control(groups)
     if control is None:
         return settings
