@@ -103,7 +103,7 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         if tenant is not None:
             headers["X-Stockyard-Tenant"] = tenant
-        body: Any = {} if operation.method == "PATCH" else BODIES.get(str(operation))
+        body: Any = BODIES.get(str(operation), {} if operation.method == "PATCH" else None)
         return self.send(operation.method, operation.at(at) + query, headers, body)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: Any = None) -> httpx.Response:
@@ -129,6 +129,7 @@ class Api:
 
 
 BODIES: Mapping[str, Any] = {
+    "PATCH /v1/clusters/{id}/repave": {"approved": True},
     "POST /v1/clusters/{id}/pools": {"name": "workers", "quantity": 1},
     "POST /v1/placements": {"manifests": [{"kind": "Pod", "metadata": {"name": "a"}, "spec": {}}]},
     "POST /v1/simulations": {

@@ -38,7 +38,8 @@ NEVER = {
     "POST /v1/node-claims/{id}/member-reports": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/token": "people log in to the cluster, and its cloud admits nobody",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
-    "POST /v1/clusters/{id}/cancel": "no change of a ready cluster is at work",
+    "POST /v1/clusters": "generated settings break a rule between two fields; others create clusters by the route",
+    "POST /v1/cloud-accounts": "a role or an access key, which a schema cannot say; others register accounts by it",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
     "DELETE /v1/clusters/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/clusters/{id}/pools/{name}": "left out: it would take away what the others ask for",
@@ -47,6 +48,13 @@ NEVER = {
     "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
 }
 """Operations that generated requests cannot bring to success, and why."""
+BY_CHANCE = {
+    "POST /v1/clusters/{id}/cancel",
+    "POST /v1/clusters/{id}/repave",
+    "PATCH /v1/clusters/{id}/repave",
+    "POST /v1/clusters/{id}/certificates/renew",
+}
+"""Operations whose success hangs on whether a generated change of the cluster is at work just then."""
 
 FEWER = """
 [phases.coverage.generation]
@@ -281,7 +289,7 @@ def test_generated_requests_for_existing_resources_get_documented_answers(
 
 def test_every_operation_succeeded_for_existing_resources(run_reports, all_operations):
     succeeded = set().union(*(report["succeeded"] for part, report in run_reports.items() if part != ALL))
-    assert {str(operation) for operation in all_operations} - succeeded == set(NEVER)
+    assert {str(operation) for operation in all_operations} - succeeded - BY_CHANCE == set(NEVER)
 
 
 def test_enough_cases_were_generated(run_reports, soaking, seed, record_property):

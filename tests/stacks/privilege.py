@@ -27,9 +27,14 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "DeleteManagedCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ChangeManagedCluster states:DescribeExecution"): SWEEP,
     ("reaper", "UpgradeManagedCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "ChangeBalancedCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "UpgradeBalancedCluster states:DescribeExecution"): SWEEP,
+    ("pools", "ClusterSecrets kms:Decrypt"): "opens an account's key for the checks of a changed node group",
+    ("pools", "TenantRoles sts:AssumeRole"): "asks the cloud for the checks of a changed node group",
     **{
-        ("cluster_phases", f"{workflow}ManagedCluster states:{action}Execution"): OVERTAKEN
+        ("cluster_phases", f"{workflow}{rows}Cluster states:{action}Execution"): OVERTAKEN
         for workflow in ("Change", "Upgrade")
+        for rows in ("Managed", "Balanced")
         for action in ("Describe", "Stop")
     },
     ("reaper", "RetagCluster states:DescribeExecution"): SWEEP,

@@ -11,11 +11,7 @@ from stockyard.domain import control_plane
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.operations.clusters.create import plan_creation
-<<<<<<< HEAD
 from stockyard.providers.clusters.ec2.configuration import control_plane_disk_gib
-=======
-from stockyard.providers.clouds.aws import reserved
->>>>>>> ha-shows
 from stockyard.providers.clusters.ec2.planning import price_items
 
 BASTION = {"enabled": True, "instance_type": "t3.micro"}
@@ -27,11 +23,7 @@ def _cluster(world: Any, settings: dict[str, Any]) -> Cluster:
 
 
 def test_plan_prices_disk_that_is_created(world: Any) -> None:
-<<<<<<< HEAD
     assert control_plane_disk_gib({}) == control_plane.DISK_GIB == 50
-=======
-    assert reserved.DISK_GIB == control_plane.DISK_GIB == 50
->>>>>>> ha-shows
     disk = next(item for item in price_items(_cluster(world, {}), world.services.prices) if "gp3" in item.name)
     assert disk.name == "control plane disk gp3 50 GiB"
     assert disk.hour == pytest.approx(50 * 0.08 / 730)

@@ -281,7 +281,6 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "description": ("metadata", "annotations", DESCRIPTION),
     "cloud_account_id": ("spec", "cloudAccountUid"),
     "tags": ("metadata", "labels"),
-    "profiles": ("spec", "profiles"),
     "settings/region_name": ("spec", "cloudConfig", "region"),
     "settings/key_pair": ("spec", "cloudConfig", "sshKeyName"),
     "settings/vpc_id": ("spec", "cloudConfig", "vpcId"),
