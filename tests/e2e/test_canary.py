@@ -47,6 +47,8 @@ SECRET_INPUTS = {
     "NodeBootReport.token": "refused token of a boot",
     "MemberReport.token": "refused token of a member",
     "MemberReport.kubeconfig": "refused kubeconfig of a member",
+    "AwsAttributes.secret_access_key": "refused access key of an account",
+    "AttributesPatch.secret_access_key": "refused other access key of an account",
     "CudoAttributes.api_key": "API key of an account",
     "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
     "CudoAttributesPatch.api_key": "exchanged API key of an account",

@@ -101,6 +101,18 @@ def cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     assert call("PATCH", path, refused, headers=etag).status == 422
     assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
     assert call("DELETE", path).status == 202
+    _access_key(call, canary_run)
+
+
+def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
+    """This stage takes no access keys: one is refused when an account is registered, and when one is changed."""
+    secret = canary_run.new_canary("refused access key of an account")
+    keys = {"user_arn": "arn:aws:iam::222222222222:user/ops", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
+    document = {"provider": "aws", "name": "keys", "attributes": {**keys, "secret_access_key": secret}}
+    assert call("POST", "/v1/cloud-accounts", document).status == 422
+    changed = {"attributes": {"secret_access_key": canary_run.new_canary("refused other access key of an account")}}
+    etag = {"If-Match": call("GET", "/v1/cloud-accounts/1").headers["etag"]}
+    assert call("PATCH", "/v1/cloud-accounts/1", changed, headers=etag).status == 422
 
 
 def cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: CanaryRun) -> dict[str, Any]:

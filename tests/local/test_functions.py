@@ -130,7 +130,7 @@ def test_a_busy_function_refuses_like_lambda(
 def test_a_busy_function_refuses_before_any_task_times_out() -> None:
     states = [state for document in documents().values() for state in document["States"].values()]
     limits = [state["TimeoutSeconds"] for state in states if "Retry" in state]
-    assert len(documents()) == 12
+    assert len(documents()) == 14
     assert min(limits) > processes.PATIENCE
 
 
