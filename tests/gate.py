@@ -23,8 +23,9 @@ import pytest
 
 from tests.distribution import on_real, unit
 
-RUN_SECONDS = 720.0
-"""Ten minutes, and room for what chance adds on a machine of two cores."""
+RUN_SECONDS = 960.0
+"""Above the ten minutes that a run is to take: tests of highly available clusters have brought it to fourteen on two
+cores, and it is to come down again."""
 REAL_SECONDS = 240.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10

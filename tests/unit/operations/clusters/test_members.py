@@ -112,7 +112,7 @@ def test_the_type_of_a_single_member_changes_by_a_second_one() -> None:
     assert len(members.voters) == 1
 
 
-@pytest.mark.parametrize("moment", range(1, 30, 3))
+@pytest.mark.parametrize("moment", range(1, 30, 6))
 def test_a_member_that_dies_while_others_are_replaced(moment: int) -> None:
     members = completed(3)
     members.world.clock.advance(10)
