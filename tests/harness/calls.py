@@ -313,6 +313,7 @@ _OWN_ARN: Mapping[str, tuple[str, ...]] = {
     "CreateListener": ("ListenerArn",),
     "DeleteLoadBalancer": (),
     "DeleteTargetGroup": (),
+    "DeregisterTargets": (),
     "ModifyLoadBalancerAttributes": (),
     "RegisterTargets": (),
 }

@@ -63,6 +63,7 @@ OF_CLAIMS = (
     "a claim takes a machine of a node group or gives it back; the tests of that source do it, here no agent joins"
 )
 ON_EKS = "clusters on EKS; the template's own tests hold each of its statements against the driver's calls"
+OF_MEMBERS = "members of a control plane join or go; here none joins, the driver's tests call it"
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeAccessentry eks:DisassociateAccessPolicy": f"a person has given a role another policy: {ON_EKS}",
     "ChangeAddon eks:UpdateAddon": f"another version of an add-on: {ON_EKS}",
@@ -74,6 +75,8 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
+    "ChangeOurBalancers elasticloadbalancing:DeregisterTargets": OF_MEMBERS,
+    "Read elasticloadbalancing:DescribeTargetHealth": OF_MEMBERS,
     "ChangeOurBalancers elasticloadbalancing:SetSubnets": "a network grows by a zone; the driver's tests let it",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",
     "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,

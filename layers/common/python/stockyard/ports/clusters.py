@@ -199,7 +199,8 @@ class BalancesMembers(Protocol):
         ...
 
     def release_first(self, work: CloudWork) -> Outcome:
-        """Remove what belonged to the cluster's first member, which is gone: its volume, and the snapshots' policy."""
+        """Remove what belonged to the cluster's first member, which is gone: its volume. What takes
+        snapshots of members' disks stays."""
         ...
 
 

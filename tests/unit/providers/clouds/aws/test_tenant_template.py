@@ -132,6 +132,10 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"stage": "b"})
     yard.provider.retag(yard.work("tags"), ["team"])
     yard.provider.console(yard.work("control_plane"))
+    first = yard.ledger.find("instance", "control-plane").vendor_id
+    yard.provider.targets(yard.work("members"), [first])
+    yard.provider.admit(yard.work("members"), first)
+    yard.provider.withdraw(yard.work("members"), first)
     session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
     ec2 = session.client("ec2")
     ec2.create_volume(

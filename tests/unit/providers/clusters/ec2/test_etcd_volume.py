@@ -119,6 +119,9 @@ def test_plan_names_and_prices_volume_and_snapshots(yard: Any) -> None:
     assert months["etcd volume gp3 100 GiB"] == 8.0
     assert months["etcd snapshots, 7 daily, at most 100 GiB"] == 5.0
     assert {"volume", "snapshot policy"} <= {kind for kind, _ in plan.creates}
+    plan = planning.plan(yard.with_settings(control_plane_size=3).cluster, MemoryPrices(), "vantage")
+    months = {item.name: round((item.hour or 0) * 730, 2) for item in plan.items}
+    assert months["etcd snapshots, 7 daily, at most 200 GiB"] == 10.0, "two members have it on disks of 50 GiB"
 
 
 @pytest.mark.parametrize(

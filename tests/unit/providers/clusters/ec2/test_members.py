@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.compute import idempotent_calls
+from stockyard.machines.on_machine.stockyard_machine import ANONYMOUS
 from stockyard.ports import CloudWork
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY
 
@@ -74,6 +75,8 @@ def test_members_may_stand_in_each_zone_and_take_pods_where_that_is_wanted(yard_
 def test_what_the_first_member_alone_had_goes_after_it(yard_with_member: Any) -> None:
     yard, client = yard_with_member, yard_with_member.tenant().client("ec2")
     (volume,) = [line.vendor_id for line in yard.ledger.lines() if line.kind == "volume"]
+    dlm = yard.tenant().client("dlm")
+    (policy,) = dlm.get_lifecycle_policies()["Policies"]
     client.terminate_instances(InstanceIds=[first_of(yard)])
     for _ in range(20):
         outcome = yard.provider.release_first(members_work(yard))
@@ -83,3 +86,14 @@ def test_what_the_first_member_alone_had_goes_after_it(yard_with_member: Any) ->
     assert outcome.done
     assert volume not in {item["VolumeId"] for item in client.describe_volumes()["Volumes"]}
     assert yard.provider.release_first(members_work(yard)).done, "twice is once"
+    # It takes snapshots of the disks of the members that stay, and goes with the cluster.
+    assert [item["PolicyId"] for item in dlm.get_lifecycle_policies()["Policies"]] == [policy["PolicyId"]]
+    yard.later(120)
+    yard.delete()
+    assert dlm.get_lifecycle_policies()["Policies"] == []
+
+
+def test_a_member_is_healthy_when_its_api_server_answers(yard_with_member: Any) -> None:
+    (group,) = yard_with_member.tenant().client("elbv2").describe_target_groups()["TargetGroups"]
+    assert (group["HealthCheckProtocol"], group["HealthCheckPath"]) == ("HTTPS", "/readyz")
+    assert group["HealthCheckPath"] in ANONYMOUS, "the balancer is not logged in"

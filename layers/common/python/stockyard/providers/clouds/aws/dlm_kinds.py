@@ -13,6 +13,14 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
 from stockyard.providers.clouds.aws.sessions import account_number, partition
 
+TARGET = "stockyard:snapshots"
+"""The tag that a cluster's policy takes snapshots by. Its value is the cluster's id, so that no other volume has it."""
+
+
+def target(cluster_id: str) -> dict[str, str]:
+    """The tag of the volumes with etcd's data of this cluster, by which its policy finds them."""
+    return {TARGET: cluster_id}
+
 
 def role_name(account: CloudAccount, prefix: str) -> str:
     """The role of the tenant's template that the Data Lifecycle Manager works with; each registration has its own."""

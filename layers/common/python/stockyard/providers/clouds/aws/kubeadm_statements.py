@@ -12,6 +12,7 @@ CREATE_ELB = ("CreateListener", "CreateLoadBalancer", "CreateTargetGroup")
 CHANGE_ELB = (
     "DeleteLoadBalancer",
     "DeleteTargetGroup",
+    "DeregisterTargets",
     "ModifyLoadBalancerAttributes",
     "RegisterTargets",
     "SetSubnets",

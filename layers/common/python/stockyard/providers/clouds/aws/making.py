@@ -6,7 +6,7 @@ is made a second time, and what the cloud may still hide is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -166,12 +166,13 @@ class Maker:
 
     # --- unmaking ---------------------------------------------------------------------------------------------------
 
-    def unmake(self, phase: str | None = None) -> Outcome:
-        """Remove the lines of a phase, or all, in the reverse order of making, as far as it goes now."""
+    def unmake(self, phase: str | None = None, kept_kinds: Collection[str] = ()) -> Outcome:
+        """Remove the lines of a phase, or all, in the reverse order of making, as far as it goes now. Those of
+        ``kept_kinds`` stay."""
         # By kind, since lines of one moment have no order on the ledger; within a kind the younger first, which may
         # refer to an older one.
         order = list(self.kinds)
-        younger_first = self.ledger.lines(phase)[::-1]
+        younger_first = [line for line in self.ledger.lines(phase)[::-1] if line.kind not in kept_kinds]
         lines = sorted(younger_first, key=lambda line: order.index(line.kind))
         for index, line in enumerate(lines):
             waiting = self.remove(line)

@@ -176,6 +176,13 @@ ADDITIONS = (
         ("elasticloadbalancing:SetSubnets",),
         feature=KUBEADM,
     ),
+    Addition(
+        5,
+        "replace a member of a control plane, and let several stand behind one load balancer",
+        ("elasticloadbalancing:DeregisterTargets", "elasticloadbalancing:DescribeTargetHealth"),
+        needed=True,
+        feature=KUBEADM,
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 

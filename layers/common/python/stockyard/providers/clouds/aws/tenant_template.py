@@ -69,6 +69,7 @@ READ = (
     "elasticloadbalancing:DescribeLoadBalancers",
     "elasticloadbalancing:DescribeTags",
     "elasticloadbalancing:DescribeTargetGroups",
+    "elasticloadbalancing:DescribeTargetHealth",
     "iam:ListInstanceProfiles",
     "iam:ListRoles",
     "servicequotas:GetServiceQuota",

@@ -82,7 +82,11 @@ def target_group(builder: Builder, net: network.Network) -> str:
             Port=API_PORT,
             VpcId=net.vpc_id,
             TargetType="instance",
-            HealthCheckProtocol="TCP",
+            # Of an API server that answers; its port may be open before etcd is. Who is not logged in may ask this.
+            HealthCheckProtocol="HTTPS",
+            HealthCheckPath="/readyz",
+            HealthCheckIntervalSeconds=10,
+            HealthCheckTimeoutSeconds=5,
             Tags=tags.pairs(marks),
         )
         return str(answer["TargetGroups"][0]["TargetGroupArn"])

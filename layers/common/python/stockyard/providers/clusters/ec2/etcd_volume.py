@@ -21,8 +21,6 @@ DEVICE = "/dev/sdf"
 """What the attachment is called; machines with NVMe disks find it by the service's name of its disks instead."""
 MOST_TAGS = 45
 """That a policy may give its snapshots."""
-TARGET = "stockyard:snapshots"
-"""The tag that the policy takes snapshots by. Its value is the cluster's id, so that no other volume has it."""
 
 
 def ensure(builder: Builder, instance: Mapping[str, Any]) -> str:
@@ -50,7 +48,7 @@ def _volume(builder: Builder, zone: str) -> str:
         return str(answer["VolumeId"])
 
     detail = {"zone": zone, "gib": etcd_volume_gib(builder.work.cluster)}
-    target = {TARGET: builder.work.cluster.id}
+    target = dlm_kinds.target(builder.work.cluster.id)
     return builder.want(
         Wish(ec2_kinds.VOLUME, KEY, builder.name(KEY), create, detail=detail, extra_tags=target)
     ).vendor_id
@@ -109,7 +107,7 @@ def _create_policy(builder: Builder, line: Resource, marks: dict[str, str]) -> s
         PolicyDetails={
             "PolicyType": "EBS_SNAPSHOT_MANAGEMENT",
             "ResourceTypes": ["VOLUME"],
-            "TargetTags": tags.pairs({TARGET: builder.work.cluster.id}),
+            "TargetTags": tags.pairs(dlm_kinds.target(builder.work.cluster.id)),
             "Schedules": [schedule],
         },
         Tags=marks,

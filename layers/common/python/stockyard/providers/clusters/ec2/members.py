@@ -14,7 +14,7 @@ from stockyard.ports import Outcome
 from stockyard.ports.clusters import DRAINING, GONE
 from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds
 from stockyard.providers.clouds.aws.errors import accepting
-from stockyard.providers.clusters.ec2 import etcd_volume, groups, network
+from stockyard.providers.clusters.ec2 import groups, network
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_disk_gib,
@@ -98,8 +98,6 @@ def withdraw(builder: Builder, machine_id: str) -> None:
 
 
 def release_first(builder: Builder) -> Outcome:
-    """See ``ports.clusters.BalancesMembers.release_first``. Other members have their data on their own disks."""
-    kinds = {ec2_kinds.VOLUME.name, dlm_kinds.SNAPSHOT_POLICY.name}
-    if not any(line.kind in kinds and line.key == etcd_volume.KEY for line in builder.work.ledger.lines(PHASE)):
-        return Outcome(True)
-    return builder.unmake(PHASE)
+    """See ``ports.clusters.BalancesMembers.release_first``. Other members have their data on their own disks, of which
+    the policy that stays takes daily snapshots."""
+    return builder.unmake(PHASE, kept_kinds=[dlm_kinds.SNAPSHOT_POLICY.name])

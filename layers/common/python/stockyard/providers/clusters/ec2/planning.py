@@ -110,10 +110,13 @@ def _times(name: str, count: int, rate: float | None) -> PriceItem:
 
 
 def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: float | None) -> Iterator[PriceItem]:
-    """The volume, and its snapshots as if it were full: the first holds what is used, each later one what changed."""
+    """The volume, and snapshots as if each disk with etcd's data were full: the first of a disk holds what is used,
+    each later one what changed."""
     gib, count = etcd_volume_gib(cluster), etcd_snapshots(cluster)
     yield PriceItem(f"etcd volume gp3 {gib} GiB", 1, _an_hour(gigabyte_month, gib))
     if count:
+        # Members after the first have etcd's data on their root disks.
+        gib += control_plane_disk_gib(cluster.settings) * (control_plane_size(cluster.settings) - 1)
         yield PriceItem(f"etcd snapshots, {count} daily, at most {gib} GiB", 1, _an_hour(snapshot_month, gib))
 
 

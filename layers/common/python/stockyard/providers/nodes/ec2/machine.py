@@ -128,6 +128,8 @@ class Launch:
         entries = [entry.split("=") for entry in str(choice["architectures"]).split(",") if entry]
         capacity_type, strategy = str(choice["capacity_type"]), str(choice["strategy"]) or None
         there, work = place.of_facts(choice), self.work
+        if work.claim.control_plane and work.cluster is not None:
+            marks = {**marks, **members.marks(work.cluster)}
         possible = ways(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
         if "max_prices" in choice:
             possible = bid_for(possible, str(choice["max_prices"]))

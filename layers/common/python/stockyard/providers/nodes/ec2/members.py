@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stockyard.domain.records import Cluster
 from stockyard.machines import control_plane
-from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws import dlm_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.ec2 import place
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig
@@ -25,6 +25,12 @@ def standing(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) ->
     return replace(
         there, security_groups=(group, *node_groups), instance_profile=f"{owner.prefix}-{cluster.client_id}-{kind}"
     )
+
+
+def marks(cluster: Cluster) -> dict[str, str]:
+    """Tags of such a machine besides those of each: etcd's data are on its root disk, and the cluster's policy takes
+    daily snapshots of it by them."""
+    return dlm_kinds.target(cluster.id)
 
 
 def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> bytes:
