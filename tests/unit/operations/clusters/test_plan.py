@@ -11,6 +11,7 @@ from stockyard.domain import control_plane
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.operations.clusters.create import plan_creation
+from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.configuration import control_plane_disk_gib
 from stockyard.providers.clusters.ec2.planning import price_items
 
@@ -99,7 +100,20 @@ def test_plan_prices_gateways_and_says_what_the_other_choice_costs(world: Any, c
     for number in (1, 3):
         assert f"{(gateway + address) * number * 730:.2f}" in remark["detail"]
     names = [f"{entry['kind']} {entry['name']}" for entry in plan["creates"]]
-    assert any("public, in us-east-1a, us-east-1b, us-east-1c" in name for name in names)
+    assert [name.rpartition("-public-")[2] for name in names if name.startswith("subnet") and "-public-" in name] == [
+        "a (us-east-1a)", "b (us-east-1b)", "c (us-east-1c)",
+    ]  # fmt: skip
+    assert len([name for name in names if name.startswith("nat gateway")]) == count
+
+
+def test_plan_of_a_larger_control_plane_has_all_that_a_smaller_one_has(world: Any) -> None:
+    def creates(size: int) -> set[tuple[str, str]]:
+        settings = {"key_pair": "my-key", "control_plane_size": size, "nat_gateways": "per_zone"}
+        return set(planning.plan(replace(cluster, settings=settings), world.services.prices, "vantage").creates)
+
+    cluster = world.create()
+    # A growth shows what differs: what stands would look as if it were deleted and made again.
+    assert creates(1) < creates(3)
 
 
 def test_plan_names_the_bastion_and_its_price(world: Any) -> None:

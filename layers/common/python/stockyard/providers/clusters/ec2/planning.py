@@ -20,6 +20,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     types_of_groups,
     vpc_cidr,
 )
+from stockyard.providers.clusters.ec2.layout import LETTERS, PRIVATE, PUBLIC, key
 from stockyard.providers.clusters.ec2.network_configuration import (
     BASTION_DISK_GIB,
     bastion_of,
@@ -32,7 +33,6 @@ from stockyard.providers.clusters.ec2.network_configuration import (
 )
 
 ROLE_NAME_LIMIT = 64
-_WORDS = {1: "one", 2: "two", 3: "three"}
 
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
@@ -151,15 +151,16 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 
 
 def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+    """Each subnet and gateway by its own name, so that a plan of growth has only what comes."""
     settings = cluster.settings
-    count, in_each = zone_count(settings), has_nat_in_each_zone(settings)
-    named = ", ".join(str(zone) for zone in settings.get("zones") or ())
-    where = named or f"{_WORDS[count]} zones"
+    zones = settings.get("zones") or ()
     yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
-    yield "subnet", f"{stem} public, in {where}"
-    yield "subnet", f"{stem} private, in {where}"
+    for tier in (PUBLIC, PRIVATE):
+        for index in range(zone_count(settings)):
+            yield "subnet", f"{stem}-{key(tier, index)}" + (f" ({zones[index]})" if zones else "")
     yield "internet gateway", f"{stem}-igw"
-    yield "nat gateway", f"{stem}-nat, one in each zone" if in_each and count > 1 else f"{stem}-nat"
+    for index in range(nat_count(settings)):
+        yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[index]}" if index else "")
     yield "route table", f"{stem} public and private"
 
 
