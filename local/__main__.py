@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import functools
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+
+from local.proxies import without_proxy
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "aws-cluster.json"
@@ -40,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--example", type=Path, default=EXAMPLE, help="a request body, or a manifest in YAML")
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     options = parser.parse_args(arguments)
+    without_proxy(os.environ)
     stop_requested = threading.Event()
     _on_signals(stop_requested)
     try:

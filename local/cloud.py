@@ -41,6 +41,7 @@ from local.kubernetes.real.managed import RealManagedCluster
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
+from local.proxies import LOOPBACK
 from local.seeds import seed_event_accounts, seed_tenant
 from local.template import synthesized
 from local.warden import clear
@@ -358,6 +359,7 @@ class LocalCloud:
             "AWS_ENDPOINT_URL": self.aws.url,
             **self.aws.keys(ACME_ACCOUNT),
             "AWS_DEFAULT_REGION": REGION,
+            "NO_PROXY": os.environ.get("NO_PROXY") or ",".join(LOOPBACK),
         }
         if self._trust:  # kubectl lets the command line renew its login
             self.environment["SSL_CERT_FILE"] = self._trust["SSL_CERT_FILE"]
