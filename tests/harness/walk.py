@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from local.functions.invocation import Invocation, failure
@@ -25,6 +26,7 @@ MOST = 3000
 """States after which a walk that has not ended is given up."""
 
 
+@cache
 def document(procedure: Procedure, text: str = "") -> str:
     """The document of a procedure, or the given text of one, its functions named as ``RUNNERS`` names them."""
     text = text or workflows.text(workflows.document(procedure))

@@ -7,16 +7,16 @@ the record and all that stands are as asked for, and so are pools and nodes.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 from stockyard.domain.records import Operation
-from stockyard.errors import IllegalTransition, StockyardError, StoreUnavailable, VendorTimeout
+from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.resume import resume_cluster
@@ -24,11 +24,13 @@ from stockyard.operations.clusters.retag import start_if_due
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.reconcile import reconcile
-from stockyard.ports import CloudWork, Outcome, Write
+from stockyard.ports import CloudWork, Outcome
+from tests.harness.checkpoint import Checkpoint
 from tests.harness.walk import Walk
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
+from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample
 
-SAMPLE = 40
+SAMPLE = 15
 """Cells of a story that are run normally; in the soak all are."""
 BATCH = {"name": "batch", "role": "system", "instance_type": "m6i.large", "min_size": 1, "count": 1, "max_size": 3}
 STORIES: Mapping[str, tuple[Callable[[ManagedWorld], dict[str, Any]], str]] = {
@@ -46,43 +48,17 @@ PATIENCE = 4
 """How often a person tries again before a life counts as hanging."""
 
 
-class Died(StockyardError):
-    """The worker's process ended. Lambda reports it under this name, and workflows try again."""
-
-    workflow_name = "Runtime.ExitError"
-
-
-@dataclass
-class Faults:
-    """Lets the write or call number ``site`` go wrong, before or after it is done."""
-
-    site: int = -1
-    when: str = ""
-    error: type[StockyardError] = Died
-    count: int = 0
-
-    def around(self, do: Callable[[], Any]) -> Any:
-        here = self.count == self.site
-        self.count += 1
-        if here and self.when == "before":
-            raise self.error("before")
-        result = do()
-        if here:
-            raise self.error("after")
-        return result
+@cache
+def _kept() -> tuple[ManagedWorld, Checkpoint]:
+    managed = managed_world()
+    managed.make_claims("l4", 2)
+    return managed, managed.world.checkpoint(managed)
 
 
-class FaultyStore:
-    """A store whose commits may go wrong; everything else is the store's own."""
-
-    def __init__(self, store: Any, faults: Faults) -> None:
-        self._store, self._faults = store, faults
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def commit(self, *writes: Write) -> None:
-        self._faults.around(lambda: self._store.commit(*writes))
+def _at_the_beginning() -> ManagedWorld:
+    managed, checkpoint = _kept()
+    checkpoint.restore()
+    return managed
 
 
 @dataclass
@@ -91,21 +67,20 @@ class ChangeLife:
 
     story: str
     faults: Faults = field(default_factory=Faults)
-    managed: ManagedWorld = field(default_factory=managed_world)
+    managed: ManagedWorld = field(default_factory=_at_the_beginning)
     refusals: list[str] = field(default_factory=list)
     """What was said to requests that came while another one was carried out."""
 
     def run(self) -> list[str]:
         """What is wrong at the end."""
         managed = self.managed
-        managed.make_claims("l4", 2)
         request, document = STORIES[self.story]
         patch = request(managed)
         plain, ensure = managed.world.services, managed.provider.ensure
         managed.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
 
         def faulty(phase: str, work: CloudWork) -> Outcome:
-            outcome: Outcome = self.faults.around(lambda: ensure(phase, work))
+            outcome: Outcome = self.faults.around(phase, lambda: ensure(phase, work))
             return outcome
 
         managed.provider.ensure = faulty  # type: ignore[method-assign]
@@ -204,11 +179,10 @@ def test_change_crash_matrix(
 ) -> None:
     recorded = ChangeLife(story)
     assert recorded.run() == []
-    errors = (Died, StoreUnavailable, VendorTimeout)
-    sites = range(recorded.faults.count)
-    cells = [Faults(site, when, error) for site in sites for when in ("before", "after") for error in errors]
-    selection = cells if soaking else random.Random(seed).sample(cells, min(SAMPLE, len(cells)))
-    lives = {(cell.site, cell.when, cell.error.__name__): ChangeLife(story, cell).run() for cell in selection}
+    places = recorded.faults.places
+    cells = every_fault(places)
+    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    lives = {str(cell): ChangeLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
-    record_property(f"change_{story}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})
+    record_property(f"figure:change_{story}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})
     assert bad == {}

@@ -31,6 +31,7 @@ from stockyard.ports import (
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.ec2 import planning
+from tests.harness.checkpoint import Checkpoint
 from tests.harness.machine_report import machine_report
 from tests.harness.memory import (
     FixedClock,
@@ -206,6 +207,12 @@ class World:
         current = self.services.store.get(Cluster, cluster.id)
         assert current is not None
         return current
+
+    def checkpoint(self, *others: Any) -> Checkpoint:
+        """The world as it is now, to which it can be brought back, with what ``others`` know."""
+        memory = (self.registry.table, self.provider, self.identity, self.secrets, self.workflows, self.deployer)
+        objects = (self, *memory, self.bus, self.clock, self.services.telemetry, *others)
+        return Checkpoint.of(*objects, shared=(self.services, self.registry))
 
     def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
         """What the cluster's machine reports once it has proven itself; it is returned."""

@@ -128,7 +128,8 @@ class BalancedWorld:
                 self._removed(claim)
             elif claim.phase != "Available":
                 services.store.commit(Replace(replace(claim, phase="Available", version=claim.version + 1)))
-        stale = [claim for claim in claims_of(services, self.id) if not self.is_new(claim) and not claim.deleting]
+        workers = [claim for claim in claims_of(services, self.id) if not claim.control_plane]
+        stale = [claim for claim in workers if not self.is_new(claim) and not claim.deleting]
         if stale and self.replaces:
             self.replaced.append(stale[0].name)
             self._removed(stale[0])

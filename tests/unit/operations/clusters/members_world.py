@@ -12,8 +12,10 @@ from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, NewPool, 
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import ZONE
 from stockyard.lifecycle.control_plane import quorum
+from stockyard.lifecycle.loss import is_lost, lose
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.members import member_claims, node_of_member
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
@@ -35,6 +37,8 @@ class MembersProvider(BalancedProvider):
     released: bool = False
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
+        if phase == "control_plane":
+            work.ledger.intend("instance", "main", {"zone": self.zones[0]})
         outcome = super().ensure(phase, work)
         if phase == "control_plane":
             self.registered.add(outcome.facts["instance_id"])
@@ -72,6 +76,10 @@ class MembersWorld(BalancedWorld):
     voters: set[str] = field(default_factory=set)
     dying: list[int] = field(default_factory=list)
     """After how many waits a member's machine dies, if etcd bears it."""
+    victim: int = -1
+    """Which of those that may die does: the youngest is -1."""
+    spares_joining: bool = True
+    """Whether a machine that has not joined yet lives on."""
     waits: int = 0
 
     def members(self) -> list[NodeClaim]:
@@ -86,9 +94,13 @@ class MembersWorld(BalancedWorld):
         self.waits += 1
         for claim in self.members():
             self._play(claim)
+            self._judge()
         if self.dying and self.waits >= self.dying[0]:
             self.dying.pop(0)
             self._die()
+            self._judge()
+
+    def _judge(self) -> None:
         assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
@@ -101,8 +113,13 @@ class MembersWorld(BalancedWorld):
         if not claim.placement:
             placement = Placement("p", "yard.t3", "on-demand", tuple(zones or self.provider.zones[:1]), 1.0, "")
             machine_id = claim.machine_id or f"i-{claim.name}"
+            execution = f"{claim.operation_id}-{claim.attempt}"
             changed = replace(
-                services.store.get(NodeClaim, claim.id), placement=placement, machine_id=machine_id, phase="Available"
+                services.store.get(NodeClaim, claim.id),
+                placement=placement,
+                machine_id=machine_id,
+                phase="Available",
+                execution=execution,
             )
             services.store.commit(Replace(replace(changed, version=changed.version + 1)))
             return
@@ -126,25 +143,40 @@ class MembersWorld(BalancedWorld):
         return plan
 
     def _die(self) -> None:
-        """The machine of the youngest member that etcd can do without."""
-        if self.living() - 1 < quorum(len(self.voters)):
-            return
+        """The machine of a member that etcd can do without."""
+        spare = self.living() - 1 >= quorum(len(self.voters))
         alive = [
             claim
             for claim in self.members()
             if claim.machine_id and claim.machine_id not in self.provider.ended_machines
         ]
-        victims = [claim for claim in alive if node_of_member(claim) in self.voters]
+        victims = [claim for claim in alive if self._may_die(claim, spare=spare)]
         if victims:
-            self.provider.ended_machines.add(victims[-1].machine_id)
+            self.provider.ended_machines.add(victims[self.victim % len(victims)].machine_id)
+
+    def _may_die(self, claim: NodeClaim, *, spare: bool) -> bool:
+        return spare if node_of_member(claim) in self.voters else not self.spares_joining
+
+    def notice(self) -> None:
+        """The sweep has seen which machines are gone."""
+        services = self.world.services
+        for claim in self.members():
+            if claim.machine_id in self.provider.ended_machines and not is_lost(claim):
+                changed, _ = lose(claim, services.now())
+                services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))
 
     def _removed(self, claim: NodeClaim) -> None:
         services = self.world.services
         if claim.control_plane and not claim.deleting:
             return
+        lines = [line for line in lines_of(services, claim.id) if line.state != "gone"]
         services.store.commit(
-            Remove(NodeClaim, claim.id), Remove(ClusterClaim, entry_id(self.id, claim.pool, claim.id))
+            Remove(NodeClaim, claim.id),
+            Remove(ClusterClaim, entry_id(self.id, claim.pool, claim.id)),
+            Remove(Fact, member_fact(claim)),
+            *(Replace(replace(line, state="gone", gone_at=services.now(), version=line.version + 1)) for line in lines),
         )
+        self.provider.things.pop(claim.machine_id, None)
 
 
 def members_world(size: int = 1, **settings: Any) -> MembersWorld:

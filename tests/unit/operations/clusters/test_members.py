@@ -7,19 +7,25 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.records import Pool
+from stockyard.domain.records import Pool, Resource
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.members import ensure_members
+from stockyard.operations.clusters.phases import cloud_work
 from stockyard.operations.clusters.repaves import renew_certificates
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.listing import every
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.pools import pools_of
+from stockyard.operations.services import Services
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
-from stockyard.ports import Replace
+from stockyard.ports import CloudWork, ClusterDriver, Replace
+from tests.unit.operations.clusters.balanced_world import BalancedWorld
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
 
@@ -69,7 +75,7 @@ def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> No
     members = completed(3)
     victim = members.members()[-1]
     members.provider.ended_machines.add(victim.machine_id)
-    lose(members, victim.id)
+    members.notice()
     assert complete_members(members.world.services, members.id)
     assert members.drive() == "changed"
     assert victim.id not in {claim.id for claim in members.members()}
@@ -82,7 +88,7 @@ def test_the_sweep_that_misses_a_member_begins_to_replace_it(monkeypatch: pytest
     victim = members.members()[-1]
     members.provider.ended_machines.add(victim.machine_id)
     monkeypatch.setattr(lost_machines, "missing", lambda *_: [victim])
-    monkeypatch.setattr(lost_machines, "note", lambda _, claim_id: lose(members, claim_id) is None)
+    monkeypatch.setattr(lost_machines, "note", lambda *_: members.notice() is None)
     tally = Tally()
     PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
     assert (tally.done, tally.failures) == ([f"lost {victim.id}"], [])
@@ -140,6 +146,36 @@ def test_a_cluster_whose_members_leave_can_be_deleted_again() -> None:
     assert delete_cluster(services, members.id, USER).status == "deleting"
 
 
+def test_a_machine_that_was_just_taken_over_goes_with_its_cluster() -> None:
+    """Its claim waits for the scheduler yet, and is gone at once when it is deleted: the cluster ends the machine."""
+    members = members_world(3)
+    services, cluster = members.world.services, members.cluster
+    outcome = ensure_members(*_asked(members))
+    assert outcome.message.endswith("becomes a claim.")
+    (claim,) = members.members()
+    assert (claim.machine_id, claim.execution) == (cluster.instance_id, None)
+    delete_cluster(services, members.id, USER)
+    members.meanwhile = lambda: BalancedWorld.meanwhile(members)  # type: ignore[method-assign]
+    members.drive("delete")
+    assert members.provider.things == {}
+    assert [line.id for line in every(services.store, Resource) if line.state != "gone"] == []
+
+
+def test_a_member_leaves_when_its_claim_was_placed() -> None:
+    """What was never placed is forgotten when it is deleted, and the first member has a machine all the same."""
+    members, late = members_world(1), 40
+    play, first = members._play, members.cluster.instance_id
+    members._play = lambda claim: (  # type: ignore[method-assign]
+        None if claim.machine_id == first and members.waits < late else play(claim)
+    )
+    members.world.clock.advance(10)
+    renew_certificates(members.world.services, members.id, USER, "r")
+    assert members.drive() == "changed"
+    assert members.waits > late
+    assert first not in members.provider.things
+    assert [claim.machine_id == first for claim in members.members()] == [False]
+
+
 def test_the_pool_of_members_is_none_of_the_others() -> None:
     members = completed(3)
     assert [pool.name for pool in pools_of(members.world.services, members.id)] == ["web"]
@@ -152,7 +188,7 @@ def test_without_a_quorum_the_change_fails_and_says_what_helps() -> None:
     members = completed(3)
     for victim in members.members()[:2]:
         members.provider.ended_machines.add(victim.machine_id)
-        lose(members, victim.id)
+    members.notice()
     members.voters.clear()
     assert complete_members(members.world.services, members.id)
     assert members.drive() == "not_changed"
@@ -167,22 +203,13 @@ def test_nothing_is_left_of_the_plan_when_the_cluster_is_gone() -> None:
     assert PLAN in FACTS
 
 
+def _asked(members: MembersWorld) -> tuple[Services, ClusterDriver, CloudWork]:
+    services, cluster = members.world.services, members.cluster
+    driver, work = cloud_work(services, cluster, "members", Fence.of(cluster))
+    return services, driver, work
+
+
 def completed(size: int) -> MembersWorld:
     members = members_world(size)
     assert members.drive() == "changed"
     return members
-
-
-def lose(members: MembersWorld, claim_id: str) -> None:
-    """The sweep has seen that the machine is gone."""
-    from dataclasses import replace
-
-    from stockyard.domain.records import NodeClaim
-    from stockyard.lifecycle.loss import lose as lost
-    from stockyard.ports import Replace
-
-    services = members.world.services
-    claim = services.store.get(NodeClaim, claim_id)
-    assert claim is not None
-    changed, _ = lost(claim, services.now())
-    services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 
 from local.aws.corrections.compute import idempotent_calls
 from stockyard.machines.on_machine.stockyard_machine import ANONYMOUS
@@ -32,9 +33,7 @@ def members_work(yard: Any) -> CloudWork:
 def second(yard: Any) -> str:
     """Another machine beside the first."""
     client = yard.tenant().client("ec2")
-    (first,) = [
-        instance for reservation in client.describe_instances()["Reservations"] for instance in reservation["Instances"]
-    ]
+    first = client.describe_instances()["Reservations"][0]["Instances"][0]
     copy = {"ImageId": first["ImageId"], "InstanceType": "t3.large", "SubnetId": first["SubnetId"]}
     return str(client.run_instances(**copy, MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"])
 
@@ -61,6 +60,22 @@ def test_a_machine_that_is_ended_is_gone_whatever_the_balancer_says(yard_with_me
     yard.provider.admit(members_work(yard), other)
     yard.tenant().client("ec2").terminate_instances(InstanceIds=[other])
     assert yard.provider.targets(members_work(yard), [other, "i-0123456789abcdef0"]) == {other: GONE}
+
+
+def test_all_members_are_looked_at_by_one_call(yard_with_member: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard, machines = yard_with_member, [first_of(yard_with_member), *(second(yard_with_member) for _ in range(3))]
+    yard.tenant().client("ec2").terminate_instances(InstanceIds=machines[1:3])
+    asked: list[str] = []
+    call = BaseClient._make_api_call  # type: ignore[attr-defined]
+    monkeypatch.setattr(BaseClient, "_make_api_call", lambda *of: asked.append(of[1]) or call(*of))
+    states = yard.provider.targets(members_work(yard), machines)
+    assert [machine for machine in machines if states.get(machine) == GONE] == machines[1:3]
+    assert asked.count("DescribeInstances") == 1
+
+
+def test_nobody_is_asked_about_no_machine(yard_with_member: Any) -> None:
+    """A filter without values is refused."""
+    assert yard_with_member.provider.targets(members_work(yard_with_member), []) == {}
 
 
 def test_members_may_stand_in_each_zone_and_take_pods_where_that_is_wanted(yard_with_member: Any) -> None:

@@ -16,7 +16,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -61,12 +61,10 @@ def to_item(tenant: str, record: Record) -> Item:
         "schema": {"N": str(SCHEMA)},
     }
     try:
-        documents = _documents(typing.cast(Any, kind))
-        for field in dataclasses.fields(record):
-            value = getattr(record, field.name)
+        for name, stored_name, is_document in _stored_fields(typing.cast(Any, kind)):
+            value = getattr(record, name)
             if value is not None:
-                stored = _as_text(value) if field.name in documents else _encode(value, 1)
-                item[keys.attribute(field.name)] = stored
+                item[stored_name] = _as_text(value) if is_document else _encode(value, 1)
         for name, text in keys.index_keys(tenant, record).items():
             item[name] = {"S": text}
         expiry = keys.expiry(record)
@@ -139,10 +137,10 @@ def _encode(value: Any, depth: int) -> Attribute:  # noqa: PLR0911 - one line pe
         return {"B": value}
     if depth > _MAX_DEPTH:
         raise _Unstorable(f"it is nested more than {_MAX_DEPTH} levels deep")
-    if isinstance(value, Mapping):
-        return {"M": {_map_key(key): _encode(inner, depth + 1) for key, inner in value.items()}}
     if isinstance(value, list | tuple):
         return {"L": [_encode(inner, depth + 1) for inner in value]}
+    if isinstance(value, dict | Mapping):  # the second is slow to tell, and most are the first
+        return {"M": {_map_key(key): _encode(inner, depth + 1) for key, inner in value.items()}}
     if dataclasses.is_dataclass(value):
         pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {"M": {name: _encode(inner, depth + 1) for name, inner in pairs if inner is not None}}
@@ -150,9 +148,11 @@ def _encode(value: Any, depth: int) -> Attribute:  # noqa: PLR0911 - one line pe
 
 
 @cache
-def _documents(kind: Any) -> frozenset[str]:
-    """The fields of a record that hold JSON documents."""
-    return frozenset(name for name, hint in typing.get_type_hints(kind).items() if hint in _DOCUMENTS)
+def _stored_fields(kind: Any) -> Sequence[tuple[str, str, bool]]:
+    """(field, attribute, whether it holds a JSON document) of a record's fields."""
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return [(name, keys.attribute(name), hints[name] in _DOCUMENTS) for name in names]
 
 
 _DOCUMENTS = (dict[str, Any], tuple[dict[str, Any], ...])
@@ -164,7 +164,7 @@ def _as_text(value: Any) -> Attribute:
 
 def _json(value: Any, depth: int) -> Any:
     """A JSON value as the table would give it back, with the same refusals as :func:`_encode`."""
-    if value is None or isinstance(value, str | bool):
+    if isinstance(value, str) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         return _read_number(_number(value))
@@ -200,14 +200,18 @@ def _size(attribute: Attribute) -> int:
     """Bytes of an attribute by DynamoDB's rules, rounded up for numbers."""
     ((tag, value),) = attribute.items()
     if tag == "S":
-        return len(value.encode())
+        return _length(value)
     if tag in ("N", "B"):
         return len(value) + 1
     if tag == "M":
-        return 3 + sum(1 + len(name.encode()) + _size(inner) for name, inner in value.items())
+        return 3 + sum(1 + _length(name) + _size(inner) for name, inner in value.items())
     if tag == "L":
         return 3 + sum(1 + _size(inner) for inner in value)
     return 1
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _reason(fault: Exception) -> str:

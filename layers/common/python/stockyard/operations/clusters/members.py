@@ -247,6 +247,9 @@ class ControlPlane:
         if isinstance(step, Expel):
             return self._expel(claim, targets.get(claim.machine_id), plan)
         if isinstance(step, Delete):
+            if claim.machine_id and claim.execution is None:
+                # It took the first machine over. Until it is placed, a deletion would forget it and end no machine.
+                return Outcome(False, f"Waiting for {node} to be placed before it leaves.", wait_seconds=LATER)
             delete_claim(self.services, claim.id, WORKFLOW_ACTOR)
             return Outcome(False, f"{node} leaves.", wait_seconds=LATER)
         if isinstance(step, Withdraw):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from stockyard.domain.records import Cluster, NodeClaim, Pool
+from dataclasses import replace
+
+from stockyard.domain.records import Cluster, NodeClaim, Pool, Resource
 from stockyard.lifecycle.node_phases import DESTROYED
 from stockyard.lifecycle.operation import DELETING
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.groups import remove_providers
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome, Remove
+from stockyard.ports import Outcome, Remove, Replace
 
 LOOK_AGAIN = 20
 NAMED = 5
@@ -34,6 +37,8 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
     # The members go when nothing is left that they could serve.
     for claim in workers or claims:
         if not claim.deleting:
+            if claim.machine_id and claim.execution is None:
+                _give_machine_back(services, cluster, claim)
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     remaining_claims = claims_of(services, cluster) if claims else []
     if remaining_claims:
@@ -48,6 +53,23 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
     if outcome.done:
         remove_providers(services)
     return outcome
+
+
+def _give_machine_back(services: Services, cluster: Cluster, claim: NodeClaim) -> None:
+    """The first member's machine is the cluster's again, whose deletion removes it: a claim that took it over and was
+    not placed yet is gone as soon as it is deleted, with nobody to end a machine."""
+    former_lines = [
+        line
+        for line in every(services.store, Resource, f"{cluster.id}/")
+        if line.state == "gone" and line.vendor_id == claim.machine_id
+    ]
+    returned = [replace(line, state="made", gone_at=None, version=line.version + 1) for line in former_lines]
+    left = [
+        replace(line, state="gone", gone_at=services.now(), version=line.version + 1)
+        for line in lines_of(services, claim.id)
+    ]
+    if left:
+        services.store.commit(*map(Replace, (*returned, *left)))
 
 
 def _why(claims: list[NodeClaim]) -> str:
