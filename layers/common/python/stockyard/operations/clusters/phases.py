@@ -30,7 +30,7 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
-from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.first_node import FIRST_NODE, FIRST_ROOM
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
@@ -43,8 +43,8 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
-    ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
+    MIRROR, ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
