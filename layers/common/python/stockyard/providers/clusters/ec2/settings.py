@@ -34,6 +34,7 @@ from stockyard.providers.clusters.ec2.network_settings import (
     Subnets,
     VpcCidr,
     Zones,
+    placement_changes,
     placement_faults,
 )
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
@@ -80,6 +81,10 @@ class AwsSettings(ClusterSettings):
             "control_plane_size",
             "control_plane_instance_type",
             "control_plane_instance_types",
+            "etcd_snapshots",
+            "nat_gateways",
+            "subnets",
+            "zones",
         }
     )
 
@@ -141,7 +146,8 @@ class AwsSettings(ClusterSettings):
         """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
         fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
         sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
-        return [*sizes, *self._group_changes(before.get("autoscaler_node_groups") or ())]
+        placement = placement_changes(before, self.zones, self.subnets)
+        return [*sizes, *placement, *self._group_changes(before.get("autoscaler_node_groups") or ())]
 
     def _control_group(self) -> NodeGroup | None:
         return next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
