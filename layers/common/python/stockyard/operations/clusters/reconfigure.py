@@ -72,12 +72,11 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
 
 
 def _advice(cluster: Cluster) -> str:
-    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
-    settings, and the phases of a creation change nothing that is there."""
+    """What to do instead with a cluster that is not ready."""
     if cluster.status == "failed":
         return (
-            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
-            " create it with others."
+            " Resume its creation with other settings (a body of POST /v1/clusters/{id}/resume, or"
+            " `stockyard cluster resume --with`), or change it when it is ready."
         )
     return " Change it when it is ready." if cluster.status == "preparing" else ""
 

@@ -29,8 +29,8 @@ def ensure(builder: Builder, instance: Mapping[str, Any]) -> str:
     zone = str(instance["Placement"]["AvailabilityZone"])
     volume = _volume(builder, zone)
     waiting = _attached(builder, volume, str(instance["InstanceId"]), zone)
-    if not waiting and etcd_snapshots(builder.work.cluster):
-        _policy(builder)
+    if not waiting:
+        ensure_snapshots(builder)
     return waiting
 
 

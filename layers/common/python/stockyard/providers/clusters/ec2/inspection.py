@@ -29,8 +29,8 @@ from stockyard.providers.clusters.ec2.network_configuration import (
 )
 
 
-def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
-    """Everything that is wrong or surprising."""
+def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: bool) -> Iterator[Finding]:
+    """Everything that is wrong or surprising. ``is_new``: nothing of it stands yet, so there has to be room for all."""
     faults = list(offerings.region_findings(calls.region, account))
     yield from faults
     if not all(fault.warning for fault in faults):
@@ -45,7 +45,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         yield from _given_network(calls, cluster)
     else:
         yield from zones.findings(calls, cluster)
-    if cluster.status != "ready":
+    if is_new:
         yield from quotas.findings(calls, _machines(cluster), _network_need(calls, cluster))
 
 

@@ -230,10 +230,15 @@ def _tenant_network(builder: Builder) -> Network:
 
 def _names_others(builder: Builder, line: Resource) -> bool:
     """Whether the settings name other subnets than those that the network was chosen with."""
-    settings = builder.work.cluster.settings
+    cluster = builder.work.cluster
+    settings, places = cluster.settings, _network_of_line(line).places
+    if cluster.status != "ready" and not settings.get("subnets"):
+        # A creation that has failed may have named other zones since.
+        zone_names = {str(zone) for zone in settings.get("zones") or ()}
+        return bool(zone_names) and zone_names != {zone for _, zone in places}
     tier = PUBLIC if settings.get("public_control_plane") else PRIVATE
     named = {(str(entry[tier]), str(entry["zone"])) for entry in settings.get("subnets") or ()}
-    return bool(named) and named != set(_network_of_line(line).places)
+    return bool(named) and named != set(places)
 
 
 def _network_of_line(line: Resource) -> Network:

@@ -85,7 +85,9 @@ class Ec2ClusterDriver:
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
         builder = self._builder(work)
-        found = inspection.findings(builder.calls, work.cluster, work.account)
+        # What stands counts as used: a creation that goes on must not need room for it twice.
+        is_new = work.cluster.status != "ready" and not work.ledger.lines()
+        found = inspection.findings(builder.calls, work.cluster, work.account, is_new=is_new)
         return [*found, *(inspection.network_findings(builder) if work.cluster.status == "ready" else ())]
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:

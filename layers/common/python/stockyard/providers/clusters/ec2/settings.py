@@ -89,6 +89,23 @@ class AwsSettings(ClusterSettings):
     )
 
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
+    MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
+        **dict.fromkeys(("vpc_cidr", "vpc_id", "subnet_id"), frozenset({"network"})),
+        "public_control_plane": frozenset({"network", "control_plane"}),
+        "key_pair": frozenset({"bastion", "control_plane"}),
+        **dict.fromkeys(
+            (
+                "cloud_controllers",
+                "control_plane_instance_type",
+                "control_plane_instance_types",
+                "control_plane_workloads",
+                "etcd_volume_gib",
+                "image",
+            ),
+            frozenset({"control_plane"}),
+        ),
+        "integrations": frozenset(),
+    }
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
