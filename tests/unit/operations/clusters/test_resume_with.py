@@ -72,8 +72,8 @@ def test_what_something_was_made_with_is_refused_by_the_name_of_it() -> None:
     faults = refused(world, cluster, settings={"vpc_cidr": "10.1.0.0/16", "region_name": "eu-west-1"})
     assert {fault.pointer for fault in faults} == {"/settings/region_name", "/settings/vpc_cidr"}
     texts = {fault.pointer: fault.detail for fault in faults}
-    made = f"cannot be changed any more: network network-{cluster.id} has been made with it."
-    assert texts["/settings/vpc_cidr"].startswith(made)
+    text = f"cannot be changed any more: network network-{cluster.id} has been made with it."
+    assert texts["/settings/vpc_cidr"].startswith(text)
     assert world.cluster(cluster) == cluster
 
 
@@ -104,8 +104,8 @@ def test_pools_follow_their_groups() -> None:
     resume(world, cluster, settings={"autoscaler_node_groups": groups})
     assert pools(world).keys() == {"web", "more"}
     assert pools(world)["web"].limits["nodes"] == "9"
-    gone = [event for event in every(world.services.store, Event) if event.subject.endswith("/batch")]
-    assert [event.reason for event in sorted(gone, key=lambda event: event.sequence)] == ["Created", "Deleted"]
+    events = [event for event in every(world.services.store, Event) if event.subject.endswith("/batch")]
+    assert [event.reason for event in sorted(events, key=lambda event: event.sequence)] == ["Created", "Deleted"]
     assert world.drive(cluster, "provision_cluster") == "ready"
 
 

@@ -93,19 +93,19 @@ def member(yard: Yard, name: str = "cp-2", **fields: Any) -> NodeClaim:
 
 def workload(*waiting: Pod, running: dict[str, Any] | None = None, nodes: Any = ("ip-1", "cp-2")) -> Workload:
     groups = tuple(PendingGroup(each, 1, f"g{n}", (f"default/w-{n}",)) for n, each in enumerate(waiting))
-    told = nodes if isinstance(nodes, dict) else {name: facts() for name in nodes}
+    facts_by_node = nodes if isinstance(nodes, dict) else {name: facts() for name in nodes}
     picture = Workload(groups, running or {}, {}, {}, NOW, 1)
-    return replace(picture, nodes=told, budgets={}, reschedulable=running or {})
+    return replace(picture, nodes=facts_by_node, budgets={}, reschedulable=running or {})
 
 
-def plan(yard: Yard, told: Workload) -> Plan:
+def plan(yard: Yard, picture: Workload) -> Plan:
     services, cluster = yard.nodes.services, yard.current()
-    return plan_of(services, cluster, pools_of(services, cluster.id), claims_of(services, cluster.id), told)
+    return plan_of(services, cluster, pools_of(services, cluster.id), claims_of(services, cluster.id), picture)
 
 
-def where(yard: Yard, told: Workload) -> tuple[list[str], int]:
+def where(yard: Yard, picture: Workload) -> tuple[list[str], int]:
     """The nodes that take pods, and how many new ones are planned."""
-    planned = plan(yard, told)
+    planned = plan(yard, picture)
     return [placement.node for placement in planned.placements], len(planned.claims)
 
 
@@ -117,11 +117,11 @@ def test_a_pod_that_fits_on_the_first_machine_launches_none() -> None:
     assert where(yard, workload(pod("2"), running={"ip-1": [(pod("2500m"), 1)]})) == ([], 1)
 
 
-@pytest.mark.parametrize("told", [facts(ready="False"), facts(unschedulable=True)])
-def test_a_machine_that_is_not_ready_or_cordoned_is_no_room(told: NodeFacts) -> None:
+@pytest.mark.parametrize("node_facts", [facts(ready="False"), facts(unschedulable=True)])
+def test_a_machine_that_is_not_ready_or_cordoned_is_no_room(node_facts: NodeFacts) -> None:
     yard = cluster_with()
     note(yard, observed())
-    assert where(yard, workload(pod("2"), nodes={"ip-1": told})) == ([], 1)
+    assert where(yard, workload(pod("2"), nodes={"ip-1": node_facts})) == ([], 1)
     assert where(yard, workload(pod("2"), nodes={})) == ([], 1)
 
 
@@ -177,12 +177,12 @@ LEAVES: dict[str, Callable[[Yard, NodeClaim], None]] = {
 }
 
 
-@pytest.mark.parametrize("what", LEAVES.values(), ids=LEAVES)
-def test_a_member_that_does_not_stay_is_no_room(what: Callable[[Yard, NodeClaim], None]) -> None:
+@pytest.mark.parametrize("happen", LEAVES.values(), ids=LEAVES)
+def test_a_member_that_does_not_stay_is_no_room(happen: Callable[[Yard, NodeClaim], None]) -> None:
     yard = cluster_with()
     claim = member(yard)
     assert where(yard, workload(pod("2"))) == (["cp-2"], 0)
-    what(yard, claim)
+    happen(yard, claim)
     assert where(yard, workload(pod("2"))) == ([], 1)
 
 
@@ -222,10 +222,10 @@ def test_no_pass_proposes_a_member(sizes: list[str], empty: bool, first: bool, w
     running = {"w-1": [(pod("1"), 1)], **({} if empty else {"cp-2": pods})}
     names = [*members, "w-1"]
     services, cluster = yard.nodes.services, yard.current()
-    told = workload(running=running, nodes=names)
+    picture = workload(running=running, nodes=names)
     yard.nodes.clock.advance(3600)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "workload_of", lambda *_: told)
+        patch.setattr(run, "workload_of", lambda *_: picture)
         view, _ = view_now(services, cluster, None, pools_of(services, cluster.id), claims_of(services, cluster.id))
     assert view is not None
     decision = next_decision(services, None, view)

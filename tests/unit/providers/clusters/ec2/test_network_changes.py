@@ -75,8 +75,8 @@ def test_a_zone_comes_while_another_leaves(yard: Any) -> None:
     ec2 = yard.tenant().client("ec2")
     lines = {line.key: line.vendor_id for line in yard.ledger.lines() if line.kind == "subnet"}
     ranges = {key: ec2.describe_subnets(SubnetIds=[x])["Subnets"][0]["CidrBlock"] for key, x in lines.items()}
-    wanted = laid_out("10.0.0.0/16", [3, 4])
-    assert ranges == {key: wanted[key] for key in ranges}
+    ranges_of_letters = laid_out("10.0.0.0/16", [3, 4])
+    assert ranges == {key: ranges_of_letters[key] for key in ranges}
     yard.later(120)
     yard.delete()
     assert yard.living() == []
@@ -116,7 +116,7 @@ def test_zones_that_nobody_has_named_stay_when_all_are_named(yard: Any) -> None:
     assert yard.provider.leaving_zones(yard.work("checks")) == {}
 
 
-def given(yard: Any, vpc: Vpc, *letters: str) -> list[dict[str, str]]:
+def entries_of(yard: Any, vpc: Vpc, *letters: str) -> list[dict[str, str]]:
     return [
         {"zone": f"us-east-1{x}", "private": vpc.subnet("private", x), "public": vpc.subnet("public", x)}
         for x in letters
@@ -125,7 +125,7 @@ def given(yard: Any, vpc: Vpc, *letters: str) -> list[dict[str, str]]:
 
 def test_a_given_network_grows_by_naming_subnets(yard: Any) -> None:
     vpc = Vpc(yard)
-    entries = given(yard, vpc, "a", "b", "c")
+    entries = entries_of(yard, vpc, "a", "b", "c")
     yard.with_settings(vpc_id=vpc.id, subnets=entries[:2]).create()
     change(yard, subnets=entries)
     net = network.of(yard.provider._builder(yard.work("endpoint")))
@@ -145,15 +145,15 @@ def test_a_given_network_grows_by_naming_subnets(yard: Any) -> None:
 def test_daily_snapshots_follow_the_setting(yard: Any, count: int, state: str) -> None:
     yard.with_settings(etcd_snapshots=7).create()
     dlm, ec2 = yard.tenant().client("dlm"), yard.tenant().client("ec2")
-    taken = len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"])
-    assert taken
+    count_before = len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"])
+    assert count_before
     yard.with_settings(etcd_snapshots=count)
     assert yard.ensure("snapshots") is not None
     (listed,) = dlm.get_lifecycle_policies()["Policies"]
     policy = dlm.get_lifecycle_policy(PolicyId=listed["PolicyId"])["Policy"]
-    kept = policy["PolicyDetails"]["Schedules"][0]["RetainRule"]["Count"]
-    assert (policy["State"], kept) == (state, count or 7)
-    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == taken
+    retained = policy["PolicyDetails"]["Schedules"][0]["RetainRule"]["Count"]
+    assert (policy["State"], retained) == (state, count or 7)
+    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == count_before
     yard.with_settings(etcd_snapshots=5)
     yard.ensure("snapshots")
     policy = dlm.get_lifecycle_policy(PolicyId=listed["PolicyId"])["Policy"]

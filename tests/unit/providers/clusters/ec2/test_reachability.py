@@ -93,11 +93,11 @@ class Place:
     def change(self, zones: list[str], kind: str) -> None:
         """What the change of a ready cluster does to its network, and machines where they then are."""
         self.yard.later(120)
-        gone = [self.nodes.pop(zone) for zone in self.zones if zone not in zones]
+        leaving = [self.nodes.pop(zone) for zone in self.zones if zone not in zones]
         places = {zone: member for (_, zone), member in zip(self.net.places, self.members, strict=True)}
-        gone += [places.pop(zone) for zone in self.zones if zone not in zones]
-        if gone:
-            self.ec2.terminate_instances(InstanceIds=gone)
+        leaving += [places.pop(zone) for zone in self.zones if zone not in zones]
+        if leaving:
+            self.ec2.terminate_instances(InstanceIds=leaving)
         self.yard.with_settings(zones=zones, nat_gateways=kind)
         for phase in ("network", "security", "endpoint", "bastion"):
             self.yard.ensure(phase)

@@ -40,7 +40,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
     settings: ClusterSettings = read(model, model.patched(cluster.settings, body.settings), at=("settings",))
     after = {**cluster.settings, **settings.normal()}
     faults = [
-        FieldProblem(pointer("settings", name), _made(line))
+        FieldProblem(pointer("settings", name), _fault(line))
         for name in sorted(after)
         if after[name] != cluster.settings.get(name) and (line := _maker(model, name, lines)) is not None
     ]
@@ -49,7 +49,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
     version = body.kubernetes_version
     if version not in (None, cluster.kubernetes_version):
         line = next((line for line in lines if line.phase in _VERSION_PHASES), None)
-        faults += [FieldProblem("/kubernetes_version", _made(line))] if line is not None else []
+        faults += [FieldProblem("/kubernetes_version", _fault(line))] if line is not None else []
     if faults:
         raise InvalidInput(summary(faults), errors=faults)
     return after
@@ -63,6 +63,6 @@ def _maker(model: type[ClusterSettings], name: str, lines: Sequence[Resource]) -
     return next((line for line in lines if phases is None or line.phase in phases), None)
 
 
-def _made(line: Resource) -> str:
-    made = f"{line.kind} {line.vendor_id or line.key}"
-    return f"cannot be changed any more: {made} has been made with it. Delete the cluster and create it with another."
+def _fault(line: Resource) -> str:
+    thing = f"{line.kind} {line.vendor_id or line.key}"
+    return f"cannot be changed any more: {thing} has been made with it. Delete the cluster and create it with another."

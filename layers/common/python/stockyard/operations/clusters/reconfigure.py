@@ -176,16 +176,16 @@ def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[d
     What both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
     driver: object = services.cluster_drivers[before.driver]
     if isinstance(driver, PlansChanges):
-        made = driver.things_of_change(before, after)
+        plans = driver.things_of_change(before, after)
     else:
         plan = services.cluster_drivers[before.driver].plan
-        made = tuple(plan(cluster, services.prices).creates for cluster in (before, after))
-    former, later = ([*things, *_pool_names(cluster)] for things, cluster in zip(made, (before, after), strict=True))
+        plans = tuple(plan(cluster, services.prices).creates for cluster in (before, after))
+    former, later = ([*things, *_pool_names(cluster)] for things, cluster in zip(plans, (before, after), strict=True))
     return _beyond(later, former), _beyond(former, later)
 
 
-def _beyond(things: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    there = {_without_details(*thing) for thing in others}
+def _beyond(things: Sequence[tuple[str, str]], other_things: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    there = {_without_details(*thing) for thing in other_things}
     return [{"kind": kind, "name": name} for kind, name in things if _without_details(kind, name) not in there]
 
 

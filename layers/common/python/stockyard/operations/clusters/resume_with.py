@@ -56,10 +56,10 @@ def resume_with(services: Services, id_or_name: str, body: ClusterResume, actor:
 def _pools(services: Services, target: Cluster, actor: str) -> list[Write]:
     """The pools of the groups as the settings have them now. Nothing has made a node for any of them yet."""
     present = {pool.name: pool for pool in pools_of(services, target.id)}
-    wanted = {pool.name: pool for pool in group_pools(services, target, actor)}
-    check_pools(services, [*(pool for name, pool in present.items() if name not in wanted), *wanted.values()])
+    targets = {pool.name: pool for pool in group_pools(services, target, actor)}
+    check_pools(services, [*(pool for name, pool in present.items() if name not in targets), *targets.values()])
     writes: list[Write] = []
-    for name, pool in wanted.items():
+    for name, pool in targets.items():
         before = present.get(name)
         if before is None:
             writes += creation(services, pool, actor)
@@ -68,9 +68,9 @@ def _pools(services: Services, target: Cluster, actor: str) -> list[Write]:
         if changes_of(before, new_pool):
             writes += changed_pool(services, before, new_pool, actor)[1]
     for name, pool in present.items():
-        if name not in wanted and pool.form == GROUP:
-            gone = replace(pool, sequence=pool.sequence + 1)
+        if name not in targets and pool.form == GROUP:
+            removed = replace(pool, sequence=pool.sequence + 1)
             text = f"Pool {name} is no group of the cluster any more."
             deleted = Transition("Pool", LEAVING, None, "Deleted", text)
-            writes += [Remove(type(pool), pool.id, pool.version), *tell(services, actor, gone, deleted)]
+            writes += [Remove(type(pool), pool.id, pool.version), *tell(services, actor, removed, deleted)]
     return writes

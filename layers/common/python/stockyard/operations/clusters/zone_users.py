@@ -26,17 +26,17 @@ def zone_findings(services: Services, driver: ClusterDriver, work: CloudWork) ->
     remark on what stays there."""
     leaves: object = driver
     leaving = leaves.leaving_zones(work) if isinstance(leaves, LeavesZones) else {}
-    found = []
+    findings = []
     for zone, pointer in leaving.items():
         users = list(_users(services, work.cluster, zone))
         if users:
             more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
             text = f"{zone} is used by {', '.join(users[:_NAMED])}{more}: move them first."
-            found.append(Finding(pointer, text))
+            findings.append(Finding(pointer, text))
         else:
             text = f"Volumes of pods in {zone} stay there, and no node reaches them any more."
-            found.append(Finding(pointer, text, warning=True))
-    return found
+            findings.append(Finding(pointer, text, warning=True))
+    return findings
 
 
 def _users(services: Services, cluster: Cluster, zone: str) -> Iterator[str]:

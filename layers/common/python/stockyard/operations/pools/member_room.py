@@ -39,11 +39,11 @@ def with_room(services: Services, cluster: Cluster, claims: Sequence[NodeClaim],
         and not is_lost(claim)
         and leaving.isdisjoint(_names(claim))
         and _made_at(cluster, claim) >= cluster.members_since
-        and _takes_now(_facts(workload, _names(claim)), known=workload.nodes is not None)
+        and _takes_now(_facts(workload, _names(claim)), is_told=workload.nodes is not None)
     }
     counted = [claim for claim in claims if claim.id in staying or not is_member(claim)]
     first = None if any(claim.machine_id == cluster.instance_id for claim in members) else _first(services, cluster)
-    if first is not None and _takes_now(_facts(workload, (first.name,)), known=True):
+    if first is not None and _takes_now(_facts(workload, (first.name,)), is_told=True):
         counted.append(first)
     return counted
 
@@ -105,8 +105,8 @@ def _facts(workload: Workload, names: Iterable[str]) -> NodeFacts | None:
     return next((nodes[name] for name in names if name in nodes), None)
 
 
-def _takes_now(facts: NodeFacts | None, *, known: bool) -> bool:
+def _takes_now(facts: NodeFacts | None, *, is_told: bool) -> bool:
     """Whether the node is ready and takes pods; where its cluster tells nothing of nodes, its claim is believed."""
     if facts is None:
-        return not known
+        return not is_told
     return facts.ready == "True" and not facts.unschedulable

@@ -56,15 +56,15 @@ class _OwnNetwork:
         generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
         present = _zones_of(lines, generations)
         standing = [zone for index, zone in enumerate(present) if _has_subnet(lines, index)]
-        wanted = zones.cluster_zones(builder.calls, cluster, standing) if as_wanted else standing
+        wanted_zones = zones.cluster_zones(builder.calls, cluster, standing) if as_wanted else standing
         named = [str(zone) for zone in cluster.settings.get("zones") or ()]
-        names = layout.merged(present, wanted)
+        names = layout.merged(present, wanted_zones)
         if len(names) > layout.MOST_ZONES:
             raise ValueError(f"has had subnets in {', '.join(present)}, and has no place for more")
         if any(not line.detail.get("zones") for line in lines.values()):
             generations.append(names[:_ZONES_BEFORE])
         ranges = layout.laid_out(vpc_cidr(cluster), layout.counts_of(generations, len(names)))
-        staying = [names.index(zone) for zone in names if zone in wanted and (not named or zone in named)]
+        staying = [names.index(zone) for zone in names if zone in wanted_zones and (not named or zone in named)]
         leaving = [names.index(zone) for zone in standing if names.index(zone) not in staying]
         gateways = staying if has_nat_in_each_zone(cluster.settings) else [0]
         return cls(tuple(names), ranges, tuple(staying), tuple(leaving), tuple(gateways))

@@ -87,8 +87,8 @@ class Ec2ClusterDriver:
         builder = self._builder(work)
         # What stands counts as used: a creation that goes on must not need room for it twice.
         is_new = work.cluster.status != "ready" and not work.ledger.lines()
-        found = inspection.findings(builder.calls, work.cluster, work.account, is_new=is_new)
-        return [*found, *(inspection.network_findings(builder) if work.cluster.status == "ready" else ())]
+        findings = inspection.findings(builder.calls, work.cluster, work.account, is_new=is_new)
+        return [*findings, *(inspection.network_findings(builder) if work.cluster.status == "ready" else ())]
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
