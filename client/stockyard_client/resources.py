@@ -206,9 +206,11 @@ class Clusters(Collection):
         """What :meth:`delete` would remove and save."""
         return self._plan("DELETE", path(self.name, cluster))
 
-    def resume(self, cluster: str) -> Operation:
-        """Continues a failed operation with its next attempt."""
-        return self._started(self._transport.send("POST", path(self.name, cluster, "resume")))
+    def resume(self, cluster: str, changes: Mapping[str, Any] | None = None) -> Operation:
+        """Continues a failed operation with its next attempt. A failed creation takes ``changes``: a merge patch of
+        ``settings``, and ``kubernetes_version``."""
+        body = dict(changes) if changes else None
+        return self._started(self._transport.send("POST", path(self.name, cluster, "resume"), body=body))
 
     def tree(self, cluster: str) -> dict[str, Any]:
         """The cluster with everything below it."""

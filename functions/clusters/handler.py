@@ -177,15 +177,23 @@ def delete_cluster(request: Request) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/resume",
     roles=Roles.CHANGERS,
+    body="cluster_resume:ClusterResume",
+    optional=True,
     answers={202: "operations:OperationView"},
     idempotent=True,
+    description="A creation that has failed takes other settings with it, a JSON merge patch, and goes through all of"
+    " its phases again. A setting by which something has been made that is still there is refused by its name.",
 )
 def resume_cluster(request: Request) -> Answer:
     """Continue a failed operation. From the phase that failed, with the next attempt."""
     from stockyard.operations.clusters import resume
 
-    services = wiring.services(request.caller.tenant)
-    return _operation(services, resume.resume_cluster(services, request.params["id"], request.caller.actor))
+    services, name, actor = wiring.services(request.caller.tenant), request.params["id"], request.caller.actor
+    if request.body.settings or request.body.kubernetes_version:
+        from stockyard.operations.clusters.resume_with import resume_with
+
+        return _operation(services, resume_with(services, name, request.body, actor))
+    return _operation(services, resume.resume_cluster(services, name, actor))
 
 
 @http.route(

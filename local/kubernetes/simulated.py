@@ -108,10 +108,10 @@ class SimulatedCluster:
         """See ``Cluster``."""
         self.api.install(documents)
 
-    def register(self, name: str, kubelet: Kubelet) -> None:
+    def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``."""
-        taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
-        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, [taint], "110")])
+        taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
+        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110")])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
         """See ``Cluster``."""

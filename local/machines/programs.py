@@ -218,7 +218,8 @@ class ControlPlane:
             self._cluster = self._clusters.initialized(place.folder, self._name)
         self._clusters.membership(self._cluster).begin(self._name, place.release(MACHINE_CONFIG))
         self._cluster.start()
-        self._cluster.register(self._name, place.kubelet())
+        takes_pods = "workloads" in json.loads(place.files[MACHINE_CONFIG])
+        self._cluster.register(self._name, place.kubelet(), takes_pods=takes_pods)
         administrator = place.folder / "administrator.json"
         if administrator.exists():
             self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])

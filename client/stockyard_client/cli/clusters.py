@@ -261,12 +261,23 @@ def certificates(
 
 @app.command()
 def resume(
-    run: typer.Context, cluster: Name, wait: Wait = False, timeout: Timeout = None, output: Output = Form.TABLE
+    run: typer.Context,
+    cluster: Name,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="FILE", help="Merge patch for a creation that has failed; - reads standard input."
+        ),
+    ] = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
 ) -> None:
-    """Continue a failed operation from the phase that failed."""
+    """Continue a failed operation from the phase that failed; a creation with other settings from its first one."""
     context = contexts.of(run)
+    document = read_document(other) if other is not None else None
     with context.client() as client:
-        operation = client.clusters.resume(cluster)
+        operation = client.clusters.resume(cluster, document)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 

@@ -14,6 +14,9 @@ CHANGE_CLUSTER = "change_cluster"
 UPGRADE_CLUSTER = "upgrade_cluster"
 CHANGES = (CHANGE_CLUSTER, UPGRADE_CLUSTER)
 
+SNAPSHOTS = "snapshots"
+"""The row that brings the policy of etcd's daily snapshots to the settings; its line is of the row of the first
+machine."""
 APPROVAL_SECONDS = 172_800
 """For how long an operation waits for somebody to approve that nodes are replaced."""
 
@@ -82,6 +85,7 @@ CHANGE_BALANCED = replace(
         Phase("security", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
+        Phase(SNAPSHOTS, 600, ENSURE),
         _MEMBERS,
         _VERSION_SKEW,
         # Pools of groups that go leave first: then new ones have room.

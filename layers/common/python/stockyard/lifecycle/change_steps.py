@@ -29,12 +29,22 @@ class _Step:
             yield f"Wait for approval: {' '.join(reason['message'] for reason in self.reasons)}"
 
     def network(self) -> Iterator[str]:
-        if self.differs("zones", "nat_gateways"):
-            yield "Bring subnets, routes and NAT gateways to the settings."
+        if self.differs("zones", "subnets"):
+            yield "Make subnets, routes and gateways of zones that come; nodes and members may then stand there."
+        if self.differs("nat_gateways"):
+            yield "Make the NAT gateways that come, lead the routes there, then remove those that nothing leads to."
 
     def security(self) -> Iterator[str]:
         if self.differs("api_cidrs", "ssh_cidrs"):
             yield "Let in what the CIDRs say, then no more what they said before."
+
+    def endpoint(self) -> Iterator[str]:
+        if self.differs("zones", "subnets"):
+            yield "Have the balancer stand in all zones, then remove the subnets of zones that it has left."
+
+    def snapshots(self) -> Iterator[str]:
+        if self.differs("etcd_snapshots"):
+            yield "Change how many daily snapshots are kept; those that there are stay until they are too many."
 
     def bastion(self) -> Iterator[str]:
         if self.differs("bastion"):
@@ -69,7 +79,9 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "approval": _Step.approval,
     "network": _Step.network,
     "security": _Step.security,
+    "endpoint": _Step.endpoint,
     "bastion": _Step.bastion,
+    "snapshots": _Step.snapshots,
     "members": _Step.members,
     "version_skew": _Step.version_skew,
     "surplus": _Step.surplus,

@@ -239,12 +239,15 @@ class Moves(ABC, Generic[S]):
         transition = self.transition(status, status, "KeptMachineRemoved", text)
         return Change(self.touch(subject, now, kept_until=None), _changed(operation, now), (transition,))
 
-    def resume(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:
-        """A person asks a failed operation to go on, with the next attempt, from the phase that its row names."""
+    def resume(
+        self, subject: S, operation: Operation, procedure: Procedure, now: str, *, from_phase: str = ""
+    ) -> Change[S]:
+        """A person asks a failed operation to go on, with the next attempt, from the phase that its row names, or from
+        ``from_phase``."""
         before = self.shown_status(subject)
         if operation.status != "failed" or operation.error is None or not procedure.resumable:
             raise IllegalTransition(f"The {self.noun} is {before}; only a failed operation can be resumed.")
-        start = procedure.phase(operation.error.phase).resumed_at or operation.error.phase
+        start = from_phase or procedure.phase(operation.error.phase).resumed_at or operation.error.phase
         waiting = set(procedure.names[procedure.names.index(start) :])
         operation = self._again(operation, waiting, now)
         fields = {"attempt": operation.attempt, "execution": execution_name(operation)}

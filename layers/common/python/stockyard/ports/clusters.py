@@ -128,6 +128,25 @@ class ServesNodeGroups(Protocol):
         ...
 
 
+@runtime_checkable
+class LeavesZones(Protocol):
+    """A driver whose clusters can leave a zone of their network. Operations see to it that nobody uses it any more."""
+
+    def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
+        """The zones that the network stands in and the cluster's settings no longer name, each with the pointer of the
+        setting. The ledger tells: no cloud is asked."""
+        ...
+
+
+@runtime_checkable
+class PlansChanges(Protocol):
+    """A driver that calls parts of a cluster by letters, which a change must not give to others."""
+
+    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
+        """What ``plan`` says that is made for each of the two; letters mean the same in both. Makes no call."""
+        ...
+
+
 VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 """What a person may do in a cluster: look, work in it, or everything."""
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name, Operation
-from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
+from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
+from stockyard.lifecycle.change_phases import SNAPSHOTS
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
@@ -21,6 +22,7 @@ from stockyard.operations.clusters.members import ensure_members
 from stockyard.operations.clusters.queue import begin_next
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
+from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
@@ -30,7 +32,7 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
-from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.first_node import FIRST_NODE, FIRST_ROOM
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
@@ -43,11 +45,13 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
-    ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
+    MIRROR, ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
+_LINES_OF = {SNAPSHOTS: MACHINE_PHASE}
+"""Rows that bring lines of another one to the settings."""
 AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
 
@@ -70,7 +74,9 @@ def cloud_work(
     if account is None:
         raise CredentialsRevoked(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
     driver = services.cluster_drivers[cluster.driver]
-    ledger = StoreLedger(services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), phase)
+    ledger = StoreLedger(
+        services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), _LINES_OF.get(phase, phase)
+    )
     work = CloudWork(
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), fence.operation_id
     )
@@ -134,7 +140,13 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
 def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change."""
     driver, work = cloud_work(services, cluster, "checks", fence)
-    refuse([*driver.validate(cluster, services.prices), *live_findings(driver, work)])
+    standing = [*zone_findings(services, driver, work), *live_findings(driver, work)]
+    try:
+        refuse([*driver.validate(cluster, services.prices), *standing])
+    except InvalidInput as refused:
+        # An operation shows one text, and nobody the fields behind it.
+        text = " ".join(f"{fault.pointer}: {fault.detail}" for fault in refused.errors)
+        raise InvalidInput(text, errors=refused.errors) from refused
     return Outcome(True, "Nothing speaks against it.")
 
 

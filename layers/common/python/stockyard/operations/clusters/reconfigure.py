@@ -31,7 +31,7 @@ from stockyard.operations.pricing import plan_of, price
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import ServesNodeGroups
+from stockyard.ports.clusters import PlansChanges, ServesNodeGroups
 
 _FIXED = "cannot be changed after creation"
 
@@ -72,12 +72,11 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
 
 
 def _advice(cluster: Cluster) -> str:
-    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
-    settings, and the phases of a creation change nothing that is there."""
+    """What to do instead with a cluster that is not ready."""
     if cluster.status == "failed":
         return (
-            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
-            " create it with others."
+            " Resume its creation with other settings (a body of POST /v1/clusters/{id}/resume, or"
+            " `stockyard cluster resume --with`), or change it when it is ready."
         )
     return " Change it when it is ready." if cluster.status == "preparing" else ""
 
@@ -133,7 +132,7 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
     change on the record with it."""
     findings = check_target(services, cluster, target)
     before, after = (_items(services, cluster), _items(services, target))
-    creates, deletes = _things(services, cluster, target), _things(services, target, cluster)
+    creates, deletes = _things(services, cluster, target)
     changes = [
         *(
             {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
@@ -172,14 +171,21 @@ def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *floors]
 
 
-def _things(services: Services, before: Cluster, after: Cluster) -> list[dict[str, str]]:
-    """What the second has that the first has not, as its driver names it, and its pools. What both have and differs
-    in what stands in brackets is neither made nor removed: the changes say it."""
-    driver = services.cluster_drivers[before.driver]
-    there = {
-        _without_details(*thing) for thing in (*driver.plan(before, services.prices).creates, *_pool_names(before))
-    }
-    things = [*driver.plan(after, services.prices).creates, *_pool_names(after)]
+def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """What the second has that the first has not, and the other way round, as their driver names it, and their pools.
+    What both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
+    driver: object = services.cluster_drivers[before.driver]
+    if isinstance(driver, PlansChanges):
+        plans = driver.things_of_change(before, after)
+    else:
+        plan = services.cluster_drivers[before.driver].plan
+        plans = tuple(plan(cluster, services.prices).creates for cluster in (before, after))
+    former, later = ([*things, *_pool_names(cluster)] for things, cluster in zip(plans, (before, after), strict=True))
+    return _beyond(later, former), _beyond(former, later)
+
+
+def _beyond(things: Sequence[tuple[str, str]], other_things: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    there = {_without_details(*thing) for thing in other_things}
     return [{"kind": kind, "name": name} for kind, name in things if _without_details(kind, name) not in there]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain import ids
+from stockyard.domain.control_plane import takes_pods
 from stockyard.domain.join_tokens import certificate_key, join_token
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
@@ -89,7 +90,7 @@ def _member(services: Services, key: bytes, claim: NodeClaim, cluster: Cluster) 
         certificate_key(key, cluster.id),
         kubernetes_versions.TESTED[cluster.kubernetes_version].release,
         list(removals(services, cluster, claim).before),
-        bool(cluster.settings.get("control_plane_workloads")),
+        takes_pods(cluster.settings),
     )
 
 

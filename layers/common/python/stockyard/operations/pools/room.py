@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 
+from stockyard.domain.control_plane import ROLE
 from stockyard.domain.manifests import is_planned, matched
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.node_types import NodeType, read_resources
 from stockyard.domain.pool_records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import HOSTNAME, NODE_POOL, Requirements
+from stockyard.operations.node_claims.delete import is_member
+from stockyard.operations.pools.member_room import is_stand_in
 from stockyard.operations.pools.templates import Supply
 from stockyard.operations.pools.workload import Workload
 from stockyard.scheduling.match import choose
@@ -48,7 +51,10 @@ def _node(
 ) -> model.Node | None:
     name = claim.node_name or claim.name
     placed = claim.placement
-    if placed is not None:
+    node_type: NodeType | None = None
+    if is_stand_in(claim):
+        labels = claim.node_labels
+    elif placed is not None:
         node_type = stock.catalog.node_types.get(placed.type)
         labels = {**node_labels(node_type, claim, placed), **claim.node_labels}
     else:
@@ -58,7 +64,9 @@ def _node(
     if not allocatable:
         return None
     labels = {**labels, **claim.labels, HOSTNAME: name}
-    if claim.pool:
+    if is_member(claim):
+        labels[ROLE] = ""
+    if claim.pool and not is_stand_in(claim):
         labels |= {NODE_POOL: claim.pool, POOL_LABEL: claim.pool}
     taints = tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in claim.taints)
     running = workload.running.get(name, ())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
@@ -18,6 +19,7 @@ from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory,
 from stockyard.providers.clusters.ec2 import (
     bastion,
     endpoint,
+    etcd_volume,
     groups,
     identity,
     inspection,
@@ -43,6 +45,7 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
     "endpoint": endpoint.ensure,
     bastion.PHASE: bastion.ensure,
     "control_plane": machine.ensure,
+    "snapshots": etcd_volume.ensure_snapshots,
 }
 
 
@@ -61,6 +64,16 @@ class Ec2ClusterDriver:
         """See ``ports.ClusterDriver.plan``."""
         return planning.plan(cluster, prices, self._config.name_prefix)
 
+    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
+        """See ``ports.clusters.PlansChanges``."""
+        order = planning.network_zones(before, after)
+        return tuple(planning.creates(cluster, self._config.name_prefix, order) for cluster in (before, after))
+
+    def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
+        """See ``ports.clusters.LeavesZones``."""
+        field = "subnets" if work.cluster.settings.get("subnets") else "zones"
+        return dict.fromkeys(network.leaving_zones(self._builder(work)), pointer("settings", field))
+
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:  # noqa: ARG002 - one serves all
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster)
@@ -71,7 +84,11 @@ class Ec2ClusterDriver:
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
-        return list(inspection.findings(self._builder(work).calls, work.cluster, work.account))
+        builder = self._builder(work)
+        # What stands counts as used: a creation that goes on must not need room for it twice.
+        is_new = work.cluster.status != "ready" and not work.ledger.lines()
+        findings = inspection.findings(builder.calls, work.cluster, work.account, is_new=is_new)
+        return [*findings, *(inspection.network_findings(builder) if work.cluster.status == "ready" else ())]
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""

@@ -34,6 +34,7 @@ from stockyard.providers.clusters.ec2.network_settings import (
     Subnets,
     VpcCidr,
     Zones,
+    placement_changes,
     placement_faults,
 )
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
@@ -80,10 +81,31 @@ class AwsSettings(ClusterSettings):
             "control_plane_size",
             "control_plane_instance_type",
             "control_plane_instance_types",
+            "etcd_snapshots",
+            "nat_gateways",
+            "subnets",
+            "zones",
         }
     )
 
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
+    MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
+        **dict.fromkeys(("vpc_cidr", "vpc_id", "subnet_id"), frozenset({"network"})),
+        "public_control_plane": frozenset({"network", "control_plane"}),
+        "key_pair": frozenset({"bastion", "control_plane"}),
+        **dict.fromkeys(
+            (
+                "cloud_controllers",
+                "control_plane_instance_type",
+                "control_plane_instance_types",
+                "control_plane_workloads",
+                "etcd_volume_gib",
+                "image",
+            ),
+            frozenset({"control_plane"}),
+        ),
+        "integrations": frozenset(),
+    }
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
@@ -141,7 +163,8 @@ class AwsSettings(ClusterSettings):
         """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
         fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
         sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
-        return [*sizes, *self._group_changes(before.get("autoscaler_node_groups") or ())]
+        placement = placement_changes(before, self.zones, self.subnets)
+        return [*sizes, *placement, *self._group_changes(before.get("autoscaler_node_groups") or ())]
 
     def _control_group(self) -> NodeGroup | None:
         return next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
