@@ -288,6 +288,8 @@ CHECKS: dict[str, Check] = {
     "register_seconds": _whole(60, 7200),
     "image_days": _whole(1, 365),
     "force_deletion_seconds": _whole(60, 86400),
+    "refusal_seconds": _whole(1, 3600),
+    "zone_wait_seconds": _whole(30, 86400),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
     "agent_idle_seconds": _whole(1, 3600),

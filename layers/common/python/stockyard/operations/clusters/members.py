@@ -41,6 +41,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_member_provider
 from stockyard.operations.pools.pools import claims_of, draft, member_pool_of
+from stockyard.operations.pools.spread import move_claims
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Create, Outcome, Put, Replace, Write
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers
@@ -117,7 +118,10 @@ class ControlPlane:
         plan = self._plan()
         targets = self.driver.targets(self.work, [claim.machine_id for claim in claims if claim.machine_id])
         members = [self._member(claim, claims, targets.get(claim.machine_id, ""), plan) for claim in claims]
-        step = decide(wanted_size(self.work.cluster), self.driver.member_zones(self.work), members)
+        zones = self.driver.member_zones(self.work)
+        # A zone that has no room must not keep the control plane from what others have.
+        move_claims(self.services, replace(pool, zones=tuple(zones)), claims, ())
+        step = decide(wanted_size(self.work.cluster), zones, members)
         by_id = {claim.id: claim for claim in claims}
         return self._do(step, pool, by_id, targets, plan)
 
