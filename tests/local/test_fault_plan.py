@@ -49,11 +49,11 @@ def test_the_error_of_a_bad_plan_names_the_part(tmp_path: Path, text: str, named
 
 def test_zones_are_followed_while_the_plan_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_plan, "LOOK_SECONDS", 0.001)
-    path, told = tmp_path / "plan.json", list[list[str]]()
+    path, calls = tmp_path / "plan.json", list[list[str]]()
     heard, stop = threading.Event(), threading.Event()
 
     def take_away(zones: Any) -> None:
-        told.append(list(zones))
+        calls.append(list(zones))
         heard.set()
 
     follower = threading.Thread(target=fault_plan.follow_zones, args=(path, take_away, stop))
@@ -66,7 +66,7 @@ def test_zones_are_followed_while_the_plan_is_in_use(tmp_path: Path, monkeypatch
     finally:
         stop.set()
         follower.join(10)
-    assert told == [["us-east-1b"], []]
+    assert calls == [["us-east-1b"], []]
 
 
 def wait_for_end(cloud: LocalCloud, operation: str) -> dict[str, Any]:

@@ -176,9 +176,9 @@ def refused(problem: dict[str, Any], name: str, capacity: str, zone: str) -> boo
 
 def refused_as_asked(problem: dict[str, Any], claim: dict[str, Any], name: str, capacity: str) -> bool:
     """Whether each zone that the claim names was refused: what may be anywhere would have to be in one of them."""
-    asked = entries(claim, ZONE)
-    wanted = [zone for zone in listed(asked, "In") if all(accepts(entry, zone) for entry in asked)]
-    return bool(wanted) and all([name, capacity, zone] in problem["refused"] for zone in wanted)
+    zone_entries = entries(claim, ZONE)
+    zones = [zone for zone in listed(zone_entries, "In") if all(accepts(entry, zone) for entry in zone_entries)]
+    return bool(zones) and all([name, capacity, zone] in problem["refused"] for zone in zones)
 
 
 def price(claim: dict[str, Any], kind: dict[str, Any], offering: dict[str, Any]) -> tuple[bool, float]:

@@ -78,8 +78,8 @@ def test_what_can_be_anywhere_is_refused_to_those_who_name_the_zones_where_it_wa
     index = Index.build([node_type("p.x", 1.0, zones=("*",))])
     in_b = Availability(refused=frozenset({("p.x", "on-demand", "b")}))
     assert choose(index, asking((ZONE, "In", "b")), in_b) is None
-    for asked in ((ZONE, "In", "a"), (ZONE, "In", "a", "b"), (ZONE, "NotIn", "a")):
-        assert name(choose(index, asking(asked), in_b)) == "p.x"
+    for requirement in ((ZONE, "In", "a"), (ZONE, "In", "a", "b"), (ZONE, "NotIn", "a")):
+        assert name(choose(index, asking(requirement), in_b)) == "p.x"
     assert name(choose(index, asking(), in_b)) == "p.x"
     both = Availability(refused=frozenset({("p.x", "on-demand", "a"), ("p.x", "on-demand", "b")}))
     assert choose(index, asking((ZONE, "In", "a", "b")), both) is None
