@@ -53,7 +53,7 @@ SCALE = 0.02
 WORKERS = {"scheduler": 16}
 """Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
 SCALED = {
-    "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "AGENT_BUSY": 10,
+    "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
     "AGENT_QUIET": 60, "AGENT_IDLE": 60,
 }  # fmt: skip
 """Seconds of settings, before they are scaled. Agents keep real time, so they are told to come soon."""

@@ -290,6 +290,7 @@ CHECKS: dict[str, Check] = {
     "force_deletion_seconds": _whole(60, 86400),
     "refusal_seconds": _whole(1, 3600),
     "zone_wait_seconds": _whole(30, 86400),
+    "unhealthy_member_seconds": _whole(60, 86400),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
     "agent_idle_seconds": _whole(1, 3600),

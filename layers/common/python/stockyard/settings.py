@@ -59,6 +59,8 @@ class Choices:
     zone_wait_seconds: int = 300
     """How long a node waits for room in the zone that it is bound to before another one will do; longer than a refusal
     is remembered, or a zone that is back would not be tried."""
+    unhealthy_member_seconds: int = 600
+    """How long a member of a control plane may be unhealthy before it is replaced."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 
