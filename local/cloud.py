@@ -53,6 +53,11 @@ SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
 WORKERS = {"scheduler": 16}
 """Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
+SCALED = {
+    "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
+    "AGENT_QUIET": 60, "AGENT_IDLE": 60,
+}  # fmt: skip
+"""Seconds of settings, before they are scaled. Agents keep real time, so they are told to come soon."""
 SERVICE_CLIENT = "stockyard-service"
 """The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
@@ -293,12 +298,7 @@ class LocalCloud:
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,
-            "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
-            "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
-            # Agents keep real time, so they are told to come soon.
-            "STOCKYARD_AGENT_BUSY_SECONDS": str(math.ceil(10 * self._scale)),
-            "STOCKYARD_AGENT_QUIET_SECONDS": str(math.ceil(60 * self._scale)),
-            "STOCKYARD_AGENT_IDLE_SECONDS": str(math.ceil(60 * self._scale)),
+            **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},
         }
         for name, function in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)

@@ -148,7 +148,7 @@ def running_aws(
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
-        stack.enter_context(scarce_capacity(faults.capacity))
+        stack.enter_context(scarce_capacity(faults.capacity, faults.zones_down))
         stack.enter_context(instant_fleets(faults.capacity))
         stack.enter_context(account_quotas(faults.quotas))
         stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))

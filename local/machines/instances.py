@@ -21,6 +21,7 @@ from moto.iam.models import iam_backends
 
 from local.aws.corrections.node_groups import GROUP_TAG
 from local.aws.corrections.roles import AccessDenied, service_session
+from local.aws.corrections.scarcity import OUTAGE
 from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
@@ -108,6 +109,8 @@ class Machines(MachineWatch):
                     self._managed.look(account, region)
                 for reservation in list(backend.reservations.values()):
                     for instance in reservation.instances:
+                        if instance.placement.zone in OUTAGE.zones and instance.state not in TERMINATED:
+                            backend.terminate_instances([instance.id])
                         self._look(account, instance)
 
     def _look(self, account: str, instance: Any) -> None:

@@ -230,7 +230,7 @@ def _node_sources() -> Mapping[str, NodeSource]:
 def _unavailable_offerings() -> UnavailableOfferings:
     from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
 
-    return StoredUnavailableOfferings(registry().platform())
+    return StoredUnavailableOfferings(registry().platform(), configuration().refusal_seconds)
 
 
 def store(tenant: str) -> ports.Store:

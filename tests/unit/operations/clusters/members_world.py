@@ -13,6 +13,7 @@ from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import ZONE
 from stockyard.lifecycle.control_plane import quorum
 from stockyard.lifecycle.loss import is_lost, lose
+from stockyard.lifecycle.pool_spread import SHORT
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.members import member_claims, node_of_member
 from stockyard.operations.engine.ledger import lines_of
@@ -29,11 +30,13 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 @dataclass
 class MembersProvider(BalancedProvider):
-    """The balancer knows ``registered``; machines in ``ended_machines`` are gone."""
+    """The balancer knows ``registered``; machines in ``ended_machines`` are gone, those in ``silent_machines`` run, and
+    answer nobody."""
 
     zones: tuple[str, ...] = ZONES
     registered: set[str] = field(default_factory=set)
     ended_machines: set[str] = field(default_factory=set)
+    silent_machines: set[str] = field(default_factory=set)
     released: bool = False
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
@@ -55,6 +58,7 @@ class MembersProvider(BalancedProvider):
 
     def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
         states = dict.fromkeys(self.registered.intersection(machine_ids), HEALTHY)
+        states |= dict.fromkeys(self.silent_machines & states.keys(), "unhealthy")
         return {**states, **dict.fromkeys(self.ended_machines.intersection(machine_ids), GONE)}
 
     def admit(self, work: CloudWork, machine_id: str) -> None:
@@ -81,6 +85,8 @@ class MembersWorld(BalancedWorld):
     spares_joining: bool = True
     """Whether a machine that has not joined yet lives on."""
     waits: int = 0
+    zones_down: set[str] = field(default_factory=set)
+    """Where nothing is to be had."""
 
     def members(self) -> list[NodeClaim]:
         return member_claims(self.world.services, self.id)
@@ -104,12 +110,18 @@ class MembersWorld(BalancedWorld):
         assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
-        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in self.provider.ended_machines}
+        away = self.provider.ended_machines | self.provider.silent_machines
+        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in away}
         return len(self.voters - dead)
 
     def _play(self, claim: NodeClaim) -> None:
         services, node = self.world.services, node_of_member(claim)
         zones = [entry["values"][0] for entry in claim.requirements if entry["key"] == ZONE]
+        if not claim.placement and self.zones_down.intersection(zones):
+            current = services.store.get(NodeClaim, claim.id)
+            short = {"phase": "Pending", "reason": SHORT, "version": current.version + 1}
+            services.store.commit(Replace(replace(current, **short)))
+            return
         if not claim.placement:
             placement = Placement("p", "yard.t3", "on-demand", tuple(zones or self.provider.zones[:1]), 1.0, "")
             machine_id = claim.machine_id or f"i-{claim.name}"
@@ -124,7 +136,8 @@ class MembersWorld(BalancedWorld):
             services.store.commit(Replace(replace(changed, version=changed.version + 1)))
             return
         plan = self._plan()
-        if claim.machine_id in self.provider.ended_machines or plan.get("claim") != claim.id:
+        away = self.provider.ended_machines | self.provider.silent_machines
+        if claim.machine_id in away or plan.get("claim") != claim.id:
             return
         fact = services.store.get(Fact, member_fact(claim))
         report = json.loads(fact.value) if fact else {"removed": []}
