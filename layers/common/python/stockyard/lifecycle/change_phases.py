@@ -18,6 +18,7 @@ APPROVAL_SECONDS = 172_800
 """For how long an operation waits for somebody to approve that nodes are replaced."""
 
 _END = Phase("complete", 600, "changed")
+_PROFILE = Phase("profile", 3600, "profile")
 _CHECKS = Phase("checks", 600, "checks")
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
@@ -36,6 +37,7 @@ CHANGE = Procedure(
         Phase("addons", 2400, ENSURE),
         Phase("storage", 1800, ENSURE),
         Phase("objects", 900, ENSURE),
+        _PROFILE,
         _END,
     ),
     on_failure=FAIL,
@@ -81,6 +83,7 @@ CHANGE_BALANCED = replace(
         # Pools of groups that go leave before what they stood in does.
         Phase("surplus", 14_400, "surplus"),
         Phase("pools", 86_400, "pools_replaced"),
+        _PROFILE,
         _END,
     ),
     timeout_seconds=345_600,

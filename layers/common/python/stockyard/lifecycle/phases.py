@@ -67,6 +67,7 @@ _deletion = partial(
     failure="DeletionBlocked",
     timeout_seconds=28_800,
 )
+_PROFILE = Phase("profile", 3600, "profile")
 _AFTER_THE_MACHINE = (
     Phase(
         "report",
@@ -96,7 +97,9 @@ _CREATE = Procedure(
         _ensure_phase("endpoint", 1200, "EndpointReady"),
         _ensure_phase("bastion", 900, "BastionReady"),
         _ensure_phase("control_plane", 1800, "ControlPlaneRunning", machine=True),
-        *_AFTER_THE_MACHINE,
+        _AFTER_THE_MACHINE[0],
+        _PROFILE,
+        *_AFTER_THE_MACHINE[1:],
     ),
     on_failure=COMPENSATE,
     error="ClusterCouldNotBeDeployed",
@@ -169,6 +172,7 @@ _CREATE_MANAGED = replace(
         _ensure_phase("addons", 2400, "AddonsReady"),
         _ensure_phase("storage", 1800, "StorageReady"),
         _ensure_phase("objects", 900, "ObjectsApplied"),
+        _PROFILE,
         *_AFTER_THE_MACHINE[1:],
     ),
 )

@@ -1,0 +1,166 @@
+"""The phase ``profile``: the packs of a cluster, layer by layer, and away with what no pack has any more.
+
+What is to be applied is on the list of what may stand before it is applied, and comes off when it is gone, so that an
+interrupted run leaves nothing that nobody knows. A pack that is applied again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stockyard.domain.cluster_profiles import Pack, identity, in_order, readiness, reference, spoken
+from stockyard.domain.pack_templates import TemplateFault
+from stockyard.domain.profile_records import ClusterPacks, PackStatus
+from stockyard.domain.records import Cluster
+from stockyard.errors import VendorError, VendorNotFound, VendorRefused
+from stockyard.lifecycle.change import Transition
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.profiles.resolve import resolve
+from stockyard.operations.services import Services
+from stockyard.ports import CloudWork, Outcome, Replace
+from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
+
+PHASE = "profile"
+PENDING, APPLYING, READY, FAILED = "Pending", "Applying", "Ready", "Failed"
+WAIT_SECONDS = 15
+SECONDS_AT_ONCE = 45
+"""After so long the function is called again, which has 120 seconds."""
+
+
+def run_profile(services: Services, cluster: Cluster, driver: object, work: CloudWork) -> Outcome:
+    """Bring the packs of a cluster about. What has no answer just now is waited for, as long as the phase may take;
+    ``VendorRefused`` for an object that the cluster refuses, or a job that has failed."""
+    record = services.store.get(ClusterPacks, cluster.id)
+    if record is None or not (record.profiles or record.objects):
+        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+    if not isinstance(driver, AdmitsPacks):
+        raise VendorRefused("clusters of this driver have no profiles")
+    packs = resolve(services, record.profiles, cluster.driver).packs
+    record = _listed(services, record, packs)
+    try:
+        api = driver.packs_api(work)
+        try:
+            outcome = _Application(services, record, api).run(packs)
+        finally:
+            api.close()
+        if outcome.done and not record.profiles:
+            driver.forget_packs(work)
+    except VendorError as error:
+        if not error.retryable:
+            raise
+        return Outcome(False, f"The cluster gives no answer: {error.detail}", WAIT_SECONDS)
+    return outcome
+
+
+def _listed(services: Services, record: ClusterPacks, packs: Sequence[Pack]) -> ClusterPacks:
+    """The record with all that is about to be applied on its list."""
+    wanted = [reference(pack.key, item) for pack in packs for item in pack.objects]
+    things = {identity(line) for line in wanted}
+    kept = [line for line in record.objects if identity(line) not in things]
+    objects = (*kept, *wanted)
+    return record if objects == record.objects else _stored(services, replace(record, objects=objects))
+
+
+def _stored(services: Services, record: ClusterPacks) -> ClusterPacks:
+    stored = replace(record, version=record.version + 1)
+    services.store.commit(Replace(stored))
+    return stored
+
+
+class _Application:
+    """One run of the phase."""
+
+    def __init__(self, services: Services, record: ClusterPacks, api: PacksApi) -> None:
+        self._services, self._record, self._api = services, record, api
+        self._begun = services.clock.now()
+
+    def run(self, packs: Sequence[Pack]) -> Outcome:
+        for layer in in_order(packs):
+            for pack in layer:
+                if self._status(pack).condition in (PENDING, FAILED) and not self._applied(pack):
+                    return self._waiting(pack)
+                if (self._services.clock.now() - self._begun).total_seconds() > SECONDS_AT_ONCE:
+                    return Outcome(False, f"{pack.name} is applied", 1)
+            for pack in layer:
+                if self._status(pack).condition != READY and not self._is_ready(pack):
+                    return self._waiting(pack)
+        return self._prune(packs)
+
+    def _waiting(self, pack: Pack) -> Outcome:
+        return Outcome(False, f"{pack.name}: {self._status(pack).message}", WAIT_SECONDS)
+
+    def _status(self, pack: Pack) -> PackStatus:
+        return next(s for s in self._record.packs if (s.profile, s.name) == (pack.profile, pack.name))
+
+    def _applied(self, pack: Pack) -> bool:
+        """Whether all objects of the pack are applied. Those of a kind that is not served yet are waited for."""
+        for item in pack.objects:
+            try:
+                self._api.apply(item, manager=PACKS_MANAGER)
+            except VendorNotFound as missing:
+                self._say(pack, PENDING, f"{spoken(reference('', item))}: {missing.detail}")
+                return False
+            except VendorError as error:
+                if error.retryable:
+                    raise
+                self._say(pack, FAILED, f"{spoken(reference('', item))}: {error.detail}")
+                raise VendorRefused(f"{pack.name}: {error.detail}", code=error.code, hint=error.hint) from error
+        self._say(pack, APPLYING, "applied")
+        return True
+
+    def _is_ready(self, pack: Pack) -> bool:
+        for item in pack.objects:
+            meta = item["metadata"]
+            live = self._api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
+            try:
+                lack = readiness(item, live)
+            except TemplateFault as fault:
+                self._say(pack, FAILED, str(fault))
+                raise VendorRefused(f"{pack.name}: {fault}", code="JobFailed") from fault
+            if lack:
+                self._say(pack, PENDING if live is None else APPLYING, lack)
+                return False
+        self._say(pack, READY, "")
+        return True
+
+    def _prune(self, packs: Sequence[Pack]) -> Outcome:
+        """Remove what no pack has any more, in the reverse of the order in which it was applied."""
+        wanted = {identity(reference(pack.key, item)) for pack in packs for item in pack.objects}
+        for line in reversed([line for line in self._record.objects if identity(line) not in wanted]):
+            _, api_version, kind, namespace, name = line.split("|", 4)
+            live = self._api.get(api_version, kind, name, namespace)
+            if live is not None and _is_ours(live):
+                self._api.delete(api_version, kind, name, namespace)
+                if self._api.get(api_version, kind, name, namespace) is not None:
+                    return Outcome(False, f"{spoken(line)} is being removed", WAIT_SECONDS)
+            objects = tuple(other for other in self._record.objects if other != line)
+            self._record = _stored(self._services, replace(self._record, objects=objects))
+        return Outcome(True, f"{len(packs)} packs are ready.")
+
+    def _say(self, pack: Pack, condition: str, message: str) -> None:
+        """Write where a pack is; with an event when its condition is another one."""
+        before, now = self._status(pack), self._services.now()
+        started = before.started_at or now
+        ended = now if condition in (READY, FAILED) else None
+        after = replace(before, condition=condition, message=message, started_at=started, ended_at=ended)
+        if (before.condition, before.message) == (condition, message):
+            return
+        statuses = tuple(after if status is before else status for status in self._record.packs)
+        record = replace(self._record, packs=statuses, version=self._record.version + 1)
+        if before.condition == condition:
+            self._services.store.commit(Replace(record))
+        else:
+            record = replace(record, sequence=record.sequence + 1)
+            text = f"Pack {pack.name} {pack.tag} is {condition}{': ' if message else ''}{message}."
+            transition = Transition("ClusterPack", before.condition, condition, f"Pack{condition}", text)
+            events = tell(self._services, "workflow", record, transition, f"{record.id}/{pack.name}")
+            self._services.store.commit(Replace(record), *events)
+        self._record = record
+
+
+def _is_ours(live: dict[str, object]) -> bool:
+    """Whether the object has fields of ours: one that somebody else has made anew under the name stays."""
+    meta = live.get("metadata")
+    entries = meta.get("managedFields") if isinstance(meta, dict) else None
+    return any(entry.get("manager") == PACKS_MANAGER for entry in entries or ())
