@@ -36,13 +36,13 @@ def _view(profile: ClusterProfile, content: dict[str, Any] | None = None, number
         "version": number or profile.versions[-1].number,
         "versions": versions,
         "variables": content["variables"] if content else None,
-        "packs": [_shown(pack) for pack in content["packs"]] if content else None,
+        "packs": [_pack_view(pack) for pack in content["packs"]] if content else None,
         "created_at": profile.created_at,
         "updated_at": profile.updated_at,
     }
 
 
-def _shown(pack: dict[str, Any]) -> dict[str, Any]:
+def _pack_view(pack: dict[str, Any]) -> dict[str, Any]:
     """A pack as it was written: what is named by its address is not repeated."""
     manifests = [
         {name: value for name, value in manifest.items() if name != "content" or "url" not in manifest}

@@ -30,7 +30,7 @@ spec: {replicas: {{ .values.replicas }}}
 DOCUMENT: dict[str, Any] = {
     "name": "base",
     "version": "1.0.0",
-    "cloud": "eks",
+    "cloud": "any",
     "variables": [{"name": "env", "regex": "[a-z]+", "required": True}],
     "packs": [
         {"layer": "k8s", "name": "kubernetes", "tag": "1.34"},

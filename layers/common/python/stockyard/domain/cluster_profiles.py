@@ -14,7 +14,6 @@ from stockyard.domain.pack_templates import VALUE, VARIABLE, Object, TemplateFau
 OS, K8S, CNI, CSI, ADD_ON = "os", "k8s", "cni", "csi", "addon"
 LAYERS = (OS, K8S, CNI, CSI, ADD_ON)
 """In the order in which they are applied."""
-CLOUDS = ("aws", "eks", "any")
 MAX_CONTENT = 4 * 1024 * 1024
 """Bytes of a version's content before it is compressed."""
 MAX_OBJECTS = 1000
@@ -114,7 +113,7 @@ def packs_of(
         objects: list[Object] = []
         for number, manifest in enumerate(document.get("manifests") or ()):
             try:
-                objects += documents(manifest["content"], here)
+                objects += [_within(item, document.get("namespace")) for item in documents(manifest["content"], here)]
             except TemplateFault as fault:
                 faults.append(((index, "manifests", number, "content"), str(fault)))
         repeated = _repeated(objects)
@@ -124,6 +123,19 @@ def packs_of(
             Pack(profile, document["layer"], document["name"], document["tag"], values, tuple(_ordered(objects)))
         )
     return packs, faults
+
+
+_WITHOUT_NAMESPACE = frozenset(
+    ["Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "CSIDriver", "CSINode", "APIService", "PriorityClass", "IngressClass", "RuntimeClass", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PersistentVolume", "VolumeSnapshotClass", "Node", "GatewayClass", "DeviceClass"]
+)
+"""Kinds that stand in no namespace. Others are not put into the pack's where they say so themselves."""
+
+
+def _within(item: Object, namespace: str | None) -> Object:
+    """The object in the pack's namespace, where it names none and is of a kind that has one."""
+    if not namespace or item["metadata"].get("namespace") or item["kind"] in _WITHOUT_NAMESPACE:
+        return item
+    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
 
 
 _FIRST = ("Namespace", "CustomResourceDefinition")

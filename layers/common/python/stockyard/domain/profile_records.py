@@ -27,7 +27,7 @@ class ClusterProfile(VersionedRecord):
     name: str
     description: str
     cloud: str
-    """``aws``, ``eks`` or ``any``: the clusters that it is for."""
+    """The clusters that it is for, see ``cloud_kinds.profile_clouds``."""
     versions: tuple[ProfileVersion, ...]
     created_at: str
     updated_at: str

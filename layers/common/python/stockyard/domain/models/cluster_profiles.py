@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stockyard import kubernetes_versions
+from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_profiles import K8S, LAYERS, OS, value_fault
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, View, check, refuse, repeated
 from stockyard.domain.pack_templates import TemplateFault, load_yaml
 
 SEMANTIC = r"^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})(-[0-9A-Za-z.-]{1,32})?$"
-IMAGE_FAMILIES = ("ubuntu", "al2023")
-"""What the layer os may be: of clusters on EC2 the first, of EKS the second."""
 _DIGEST = r"^sha256:[0-9a-f]{64}$"
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 _TEXT = 512 * 1024
@@ -33,6 +32,16 @@ def _regex(text: str) -> str:
     if re.search(r"[*+}]\)?[*+{]", text):
         raise ValueError("has a repetition of a repetition, which may take for ever")
     return text
+
+
+def _cloud(name: str) -> str:
+    if name not in cloud_kinds.profile_clouds():
+        raise ValueError(f"must be {' or '.join(cloud_kinds.profile_clouds())}")
+    return name
+
+
+def _clouds(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(cloud_kinds.profile_clouds())
 
 
 def _values(value: Any) -> dict[str, Any]:
@@ -98,8 +107,10 @@ class Pack(Input):
     layer: Literal["os", "k8s", "cni", "csi", "addon"]
     name: PackName
     tag: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+    namespace: PackName | None = None
+    """Of objects that name none, where their kind has one."""
     values: Values = Field(default_factory=dict)
-    manifests: Annotated[list[Manifest], Field(max_length=20)] = Field(default_factory=list)
+    manifests: Annotated[list[Manifest], Field(max_length=40)] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _fits_layer(self) -> Self:
@@ -108,8 +119,8 @@ class Pack(Input):
             faults.append((("manifests",), f"a pack of the layer {self.layer} has none"))
         if self.layer == K8S and self.tag not in kubernetes_versions.TESTED:
             faults.append((("tag",), f"must be {' or '.join(kubernetes_versions.TESTED)}"))
-        if self.layer == OS and self.name not in IMAGE_FAMILIES:
-            faults.append((("name",), f"must be {' or '.join(IMAGE_FAMILIES)}"))
+        if self.layer == OS and self.name not in cloud_kinds.image_families():
+            faults.append((("name",), f"must be {' or '.join(cloud_kinds.image_families())}"))
         if self.layer not in (OS, K8S) and not self.manifests:
             faults.append((("manifests",), "must have at least 1 entries"))
         names = [manifest.name for manifest in self.manifests]
@@ -158,7 +169,7 @@ class ClusterProfileCreate(_Content):
 
     name: PackName
     description: fields.Description = ""
-    cloud: Literal["aws", "eks", "any"] = "any"
+    cloud: Annotated[str, AfterValidator(_cloud), Field(json_schema_extra=_clouds)] = cloud_kinds.ANY_CLOUD
 
 
 class ClusterProfilePut(_Content):

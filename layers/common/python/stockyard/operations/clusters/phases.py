@@ -148,7 +148,7 @@ def _profile(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Out
     from stockyard.operations.profiles.phase import run_profile
 
     if services.store.get(ClusterPacks, cluster.id) is None:
-        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+        return Outcome(True, "The cluster has no profile.")
     driver, work = cloud_work(services, cluster, "profile", fence)
     return run_profile(services, cluster, driver, packs_work(services, work))
 

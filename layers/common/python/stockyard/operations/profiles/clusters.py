@@ -132,8 +132,8 @@ def put_profiles(
     record, target = packs_record(services, cluster), _target(services, cluster, choices)
     diff = difference(resolve(services, record.profiles, cluster.driver), target)
     named = [{"name": profile["name"], "version": profile["version"]} for profile in record.profiles]
-    wanted = [{"name": profile["name"], "version": profile["version"]} for profile in target.profiles]
-    operation = replace(operation, changes=({"pointer": "/profiles", "before": named, "after": wanted},))
+    later = [{"name": profile["name"], "version": profile["version"]} for profile in target.profiles]
+    operation = replace(operation, changes=({"pointer": "/profiles", "before": named, "after": later},))
     change = MOVES.start_change(cluster, current, operation, procedure, services.now())
     if cluster.version != match:
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {match}.")
@@ -201,16 +201,16 @@ def compare(services: Services, cluster: Cluster, actor: str) -> None:
 
 
 def _drift(api: PacksApi, packs: Sequence[Pack]) -> list[str]:
-    found = []
+    differences = []
     for pack in packs:
         for item in pack.objects:
             meta, name = item["metadata"], f"{pack.name}: {spoken(reference('', item))}"
             live = api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
             if live is None:
-                found.append(f"{name} is not there")
+                differences.append(f"{name} is not there")
             elif _bare(api.apply(item, manager=PACKS_MANAGER, dry_run=True)) != _bare(live):
-                found.append(f"{name} is different")
-    return found
+                differences.append(f"{name} is different")
+    return differences
 
 
 def _bare(document: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def run_profile(services: Services, cluster: Cluster, driver: object, work: Clou
     ``VendorRefused`` for an object that the cluster refuses, or a job that has failed."""
     record = services.store.get(ClusterPacks, cluster.id)
     if record is None or not (record.profiles or record.objects):
-        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+        return Outcome(True, "The cluster has no profile.")
     if not isinstance(driver, AdmitsPacks):
         raise VendorRefused("clusters of this driver have no profiles")
     packs = resolve(services, record.profiles, cluster.driver).packs
@@ -55,10 +55,10 @@ def run_profile(services: Services, cluster: Cluster, driver: object, work: Clou
 
 def _listed(services: Services, record: ClusterPacks, packs: Sequence[Pack]) -> ClusterPacks:
     """The record with all that is about to be applied on its list."""
-    wanted = [reference(pack.key, item) for pack in packs for item in pack.objects]
-    things = {identity(line) for line in wanted}
-    kept = [line for line in record.objects if identity(line) not in things]
-    objects = (*kept, *wanted)
+    target_lines = [reference(pack.key, item) for pack in packs for item in pack.objects]
+    things = {identity(line) for line in target_lines}
+    surplus = [line for line in record.objects if identity(line) not in things]
+    objects = (*surplus, *target_lines)
     return record if objects == record.objects else _stored(services, replace(record, objects=objects))
 
 
@@ -126,8 +126,8 @@ class _Application:
 
     def _prune(self, packs: Sequence[Pack]) -> Outcome:
         """Remove what no pack has any more, in the reverse of the order in which it was applied."""
-        wanted = {identity(reference(pack.key, item)) for pack in packs for item in pack.objects}
-        for line in reversed([line for line in self._record.objects if identity(line) not in wanted]):
+        target_lines = {identity(reference(pack.key, item)) for pack in packs for item in pack.objects}
+        for line in reversed([line for line in self._record.objects if identity(line) not in target_lines]):
             _, api_version, kind, namespace, name = line.split("|", 4)
             live = self._api.get(api_version, kind, name, namespace)
             if live is not None and _is_ours(live):

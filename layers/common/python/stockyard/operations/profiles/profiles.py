@@ -89,8 +89,8 @@ def complete_content(services: Services, content: Content) -> Content:
             variable["name"]: variable.get("default", {"string": "x", "number": 1, "boolean": False}[variable["type"]])
             for variable in content["variables"]
         }
-        _, found = packs_of(complete, "", samples, {})
-        faults += [FieldProblem(pointer("packs", *place), text) for place, text in found]
+        _, template_faults = packs_of(complete, "", samples, {})
+        faults += [FieldProblem(pointer("packs", *place), text) for place, text in template_faults]
     if faults:
         raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
     return complete
@@ -104,9 +104,9 @@ def _text(services: Services, manifest: dict[str, Any]) -> tuple[str, tuple[tupl
         data = services.documents.fetch(url)
     except VendorError as error:
         return "", (("url",), f"could not be fetched: {error.detail}")
-    found = f"sha256:{digest(data)}"
-    if found != manifest["digest"]:
-        return "", (("digest",), f"what stands there has the digest {found}")
+    actual = f"sha256:{digest(data)}"
+    if actual != manifest["digest"]:
+        return "", (("digest",), f"what stands there has the digest {actual}")
     try:
         return data.decode(), None
     except UnicodeDecodeError:

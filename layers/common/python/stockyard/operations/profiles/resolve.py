@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_profiles import (
     K8S,
     MAX_OBJECTS,
@@ -25,9 +26,6 @@ from stockyard.operations.profiles.profiles import content_of, find_profile, ver
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
 
-CLOUD_OF = {"eks": ("eks", "any"), "ec2": ("aws", "any")}
-"""By driver, the clouds of profiles that its clusters take."""
-IMAGE_FAMILY = {"ec2": "ubuntu", "eks": "al2023"}
 Choice = Mapping[str, Any]
 
 
@@ -57,8 +55,8 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resol
         if any(profile.id == earlier["id"] for earlier in profiles):
             faults.append(FieldProblem(pointer("profiles", index, "name"), "is listed twice"))
             continue
-        found, own_packs, variables = _of_one(profile, content, choice, driver)
-        faults += [FieldProblem(pointer("profiles", index, *place), text) for place, text in found]
+        faults_here, own_packs, variables = _of_one(profile, content, choice, driver)
+        faults += [FieldProblem(pointer("profiles", index, *place), text) for place, text in faults_here]
         packs += own_packs
         profiles.append(
             {
@@ -81,20 +79,20 @@ def _of_one(
     profile: ClusterProfile, content: Content, choice: Choice, driver: str
 ) -> tuple[list[tuple[tuple[str | int, ...], str]], list[Pack], dict[str, Any]]:
     faults: list[tuple[tuple[str | int, ...], str]] = []
-    if profile.cloud not in CLOUD_OF.get(driver, ()):
+    if profile.cloud not in cloud_kinds.profile_clouds(driver):
         faults.append((("name",), f"the profile is for {profile.cloud}, and not for clusters of the driver {driver}"))
     family = next((pack["name"] for pack in content["packs"] if pack["layer"] == OS), "")
-    if family and family != IMAGE_FAMILY.get(driver):
+    if family and family not in cloud_kinds.image_families(driver):
         faults.append((("name",), f"the layer os is {family}; machines of the driver {driver} have another image"))
-    variables, found = variables_of(content, choice.get("variables") or {})
-    faults += [(("variables", *place), text) for place, text in found]
+    variables, faults_here = variables_of(content, choice.get("variables") or {})
+    faults += [(("variables", *place), text) for place, text in faults_here]
     pack_values = choice.get("pack_values") or {}
     names = {pack["name"] for pack in content["packs"]}
     faults += [(("pack_values", name), "the profile has no such pack") for name in pack_values if name not in names]
     if faults:
         return faults, [], variables
-    packs, found = packs_of(content, profile.name, variables, pack_values)
-    faults += [(("pack_values", content["packs"][int(place[0])]["name"]), text) for place, text in found]
+    packs, faults_here = packs_of(content, profile.name, variables, pack_values)
+    faults += [(("pack_values", content["packs"][int(place[0])]["name"]), text) for place, text in faults_here]
     return faults, packs, variables
 
 
@@ -102,12 +100,12 @@ def _together(packs: Sequence[Pack]) -> list[FieldProblem]:
     """What is wrong with the packs of all profiles together."""
     lines = [reference(pack.key, item) for pack in packs for item in pack.objects]
     things = [identity(line) for line in lines]
-    seen: set[str] = set()
+    things_before: set[str] = set()
     faults = []
     for line, thing in zip(lines, things, strict=True):
-        if thing in seen:
+        if thing in things_before:
             faults.append(FieldProblem("/profiles", f"{spoken(line)} is in two packs"))
-        seen.add(thing)
+        things_before.add(thing)
     if len(lines) > MAX_OBJECTS:
         faults.append(FieldProblem("/profiles", f"all packs together have more than {MAX_OBJECTS} objects"))
     if len({pack.tag for pack in packs if pack.layer == K8S}) > 1:
