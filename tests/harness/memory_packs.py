@@ -43,14 +43,14 @@ class MemoryPacks:
             self.objects[_key(document)] = wanted
         return wanted
 
-    def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:  # noqa: ARG002
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         self._fail()
         live = self.objects.get((kind, namespace, name))
         if live is not None:
             live["status"] = {} if kind in self.unready else _READY.get(kind, {})
         return live
 
-    def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:  # noqa: ARG002
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
         self._fail()
         self.deleted.append(f"{kind} {name}")
         self.objects.pop((kind, namespace, name), None)

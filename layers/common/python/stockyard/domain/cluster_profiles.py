@@ -126,7 +126,13 @@ def packs_of(
 
 
 _WITHOUT_NAMESPACE = frozenset(
-    ["Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "CSIDriver", "CSINode", "APIService", "PriorityClass", "IngressClass", "RuntimeClass", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PersistentVolume", "VolumeSnapshotClass", "Node", "GatewayClass", "DeviceClass"]
+    {
+        *("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "APIService", "Node"),
+        *("StorageClass", "CSIDriver", "CSINode", "PersistentVolume", "VolumeSnapshotClass", "DeviceClass"),
+        *("PriorityClass", "IngressClass", "RuntimeClass", "GatewayClass"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    }
 )
 """Kinds that stand in no namespace. Others are not put into the pack's where they say so themselves."""
 

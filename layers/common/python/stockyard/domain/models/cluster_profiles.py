@@ -239,8 +239,8 @@ class PackStatusView(View):
 
 
 class ClusterProfilesView(View):
-    """The profiles of a cluster and how their packs are. ``drift`` names objects that were not as they were applied when
-    somebody looked last, at ``compared_at``; nothing changes them by itself."""
+    """The profiles of a cluster and how their packs are. ``drift`` names objects that were not as they were applied
+    when somebody looked last, at ``compared_at``; nothing changes them by itself."""
 
     profiles: list[dict[str, Any]]
     packs: list[PackStatusView]
