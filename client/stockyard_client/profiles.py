@@ -24,13 +24,13 @@ class Profiles(Collection):
 
     def list(self) -> Iterator[dict[str, Any]]:
         """All profiles of the tenant, page by page, without what their versions say."""
-        query: dict[str, Any] = {}
+        token: str | None = None
         while True:
-            page = self._transport.send("GET", path(self.name), query=query).object()
+            page = self._transport.send("GET", path(self.name), query={"page_token": token}).object()
             yield from page["items"]
-            if not page.get("next"):
+            token = page.get("next_page_token")
+            if not token:
                 return
-            query = {"page": page["next"]}
 
     def get(self, profile: str) -> dict[str, Any]:
         """One profile, with what its newest version says."""
