@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard_client.models import Operation, Plan
@@ -50,18 +50,18 @@ class Profiles(Collection):
         query = {"refresh": "true"} if refresh else {}
         return self._transport.send("GET", path("clusters", cluster, "profiles"), query=query).object()
 
-    def plan_of_cluster(self, cluster: str, profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    def plan_of_cluster(self, cluster: str, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """What it would mean for a cluster to have these profiles."""
         answer = self._put(cluster, profiles, {"dry_run": "true"})
         plan: dict[str, Any] = answer.object()["plan"]
         return plan
 
-    def set_of_cluster(self, cluster: str, profiles: list[dict[str, Any]]) -> Operation:
+    def set_of_cluster(self, cluster: str, profiles: Sequence[Mapping[str, Any]]) -> Operation:
         """Gives a ready cluster these profiles, by an operation."""
         return self._started(self._put(cluster, profiles, {}))
 
-    def _put(self, cluster: str, profiles: list[dict[str, Any]], query: dict[str, str]) -> Any:
+    def _put(self, cluster: str, profiles: Sequence[Mapping[str, Any]], query: dict[str, str]) -> Any:
         current = self._transport.send("GET", path("clusters", cluster))
         headers = {"If-Match": current.headers["ETag"]}
         url = path("clusters", cluster, "profiles")
-        return self._transport.send("PUT", url, body={"profiles": profiles}, query=query, headers=headers)
+        return self._transport.send("PUT", url, body={"profiles": [*profiles]}, query=query, headers=headers)

@@ -106,7 +106,7 @@ def _loader() -> Any:
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     if not _LOADERS:
-        loader = type("PackLoader", (base,), {})
+        loader: Any = type("PackLoader", (base,), {})
         plain = {
             start: [(tag, pattern) for tag, pattern in entries if not tag.endswith((":timestamp", ":bool"))]
             for start, entries in base.yaml_implicit_resolvers.items()
