@@ -15,6 +15,7 @@ from stockyard.domain.records import Operation
 from stockyard.operations.clusters.create import NewCluster, create_cluster
 from stockyard.operations.profiles import profiles
 from stockyard.operations.profiles.clusters import put_profiles
+from stockyard.operations.services import Services
 from stockyard.ports import CloudWork
 from tests.harness.memory_packs import MemoryPacks
 from tests.harness.ports import with_ports
@@ -71,7 +72,7 @@ class PacksProvider(ManagedProvider):
 @dataclass
 class PacksWorld(ManagedWorld):
     @property
-    def services(self) -> Any:
+    def services(self) -> Services:
         return self.world.services
 
     @property
