@@ -35,13 +35,13 @@ class MemoryPacks:
         kind, meta = document["kind"], document["metadata"]
         if kind in self.unserved:
             raise VendorNotFound(f"the cluster serves no {kind}", code="NotServed")
-        wanted: dict[str, Any] = copy.deepcopy(dict(document))
-        wanted["metadata"] |= {"managedFields": [{"manager": manager}], "generation": 1}
-        wanted["status"] = {} if kind in self.unready else _READY.get(kind, {})
+        item: dict[str, Any] = copy.deepcopy(dict(document))
+        item["metadata"] |= {"managedFields": [{"manager": manager}], "generation": 1}
+        item["status"] = {} if kind in self.unready else _READY.get(kind, {})
         if not dry_run:
             self.applied.append(f"{kind} {meta['name']}")
-            self.objects[_key(document)] = wanted
-        return wanted
+            self.objects[_key(document)] = item
+        return item
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         self._fail()

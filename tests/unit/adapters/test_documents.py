@@ -12,8 +12,8 @@ URL = "https://raw.githubusercontent.com/a/b/c.yaml"
 
 
 def documents(*answers: httpx.Response) -> HttpsDocuments:
-    left = list(answers)
-    return HttpsDocuments(httpx.MockTransport(lambda _: left.pop(0)))
+    queue = list(answers)
+    return HttpsDocuments(httpx.MockTransport(lambda _: queue.pop(0)))
 
 
 def test_what_stands_there_is_given() -> None:

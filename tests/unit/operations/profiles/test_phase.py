@@ -37,8 +37,8 @@ def test_a_new_cluster_gets_its_packs_in_order_of_layers(packs_world: PacksWorld
     assert set(packs_world.conditions().values()) == {"Ready"}
     assert all(status.started_at and status.ended_at for status in packs_world.record.packs)
     assert packs_world.cluster.kubernetes_version == "1.34"
-    told = [event.reason for event in every(packs_world.services.store, Event) if event.subject.endswith("/server")]
-    assert told == ["PackApplying", "PackReady"]
+    reasons = [event.reason for event in every(packs_world.services.store, Event) if event.subject.endswith("/server")]
+    assert reasons == ["PackApplying", "PackReady"]
 
 
 def test_a_later_layer_waits_for_an_earlier_one(packs_world: PacksWorld) -> None:

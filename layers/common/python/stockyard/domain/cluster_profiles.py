@@ -51,13 +51,13 @@ def kubernetes_version(content: Content) -> str:
     return next((str(pack["tag"]) for pack in content["packs"] if pack["layer"] == K8S), "")
 
 
-def variables_of(content: Content, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-    """The values of all variables, and what is wrong with those that are given, by name."""
+def variables_of(content: Content, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+    """The values of all variables, and what is wrong with those that are overrides, by name."""
     declared = {str(variable["name"]): variable for variable in content["variables"]}
-    faults: list[Fault] = [((name,), "the profile has no such variable") for name in given if name not in declared]
+    faults: list[Fault] = [((name,), "the profile has no such variable") for name in overrides if name not in declared]
     values: dict[str, Any] = {}
     for name, variable in declared.items():
-        value = given.get(name, variable.get("default"))
+        value = overrides.get(name, variable.get("default"))
         if value is None:
             if variable.get("required"):
                 faults.append(((name,), "this variable is required"))
@@ -99,17 +99,17 @@ def packs_of(
 
     ``variables`` are complete, see :func:`variables_of`.
     """
-    known: dict[tuple[str, str], Any] = {(VARIABLE, name): value for name, value in variables.items()}
+    terms: dict[tuple[str, str], Any] = {(VARIABLE, name): value for name, value in variables.items()}
     packs: list[Pack] = []
     faults: list[Fault] = []
     for index, document in enumerate(content["packs"]):
         values = overlaid(document.get("values") or {}, pack_values.get(document["name"], {}))
         try:
-            values = fill(values, known)
+            values = fill(values, terms)
         except TemplateFault as fault:
             faults.append(((index, "values"), str(fault)))
             continue
-        here = known | {(VALUE, path): value for path, value in paths(values)}
+        here = terms | {(VALUE, path): value for path, value in paths(values)}
         objects: list[Object] = []
         for number, manifest in enumerate(document.get("manifests") or ()):
             try:
@@ -212,9 +212,9 @@ def readiness(item: Object, live: Object | None) -> str:
         wanted_field, updated_field, ready_field = _COUNTED[kind]
         if int(status.get("observedGeneration") or 0) < int(live["metadata"].get("generation") or 0):
             return f"{name} is not seen by its controller yet"
-        wanted = int(spec.get("replicas", 1) if wanted_field == "replicas" else status.get(wanted_field) or 0)
+        target = int(spec.get("replicas", 1) if wanted_field == "replicas" else status.get(wanted_field) or 0)
         ready = min(int(status.get(updated_field) or 0), int(status.get(ready_field) or 0))
-        return "" if ready >= wanted else f"{name} has {ready} of {wanted} pods ready"
+        return "" if ready >= target else f"{name} has {ready} of {target} pods ready"
     conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
     if kind == "Job":
         if conditions.get("Failed", {}).get("status") == "True":

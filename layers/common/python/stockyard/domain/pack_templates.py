@@ -29,18 +29,18 @@ def placeholders(text: str) -> Iterator[tuple[str, str]]:
     return ((match[1], match[2]) for match in PLACEHOLDER.finditer(text))
 
 
-def fill(tree: Any, known: Mapping[tuple[str, str], Any]) -> Any:
-    """The tree with each placeholder of its texts and names replaced. ``TemplateFault`` for one that is not known."""
+def fill(tree: Any, terms: Mapping[tuple[str, str], Any]) -> Any:
+    """The tree with each placeholder of its texts and names replaced. ``TemplateFault`` for one that there is not."""
     if isinstance(tree, Mapping):
-        return {str(fill(name, known)): fill(value, known) for name, value in tree.items()}
+        return {str(fill(name, terms)): fill(value, terms) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [fill(value, known) for value in tree]
+        return [fill(value, terms) for value in tree]
     if not isinstance(tree, str):
         return tree
     whole = PLACEHOLDER.fullmatch(tree.strip())
     if whole:
-        return _known(known, whole[1], whole[2])
-    return PLACEHOLDER.sub(lambda match: _text(_known(known, match[1], match[2])), tree)
+        return _lookup(terms, whole[1], whole[2])
+    return PLACEHOLDER.sub(lambda match: _text(_lookup(terms, match[1], match[2])), tree)
 
 
 def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -51,19 +51,19 @@ def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield from paths(value, f"{before}{name}.")
 
 
-def documents(text: str, known: Mapping[tuple[str, str], Any]) -> list[Object]:
+def documents(text: str, terms: Mapping[tuple[str, str], Any]) -> list[Object]:
     """The Kubernetes objects of a manifest, lists taken apart. ``TemplateFault`` with what is wrong with the text."""
-    found: list[tuple[str, str]] = []
+    marks: list[tuple[str, str]] = []
 
     def mark(match: re.Match[str]) -> str:
-        _known(known, match[1], match[2])
-        found.append((match[1], match[2]))
-        return _MARK.format(len(found) - 1)
+        _lookup(terms, match[1], match[2])
+        marks.append((match[1], match[2]))
+        return _MARK.format(len(marks) - 1)
 
     if _MARKED.search(text):
         raise TemplateFault("has a text that Stockyard uses itself")
     trees = load_yaml(PLACEHOLDER.sub(mark, text))
-    flat = [item for tree in trees if tree is not None for item in _items(_unmarked(tree, found, known))]
+    flat = [item for tree in trees if tree is not None for item in _items(_unmarked(tree, marks, terms))]
     if len(flat) > MAX_OBJECTS:
         raise TemplateFault(f"has more than {MAX_OBJECTS} objects")
     for number, item in enumerate(flat):
@@ -127,28 +127,28 @@ def _items(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _unmarked(tree: Any, found: list[tuple[str, str]], known: Mapping[tuple[str, str], Any]) -> Any:
+def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> Any:
     if isinstance(tree, dict):
-        return {_unmarked_name(name, found, known): _unmarked(value, found, known) for name, value in tree.items()}
+        return {_unmarked_name(name, marks, terms): _unmarked(value, marks, terms) for name, value in tree.items()}
     if isinstance(tree, list):
-        return [_unmarked(value, found, known) for value in tree]
+        return [_unmarked(value, marks, terms) for value in tree]
     if not isinstance(tree, str):
         return tree
     whole = _MARKED.fullmatch(tree)
     if whole:
-        return known[found[int(whole[1])]]
-    return _MARKED.sub(lambda match: _text(known[found[int(match[1])]]), tree)
+        return terms[marks[int(whole[1])]]
+    return _MARKED.sub(lambda match: _text(terms[marks[int(match[1])]]), tree)
 
 
-def _unmarked_name(name: Any, found: list[tuple[str, str]], known: Mapping[tuple[str, str], Any]) -> str:
-    return _text(_unmarked(name, found, known))
+def _unmarked_name(name: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> str:
+    return _text(_unmarked(name, marks, terms))
 
 
-def _known(known: Mapping[tuple[str, str], Any], kind: str, name: str) -> Any:
-    if (kind, name) not in known:
-        what = "variable" if kind == VARIABLE else "value"
-        raise TemplateFault(f"refers to the {what} {name}, which there is not")
-    return known[kind, name]
+def _lookup(terms: Mapping[tuple[str, str], Any], kind: str, name: str) -> Any:
+    if (kind, name) not in terms:
+        noun = "variable" if kind == VARIABLE else "value"
+        raise TemplateFault(f"refers to the {noun} {name}, which there is not")
+    return terms[kind, name]
 
 
 def _text(value: Any) -> str:

@@ -142,8 +142,8 @@ class _Application:
         """Write where a pack is; with an event when its condition is another one."""
         before, now = self._status(pack), self._services.now()
         started = before.started_at or now
-        ended = now if condition in (READY, FAILED) else None
-        after = replace(before, condition=condition, message=message, started_at=started, ended_at=ended)
+        end = now if condition in (READY, FAILED) else None
+        after = replace(before, condition=condition, message=message, started_at=started, ended_at=end)
         if (before.condition, before.message) == (condition, message):
             return
         statuses = tuple(after if status is before else status for status in self._record.packs)
