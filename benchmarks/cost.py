@@ -24,7 +24,7 @@ from stockyard.domain.control_plane import DISK_GIB
 from stockyard.lifecycle.pool import SETTLED_SECONDS
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS
 from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
-from stockyard.providers.clusters.ec2.planning import BALANCER_ADDRESSES
+from stockyard.providers.clusters.ec2.network_configuration import zone_count
 from stockyard.settings import Choices
 
 STAGE = "dev"
@@ -229,7 +229,7 @@ def tenant() -> dict[str, float]:
         "daily snapshots, at most": ETCD_VOLUME_GIB * rates.EBS_SNAPSHOT_GB,
         "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
         "network load balancer": rates.LOAD_BALANCER_HOUR * rates.HOURS,
-        "public addresses": (BALANCER_ADDRESSES + 1) * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
+        "public addresses": (zone_count({}) + 1) * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
     }
 
 

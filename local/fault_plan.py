@@ -3,7 +3,8 @@
 A plan is a JSON object; every part may be left out::
 
     {"throttled": {"ec2:CreateVpc": 2}, "refused": {"ec2:CreateNatGateway": 1},
-     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
+     "capacity": {"t3.xlarge": 1}, "spot_prices": {"m5.large/us-east-1a": [[0, 0.03], [90, 0.2]]},
+     "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
      "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
      "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
@@ -95,6 +96,7 @@ class Insight(BaseModel):
 
 class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
+    ``spot_prices``: type, or type and zone -> prices in USD an hour, each from so many seconds after the start on.
     ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -102,6 +104,7 @@ class FaultPlan(BaseModel):
     throttled: Mapping[Action, Count] = Field(default_factory=dict)
     refused: Mapping[Action, Count] = Field(default_factory=dict)
     capacity: Mapping[str, Count] = Field(default_factory=dict)
+    spot_prices: Mapping[str, Sequence[tuple[Seconds, float]]] = Field(default_factory=dict)
     quotas: Mapping[str, Count] = Field(default_factory=dict)
     blocks: Sequence[Block] = ()
     insights: Sequence[Insight] = ()

@@ -162,7 +162,9 @@ def price(answer: Mapping[str, Any]) -> Table:
         name = str(item["name"])
         table.add_row(name, _money(item.get("hour"), 4), _money(item.get("month"), 2))
     table.add_section()
-    table.add_row("total", _money(answer.get("hour"), 4), _money(answer.get("month"), 2), style="bold")
+    is_known = any(item.get("hour") is not None for item in answer["items"]) or not answer["items"]
+    hour, month = (answer.get("hour"), answer.get("month")) if is_known else (None, None)
+    table.add_row("total", _money(hour, 4), _money(month, 2), style="bold")
     return table
 
 

@@ -66,11 +66,12 @@ class UnexpectedAnswer(StockyardClientError):
 
 
 class OperationFailed(StockyardClientError):
-    """``operation`` ended in ``failed``; its ``error`` has phase, cause and hint."""
+    """``operation`` ended in ``failed`` or ``reverted``; its ``error`` has phase, cause and hint."""
 
     def __init__(self, operation: Operation) -> None:
         error = operation.error
-        super().__init__(error.cause if error else f"operation {operation.id} failed")
+        verb = "was reverted" if operation.status == "reverted" else "failed"
+        super().__init__(error.cause if error else f"operation {operation.id} {verb}")
         self.operation = operation
 
 

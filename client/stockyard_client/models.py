@@ -22,6 +22,13 @@ class Resource(Model):
 
     version: int = 1
     _etag: str | None = PrivateAttr(default=None)
+    _location: str | None = PrivateAttr(default=None)
+
+    @property
+    def started_operation(self) -> str | None:
+        """The id of the operation that the answer with this record pointed to; None where it began none."""
+        front, _, identifier = (self._location or "").rpartition("/")
+        return identifier if front.endswith("/operations") else None
 
     @property
     def etag(self) -> str:
@@ -31,6 +38,11 @@ class Resource(Model):
     def with_etag(self, etag: str | None) -> Self:
         """This record, remembering the header it came with."""
         self._etag = etag
+        return self
+
+    def with_location(self, location: str | None) -> Self:
+        """This record, remembering where the answer pointed to."""
+        self._location = location
         return self
 
 
@@ -77,6 +89,8 @@ class Cluster(Resource):
     created_at: str | None = None
     updated_at: str | None = None
     operation_id: str | None = None
+    queue: tuple[str, ...] = ()
+    """Operations that begin one after the other when that one has ended."""
 
 
 class Phase(Model):
@@ -120,7 +134,7 @@ class Operation(Resource):
     @property
     def done(self) -> bool:
         """Whether nothing more will happen without a person."""
-        return self.status in {"succeeded", "failed"}
+        return self.status in {"succeeded", "failed", "reverted"}
 
 
 class Event(Model):
@@ -155,5 +169,7 @@ class Plan(Model):
     price: Price | None = None
     price_before: Price | None = None
     """What is paid now, where a change has a price."""
+    steps: tuple[str, ...] = ()
+    """What a change of a ready cluster does, in order."""
     rejected: tuple[Any, ...] = ()
     warnings: tuple[Any, ...] = ()

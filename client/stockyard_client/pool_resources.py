@@ -57,9 +57,11 @@ class Pools(Collection):
         headers = {"If-Match": self.get(cluster, pool).etag}
         return self._plan("PATCH", _path(cluster, pool), changes, headers)
 
-    def delete(self, cluster: str, pool: str) -> Pool:
-        """Gives every node of the pool back; then it is gone."""
-        return self._record(Pool, self._transport.send("DELETE", _path(cluster, pool)))
+    def delete(self, cluster: str, pool: str, *, queue: bool = False) -> Pool:
+        """Gives every node of the pool back; then it is gone. That of a node group leaves the cluster's settings by the
+        operation ``started_operation``, with ``queue`` behind another one that is at work."""
+        query = {"confirm": pool, "queue": "true" if queue else None}
+        return self._record(Pool, self._transport.send("DELETE", _path(cluster, pool), query=query))
 
     def plan_delete(self, cluster: str, pool: str) -> Plan:
         """What :meth:`delete` would remove and save."""

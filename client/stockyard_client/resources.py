@@ -40,7 +40,8 @@ class Collection:
         self._transport = transport
 
     def _record(self, model: type[R], answer: Answer) -> R:
-        return parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
+        record = parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
+        return record.with_location(answer.headers.get("Location"))
 
     def _pages(
         self, model: type[M], query: Mapping[str, Any], page_size: int | None, url: str | None = None
@@ -159,9 +160,43 @@ class Clusters(Collection):
         current = cluster if isinstance(cluster, Cluster) else self.get(cluster)
         return self._plan("PATCH", path(self.name, current.id), changes, {"If-Match": current.etag})
 
-    def cancel(self, cluster: str) -> Operation:
-        """Stops an operation that changes a ready cluster, between two of its steps."""
-        return self._started(self._transport.send("POST", path(self.name, cluster, "cancel")))
+    def cancel(self, cluster: str, operation: str | None = None) -> Operation:
+        """Stops an operation that changes a ready cluster, between two of its steps; or the queued one of that id."""
+        query = {"operation": operation}
+        return self._started(self._transport.send("POST", path(self.name, cluster, "cancel"), query=query))
+
+    def repave(self, cluster: str) -> dict[str, Any]:
+        """Whether the last change replaces nodes: ``state``, ``reasons``, ``nodes``."""
+        return self._transport.send("GET", path(self.name, cluster, "repave")).object()
+
+    def decide_repave(self, cluster: str, *, approved: bool) -> dict[str, Any]:
+        """Lets a change go on that waits for approval, or takes it back."""
+        body = {"approved": approved}
+        return self._transport.send("PATCH", path(self.name, cluster, "repave"), body=body).object()
+
+    def start_repave(self, cluster: str) -> Operation:
+        """Begins to replace every node, one by one."""
+        return self._started(self._transport.send("POST", path(self.name, cluster, "repave")))
+
+    def plan_repave(self, cluster: str) -> Plan:
+        """What :meth:`start_repave` would replace, and in which order."""
+        return self._plan("POST", path(self.name, cluster, "repave"))
+
+    def certificates(self, cluster: str) -> dict[str, Any]:
+        """When the certificates of the control plane end."""
+        return self._transport.send("GET", path(self.name, cluster, "certificates")).object()
+
+    def renew_certificates(self, cluster: str) -> Operation:
+        """Begins to replace the control plane's members, so that their certificates are new."""
+        return self._started(self._transport.send("POST", path(self.name, cluster, "certificates", "renew")))
+
+    def plan_renewal(self, cluster: str) -> Plan:
+        """What :meth:`renew_certificates` would replace."""
+        return self._plan("POST", path(self.name, cluster, "certificates", "renew"))
+
+    def force_delete(self, cluster: str) -> dict[str, Any]:
+        """Forgets a cluster whose deletion does not end; ``remaining`` names what may be left."""
+        return self._transport.send("DELETE", path(self.name, cluster), query={"force": "true"}).object()
 
     def delete(self, cluster: str) -> Operation:
         """Starts the deletion, or gives the one that runs."""

@@ -41,7 +41,7 @@ def wait_operation(
             pause = min(pause * _GROWTH, max(LONGEST_INTERVAL, interval))
         last = now
         if now.done:
-            if now.status == "failed":
+            if now.status != "succeeded":
                 raise OperationFailed(now)
             return now
         if timeout is not None:

@@ -194,6 +194,7 @@ def join_machine(request: Request) -> Answer:
 )
 def report_member(request: Request) -> Answer:
     """A member of a control plane has joined: keep that, and say which members go."""
+    from stockyard.operations.clusters import await_report
     from stockyard.operations.machines import member_reports
 
     claim_id, body = request.params["id"], request.body
@@ -202,7 +203,10 @@ def report_member(request: Request) -> Answer:
         raise NotFound("There is no claim of that id that waits for its machine.")
     services = wiring.services(tenant)
     reply = member_reports.report_member(services, claim_id, body.proof(), body.state, body.removed)
-    if reply.news:
+    if body.kubeconfig is not None:
+        kubeconfig = body.kubeconfig.get_secret_value()
+        await_report.renew_kubeconfig(services, reply.cluster, kubeconfig, body.certificate_authority)
+    if reply.news or body.kubeconfig is not None:
         actor = f"node:{reply.claim.name}"
         wiring.audit(tenant, services.audit_record(actor, "ReportMember", reply.claim.id, request.request_id))
     answer = {"remove": reply.remove, "done": reply.done, "retry_after": reply.retry_after}

@@ -126,9 +126,9 @@ def change_pool(request: Request) -> Answer:
     cluster = _cluster(request, services)
     pool = pools.find_pool(services, cluster, request.params["name"])
     changed = request.body.apply_to(pool)
-    if groups.is_group(cluster, pool) and groups.group_changes(pool, changed):
+    if groups.is_group(cluster, pool) and pools.group_changes(pool, changed):
         request.check_version("pool", pool.version)
-        patch = groups.altered_groups(services, cluster, pool, changed)
+        patch = groups.altered_groups(services, cluster, pool, changed, request.body.model_fields_set)
         return _change_of_groups(request, services, cluster, pool, patch, queue=request.body.queue)
     if request.dry_run:
         request.check_version("pool", pool.version)

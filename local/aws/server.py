@@ -170,7 +170,7 @@ def running_aws(
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
         stack.enter_context(listed_prices())
-        stack.enter_context(moving_spot_prices())
+        stack.enter_context(moving_spot_prices(faults.spot_prices))
         stack.enter_context(lifecycle_policies())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from local.kubernetes.cluster import Cluster, JoinFailed
+from local.kubernetes.membership import Membership
 from local.kubernetes.simulated import SimulatedCluster
 
 TICK_SECONDS = 0.2
@@ -24,6 +25,7 @@ class Clusters:
     def __init__(self, log: Path, initialize: Initialize = SimulatedCluster.initialized) -> None:
         self._log, self._initialize = log, initialize
         self._clusters: dict[str, Cluster] = {}
+        self._memberships: dict[str, Membership] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True, name="kubelets")
 
@@ -49,8 +51,30 @@ class Clusters:
             raise JoinFailed(f"nothing answers at {endpoint}")
         return cluster
 
+    def membership(self, cluster: Cluster) -> Membership:
+        """The members of the cluster's etcd."""
+        return self._memberships.setdefault(cluster.endpoint, Membership())
+
+    def switch(self, cluster: Cluster, name: str, *, on: bool) -> None:
+        """The machine of a member was switched on or off: without a quorum the cluster's API does not answer.
+        Raises ``InitFailed`` when it does not start."""
+        members = self.membership(cluster)
+        members.switch(name, on=on)
+        if members.has_quorum:
+            cluster.start()
+            cluster.power(name, on=on)
+        else:
+            cluster.power(name, on=on)
+            cluster.stop()
+
+    def remove_dead(self, cluster: Cluster) -> None:
+        """Remove a cluster of whose members none has a machine any more."""
+        if self.membership(cluster).is_dead:
+            self.remove(cluster)
+
     def remove(self, cluster: Cluster) -> None:
         """Remove a cluster whose control plane machine is gone."""
+        self._memberships.pop(cluster.endpoint, None)
         self._clusters.pop(cluster.endpoint, None)
         cluster.remove()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,12 @@ class SimulatedCluster:
         documents = yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8"))
         configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
         endpoint, version = (str(configuration[name]) for name in ("controlPlaneEndpoint", "kubernetesVersion"))
-        cluster = cls(endpoint, version, state / "kubernetes", log)
+        # It outlives the machine that has made it, when others have become members.
+        own_folder = state.with_name(f"{state.name}.kubernetes")
+        own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (state / "kubernetes").exists():
+            (state / "kubernetes").symlink_to(own_folder, target_is_directory=True)
+        cluster = cls(endpoint, version, own_folder, log)
         # The endpoint is the balancer's, which nobody answers for: no token is good there.
         token = base64.b64encode(os.urandom(24)).decode()
         config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, token))
@@ -80,6 +86,7 @@ class SimulatedCluster:
     def remove(self) -> None:
         """See ``Cluster``."""
         self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def work(self) -> None:
         """Start, place and end pods."""

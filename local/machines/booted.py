@@ -33,6 +33,10 @@ class Machine(threading.Thread):
         """Whether the machine is on."""
         return self._state == "running"
 
+    def wait(self, seconds: float) -> None:
+        """Do nothing for so long, or until the machine is switched off."""
+        self._off_within(seconds)
+
     def tell(self, state: str) -> None:
         """Sets the state that EC2 shows for the instance."""
         if state != self._state:

@@ -26,10 +26,11 @@ from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import ManagedClusters
 from local.machines.booted import TERMINATED, Machine, MachineWatch
+from local.machines.choice import program_of
 from local.machines.configured_nodes import ConfiguredNode, node_config
 from local.machines.managed_nodes import GroupNode, ManagedNode
 from local.machines.metadata import InstanceData, Metadata
-from local.machines.programs import Place, cloud_init_files, program_of
+from local.machines.programs import Place, cloud_init_files
 from stockyard.domain.ids import CLUSTER
 
 TAG = "stockyard:resource"

@@ -65,6 +65,9 @@ class Powered(Protocol):
     @property
     def on(self) -> bool: ...
 
+    def wait(self, seconds: float) -> None:
+        """Do nothing for so long, or until the machine is switched."""
+
 
 class Program(Protocol):
     """What makes a machine what it is to be."""
@@ -164,20 +167,18 @@ class ControlPlane:
 
     def switched(self, *, on: bool) -> None:
         """See ``Program``."""
-        if self._cluster is not None and on:
-            try:
-                self._cluster.start()
-            except InitFailed as reason:
-                self._place.say(str(reason))
-            self._cluster.power(self._name, on=True)
-        elif self._cluster is not None:
-            self._cluster.power(self._name, on=False)
-            self._cluster.stop()
+        if self._cluster is None:
+            return
+        try:
+            self._clusters.switch(self._cluster, self._name, on=on)
+        except InitFailed as reason:
+            self._place.say(str(reason))
 
     def end(self) -> None:
         """See ``Program``."""
         if self._cluster is not None:
-            self._clusters.remove(self._cluster)
+            self._clusters.switch(self._cluster, self._name, on=False)
+            self._clusters.remove_dead(self._cluster)
 
     def _run(self, step: str) -> bool:
         place = self._place
@@ -211,6 +212,7 @@ class ControlPlane:
         place = self._place
         if self._cluster is None:
             self._cluster = self._clusters.initialized(place.folder, self._name)
+        self._clusters.membership(self._cluster).begin(self._name)
         self._cluster.start()
         self._cluster.register(self._name, place.kubelet())
         administrator = place.folder / "administrator.json"
@@ -260,16 +262,6 @@ class Worker:
     def end(self) -> None:
         """See ``Program``. The Node stays, without a kubelet: only the cluster's owner deletes it."""
         self.switched(on=False)
-
-
-def program_of(place: Place, clusters: Clusters) -> Program | None:
-    """What the machine's user data makes of it; None for a machine that is not ours."""
-    names = {Path(path).name for path in place.files}
-    if MACHINE_CONFIG in place.files and MACHINE in names:
-        return ControlPlane(place, clusters)
-    if NODE_CONFIG in place.files and {MACHINE, NODE} <= names:
-        return Worker(place, clusters)
-    return None
 
 
 GZIP = b"\x1f\x8b"

@@ -12,7 +12,8 @@ from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.machines.booted import Machine, MachineWatch
-from local.machines.programs import Place, program_of, script_files
+from local.machines.choice import program_of
+from local.machines.programs import Place, script_files
 
 if TYPE_CHECKING:
     from local.cudo.api import SimulatedCudo

@@ -29,10 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_15000_lines(document_path):
-    """69 operations; those of disruption added 670, the trace of a simulation and its answer 730, the settings of a
-    managed cluster 190, its tokens 160."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 15_000
+def test_the_document_has_at_most_16000_lines(document_path):
+    """70 operations; those of disruption added 670, the trace of a simulation and its answer 730, the settings of a
+    managed cluster 190, its tokens 160, the report of a control plane's member and its answer 210."""
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 16_000
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):
@@ -94,14 +94,8 @@ def test_every_audited_action_has_its_own_name():
 def test_only_answers_made_for_secrets_have_secret_fields(document_path):
     document = json.loads(document_path.read_text(encoding="utf-8"))
     answers = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView"}
-    inputs = {
-        "ClusterCreate",
-        "ReadyReport",
-        "CudoAttributes",
-        "CudoAttributesPatch",
-        "AwsAttributes",
-        "AttributesPatch",
-    }
+    attributes = {"AwsAttributes", "AttributesPatch", "CudoAttributes", "CudoAttributesPatch"}
+    inputs = {"ClusterCreate", "MemberReport", "ReadyReport", *attributes}
     names_alone = {"CloudAccountView"}
     names = re.compile("secret|password|kubeconfig|private", re.IGNORECASE)
     schemas_with_secrets = {

@@ -26,6 +26,7 @@ from tests.harness.canary_requests import (
     cloud_account,
     cluster_on_cudo,
     refusals,
+    sealing_keys,
     searched_start_script,
 )
 from tests.harness.serving import serving
@@ -45,6 +46,7 @@ SECRET_INPUTS = {
     "JoinProof.token": "refused token of a machine",
     "NodeBootReport.token": "refused token of a boot",
     "MemberReport.token": "refused token of a member",
+    "MemberReport.kubeconfig": "refused kubeconfig of a member",
     "CudoAttributes.api_key": "API key of an account",
     "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
     "CudoAttributesPatch.api_key": "exchanged API key of an account",
@@ -120,6 +122,7 @@ def canary_run(
     for path in _readable(first.body["id"]):
         assert call("GET", path).status == 200, path
     canary_run.canaries |= _installation_secrets(served) | {"machine's token": token.rsplit(".", 1)[1]}
+    sealing_keys(canary_run, {"EC2": first.body["id"], "Cudo": on_cudo["id"]})
     assert served.operation(on_cudo["operation_id"])["status"] == "succeeded"
     for path in (f"/v1/clusters/{on_cudo['id']}", f"/v1/operations/{on_cudo['operation_id']}"):
         assert call("GET", path).status == 200, path

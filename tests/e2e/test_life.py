@@ -21,7 +21,18 @@ from stockyard.operations.machines.observe import OBSERVED
 if TYPE_CHECKING:
     from tests.harness.serving import Served
 
-PHASES = ["account", "network", "security", "identity", "endpoint", "control_plane", "report", "deploy", "complete"]
+PHASES = [
+    "account",
+    "network",
+    "security",
+    "identity",
+    "endpoint",
+    "bastion",
+    "control_plane",
+    "report",
+    "deploy",
+    "complete",
+]
 INSTALLATION = "stockyard:installation"
 
 

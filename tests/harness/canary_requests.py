@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from local.aws.server import REGION
 from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
 from local.machines.virtual_machines import START_SCRIPT
-from stockyard.domain.join_tokens import renewal_token
+from stockyard.domain.join_tokens import certificate_key, renewal_token
+from stockyard.machines.on_machine.stockyard_machine import encryption
 from tests.harness import places
 from tests.harness.canaries import MARKS, Place, canary, hits
 
@@ -64,6 +65,8 @@ def refusals(
         "state": "joined",
     }
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/member-reports", member).status == 401
+    member |= {"kubeconfig": canary_run.new_canary("refused kubeconfig of a member"), "certificate_authority": "Q0E="}
+    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/member-reports", member).status == 422
     step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401
 
@@ -124,6 +127,16 @@ def cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: Can
     cluster = call("POST", "/v1/clusters", document)
     assert cluster.status == 202, cluster.text
     return dict(cluster.body)
+
+
+def sealing_keys(canary_run: CanaryRun, clusters: dict[str, str]) -> None:
+    """The keys of the clusters' authorities, and those of their Secrets, which are derived from these."""
+    for cloud, cluster_id in clusters.items():
+        key = certificate_key(canary_run.canaries["key of machines' tokens"].encode(), cluster_id)
+        canary_run.canaries[f"key of the authorities on {cloud}"] = key
+        document = encryption(key, [])
+        (provider, _) = document["resources"][0]["providers"]
+        canary_run.canaries[f"key of Secrets on {cloud}"] = provider["secretbox"]["keys"][0]["secret"]
 
 
 def searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str) -> None:

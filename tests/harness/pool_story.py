@@ -235,7 +235,7 @@ class Story:
         plan = self.good("DELETE", f"{self._path}/pools/{STATIC}?dry_run=true")["plan"]
         assert [item["kind"] for item in plan["deletes"]] == ["node-claim", "node-claim", "pool"]
         for name in (STATIC, GROUP):
-            self.good("DELETE", f"{self._path}/pools/{name}")
+            self.good("DELETE", f"{self._path}/pools/{name}?confirm={name}")
         log = self.served.home / "logs" / "agents.log"
         needs = "The disruption budget calm needs 2 healthy pods"
         self.served.wait("the budget", lambda: needs in log.read_text(encoding="utf-8"), 60)
@@ -243,7 +243,7 @@ class Story:
         assert [claim["deleting"] for claim in self.claims(STATIC)] == [True] * 2
         self.kube.call("DELETE", f"{_BUDGETS}/calm")
         for name in (STATIC, GROUP):
-            self.served.wait(f"the end of {name}", partial(self._is_gone, name), 120)
+            self.served.wait(f"the end of {name}", partial(self._is_gone, name), 240)
         self.served.wait("the end of the mirror", lambda: not any(self._mirror()), 30)
         self.served.wait("the last pods", lambda: not self.kube.call("GET", PODS)["items"], 30)
         assert (self.nodes(), self.machines()) == ({}, [])

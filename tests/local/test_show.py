@@ -42,6 +42,13 @@ def lines(console: Console) -> Sequence[str]:
     return console.file.getvalue().splitlines()
 
 
+def test_a_total_without_any_known_price_is_unknown(console: Console) -> None:
+    item = {"name": "NAT gateway", "hour": None, "month": None}
+    console.print(show.price({"currency": "USD", "hour": 0.0, "month": 0.0, "complete": False, "items": [item]}))
+    (total,) = [line for line in lines(console) if "total" in line]
+    assert total.count("unknown") == 2
+
+
 def test_counts_are_shown_until_all_nodes_are_there(console: Console) -> None:
     waiting = ("False", "workers: 1 of 2 nodes are available.")
     api = Api(["workers"], waiting, waiting, ("True", "1 pools have their nodes."))

@@ -38,11 +38,15 @@ def change(
         plans.show(context, output, client.clusters.plan_update(current, patch(current)))
         return
     changed = _sent(client, current, patch)
-    if changed.operation_id is None or changed.operation_id == current.operation_id:
+    identifier = changed.started_operation or changed.operation_id
+    if identifier is None or identifier == current.operation_id:
         show_one(context, output, CLUSTERS, changed)
         return
-    context.say(f"Cluster {changed.name} is being changed by operation {changed.operation_id}.")
-    operation = client.operations.get(changed.operation_id)
+    operation = client.operations.get(identifier)
+    if operation.status == "queued":
+        context.say(f"Operation {operation.id} waits for its turn on cluster {changed.name}.")
+    else:
+        context.say(f"Cluster {changed.name} is being changed by operation {operation.id}.")
     operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 
 
@@ -57,6 +61,24 @@ def _sent(client: Client, current: Cluster, patch: Patch) -> Cluster:
     return client.clusters.update(current, patch(current))
 
 
+def queued(patch: Patch, *, queue: bool) -> Patch:
+    """The patch, which waits for another operation where that is asked for."""
+    return (lambda cluster: {**patch(cluster), "queue": True}) if queue else patch
+
+
+def added(group: dict[str, Any]) -> Patch:
+    """The patch that gives a cluster another node group."""
+
+    def patch(cluster: Cluster) -> dict[str, Any]:
+        setting = "node_groups" if "node_groups" in cluster.settings else "autoscaler_node_groups"
+        groups = list(cluster.settings.get(setting) or ())
+        if any(entry.get("name") == group["name"] for entry in groups):
+            raise BadInput(f"the settings of cluster {cluster.name} have a node group {group['name']}")
+        return {"settings": {setting: [*groups, group]}}
+
+    return patch
+
+
 def resized(group: str, floor: int | None, most: int | None) -> Patch:
     """The patch that lets a node group have so many nodes."""
 
@@ -68,6 +90,9 @@ def resized(group: str, floor: int | None, most: int | None) -> Patch:
         entry = dict(groups[index])
         entry["min_size"] = entry.get("min_size") if floor is None else floor
         entry["max_size"] = entry.get("max_size") if most is None else most
+        if entry["min_size"] > entry["max_size"]:
+            least, largest = entry["min_size"], entry["max_size"]
+            raise BadInput(f"--floor {least} would be more than --most {largest} of the node group {group}")
         if "count" in entry:
             entry["count"] = min(max(entry["count"], entry["min_size"]), entry["max_size"])
         return {"settings": {"node_groups": [*groups[:index], entry, *groups[index + 1 :]]}}

@@ -13,8 +13,18 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, KeepFailed, Timeout, Wait
-from stockyard_client.cli.output import CLUSTERS, EVENTS, OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait
+from stockyard_client.cli.output import (
+    CLUSTERS,
+    EVENTS,
+    ONE_CLUSTER,
+    OPERATIONS,
+    Form,
+    Output,
+    show_many,
+    show_one,
+    write_document,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
@@ -80,7 +90,9 @@ def get(
         if manifest:
             write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
             return
-        show_one(context, output, CLUSTERS, client.clusters.get(cluster))
+        record = client.clusters.get(cluster)
+        has_bastion = bool((record.model_extra or {}).get("bastion"))
+        show_one(context, output, ONE_CLUSTER if has_bastion else CLUSTERS, record)
 
 
 @app.command()
@@ -118,6 +130,7 @@ def events(
 def delete(
     run: typer.Context,
     cluster: Name,
+    force: Annotated[bool, typer.Option(help="Forget one whose deletion does not end; says what may be left.")] = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -129,6 +142,11 @@ def delete(
         if dry_run:
             plans.show(context, output, client.clusters.plan_delete(cluster))
             return
+        if force:
+            forced = client.clusters.force_delete(cluster)
+            context.say(f"Cluster {cluster} is forgotten. What may be left is named here.", "yellow")
+            write_document(Form.JSON if output is Form.JSON else Form.YAML, forced)
+            return
         operation = client.clusters.delete(cluster)
         context.say(f"Cluster {cluster} is being deleted by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
@@ -139,6 +157,7 @@ def change(
     run: typer.Context,
     cluster: Name,
     file: Annotated[str, typer.Option("--file", "-f", help="JSON or YAML merge patch; - reads standard input.")],
+    queue: Queue = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -147,9 +166,8 @@ def change(
     """Change a cluster by a JSON merge patch; a list, such as the node groups, is replaced as a whole."""
     context, patch = contexts.of(run), read_document(file)
     with context.client() as client:
-        changes.change(
-            context, client, cluster, lambda _: patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output
-        )
+        sent = changes.queued(lambda _: patch, queue=queue)
+        changes.change(context, client, cluster, sent, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
 
 
 @app.command()
@@ -157,6 +175,7 @@ def upgrade(
     run: typer.Context,
     cluster: Name,
     to: Annotated[str, typer.Option("--to", metavar="MINOR", help="The next minor of Kubernetes, such as 1.36.")],
+    queue: Queue = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -165,19 +184,79 @@ def upgrade(
     """Upgrade a cluster by one minor of Kubernetes, while it goes on serving."""
     context, patch = contexts.of(run), {"kubernetes_version": to}
     with context.client() as client:
-        changes.change(
-            context, client, cluster, lambda _: patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output
-        )
+        sent = changes.queued(lambda _: patch, queue=queue)
+        changes.change(context, client, cluster, sent, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
 
 
 @app.command()
-def cancel(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
+def cancel(
+    run: typer.Context,
+    cluster: Name,
+    queued: Annotated[str | None, typer.Option(metavar="OPERATION", help="One that waits and is not to begin.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
     """Stop an operation that changes a ready cluster, between two of its steps; a resume goes on."""
     context = contexts.of(run)
     with context.client() as client:
-        operation = client.clusters.cancel(cluster)
-        context.say(f"Operation {operation.id} is stopped. What it has done so far stands.")
+        operation = client.clusters.cancel(cluster, queued)
+        done = "It had not begun." if queued else "What it has done so far stands."
+        context.say(f"Operation {operation.id} is stopped. {done}")
         show_one(context, output, OPERATIONS, operation)
+
+
+@app.command()
+def repave(
+    run: typer.Context,
+    cluster: Name,
+    approve: Annotated[bool, typer.Option("--approve", help="Let the change go on that waits.")] = False,
+    revert: Annotated[bool, typer.Option("--revert", help="Take the change back that waits.")] = False,
+    start: Annotated[bool, typer.Option("--start", help="Replace every node, one by one.")] = False,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show whether the last change replaces nodes and waits for approval; decide on it, or replace all nodes."""
+    if approve + revert + start > 1:
+        raise BadInput("give one of --approve, --revert and --start")
+    context = contexts.of(run)
+    with context.client() as client:
+        if start and dry_run:
+            plans.show(context, output, client.clusters.plan_repave(cluster))
+        elif start:
+            operation = client.clusters.start_repave(cluster)
+            context.say(f"Every node of cluster {cluster} is replaced by operation {operation.id}.")
+            operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+        else:
+            decide = approve or revert
+            view = (
+                client.clusters.decide_repave(cluster, approved=approve) if decide else client.clusters.repave(cluster)
+            )
+            write_document(Form.JSON if output is Form.JSON else Form.YAML, view)
+
+
+@app.command()
+def certificates(
+    run: typer.Context,
+    cluster: Name,
+    renew: Annotated[bool, typer.Option("--renew", help="Replace the control plane's members, one by one.")] = False,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show when the certificates of a control plane end, or renew them."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if renew and dry_run:
+            plans.show(context, output, client.clusters.plan_renewal(cluster))
+        elif renew:
+            operation = client.clusters.renew_certificates(cluster)
+            context.say(f"The certificates of cluster {cluster} are renewed by operation {operation.id}.")
+            operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+        else:
+            document = client.clusters.certificates(cluster)
+            write_document(Form.JSON if output is Form.JSON else Form.YAML, document)
 
 
 @app.command()

@@ -42,6 +42,8 @@ _STYLES = {
     "False": "red",
     "preparing": "yellow",
     "running": "yellow",
+    "queued": "yellow",
+    "reverted": "yellow",
     "Pending": "yellow",
     "changed": "yellow",
     "deleting": "magenta",
@@ -90,6 +92,15 @@ CLUSTERS: Sheet[Cluster] = Sheet(
     ),
     lambda c: c.name,
 )
+ONE_CLUSTER: Sheet[Cluster] = Sheet(
+    (
+        *(column for column in CLUSTERS.columns if not column.wide),
+        Column("BASTION", lambda c: (c.model_extra or {}).get("bastion")),
+        *(column for column in CLUSTERS.columns if column.wide),
+    ),
+    CLUSTERS.name,
+)
+"""Of a cluster by itself; in a list few have a bastion."""
 ACCOUNTS: Sheet[CloudAccount] = Sheet(
     (
         Column("ID", lambda a: a.id),

@@ -26,11 +26,13 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             context.out.print(Text(f"{sign} {_described(line)}", style=style), soft_wrap=True)
     if empty:
         context.out.print("Nothing would change.")
+    for number, step in enumerate(plan.steps, 1):
+        context.out.print(Text(f"{number}. {step}"), soft_wrap=True)
     if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
         if plan.price_before is not None:
-            before, currency = plan.price_before, plan.price_before.currency
-            text = f"Now: {money(before.hour, currency, 4)} /hour, {money(before.month, currency, 2)} /month"
+            (hour, month), currency = _total(plan.price_before), plan.price_before.currency
+            text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
         context.say(f"Warning: {_described(warning)}", "yellow")
@@ -42,9 +44,15 @@ def money(amount: float | None, currency: str, digits: int) -> str:
     return "unknown" if amount is None else f"{amount:,.{digits}f} {currency}"
 
 
+def _total(price: Price) -> tuple[float | None, float | None]:
+    """What all lines cost together, an hour and a month; None where no line has a known price."""
+    is_known = price.complete or any(item.get("hour") is not None for item in price.items)
+    return (price.hour, price.month) if is_known else (None, None)
+
+
 def _show_price(context: Context, price: Price) -> None:
     rows = [(_item_name(item), item.get("hour"), item.get("month")) for item in price.items]
-    rows.append(("total", price.hour, price.month))
+    rows.append(("total", *_total(price)))
     width = max(len(name) for name, _, _ in rows)
     context.out.print()
     for name, hour, month in rows:
@@ -52,7 +60,7 @@ def _show_price(context: Context, price: Price) -> None:
             f"{name:<{width}}  {money(hour, price.currency, 4):>14} /hour  {money(month, price.currency, 2):>14} /month"
         )
         context.out.print(Text(line, style="bold" if name == "total" else ""), soft_wrap=True)
-    if not price.complete:
+    if not price.complete and _total(price) != (None, None):
         context.say("Some prices are not known; the total is without them.", "yellow")
 
 

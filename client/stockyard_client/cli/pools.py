@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli import changes, plans, progress
+from stockyard_client.cli import changes, operations, plans, progress
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.claims import requirement
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, File, Timeout, Wait
+from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.pool_sheets import POOLS
 from stockyard_client.client import Client
@@ -158,9 +158,11 @@ def scale(
     run: typer.Context,
     pool: Name,
     cluster: Cluster,
+    count: Annotated[int | None, typer.Option(help="Nodes of a pool of either kind: always so many.")] = None,
     quantity: Quantity = None,
     floor: Floor = None,
     most: Annotated[int | None, typer.Option(help="Nodes that a dynamic pool never goes beyond.")] = None,
+    queue: Queue = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -168,20 +170,27 @@ def scale(
 ) -> None:
     """Change how many nodes a pool has: the quantity of a static one, floor and most of a dynamic one. A node group of
     the cluster's settings is changed there, by an operation."""
-    if (quantity is None) == (floor is None and most is None):
-        raise BadInput("give either --quantity, of a static pool, or --floor and --most, of a dynamic one")
+    if floor is not None and most is not None and floor > most:
+        raise BadInput(f"--floor {floor} is more than --most {most}")
+    sizes_named = [count is not None, quantity is not None, not (floor is None and most is None)]
+    if sum(sizes_named) != 1:
+        text = "give either --count, --quantity, of a static pool, or --floor and --most, of a dynamic one"
+        raise BadInput(text)
     context = contexts.of(run)
     limits = {} if most is None else {"limits": {"nodes": most}}
-    sizes = {name: value for name, value in (("quantity", quantity), ("floor", floor)) if value is not None}
+    sizes = {
+        name: value for name, value in (("quantity", quantity), ("floor", floor), ("count", count)) if value is not None
+    }
+    sizes |= {"queue": True} if queue else {}
     with context.client() as client:
         record = client.pools.get(cluster, pool)
         settings = client.clusters.get(cluster).settings if record.form == GROUP else {}
-        if quantity is None and "node_groups" in settings:
+        if quantity is None and count is None and "node_groups" in settings:
             changes.change(
                 context,
                 client,
                 cluster,
-                changes.resized(pool, floor, most),
+                changes.queued(changes.resized(pool, floor, most), queue=queue),
                 dry_run=dry_run,
                 wait=wait,
                 timeout=timeout,
@@ -202,23 +211,53 @@ def scale(
         )
 
 
-@app.command()
-def delete(
+@app.command("add-group")
+def add_group(
     run: typer.Context,
-    pool: Name,
+    name: Name,
     cluster: Cluster,
+    type_: Annotated[list[str], typer.Option("--type", help="An instance type; may be repeated.")],
+    count: Annotated[int, typer.Option(help="Nodes at first, and never fewer.")] = 1,
+    most: Annotated[int | None, typer.Option(help="Nodes at most. Default: as many as --count.")] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="Take spot machines.")] = False,
+    zone: Annotated[list[str] | None, typer.Option(help="A zone of its nodes; may be repeated.")] = None,
+    label: Label = None,
+    taint: TaintOption = None,
+    queue: Queue = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Give every node of a pool back, then the pool is gone."""
+    """Add a node group to the settings of a cluster on EC2; it becomes a pool, by an operation."""
+    group: dict[str, Any] = {"name": name, "role": "worker", "min_size": count, "max_size": most or count}
+    group |= {"instance_types": type_, "capacity_type": "spot" if spot else "on-demand"}
+    group |= {"labels": pairs(label)} if label else {}
+    group |= {"taints": [{"value": "", **_taint(text)} for text in taint]} if taint else {}
+    group |= {"zones": zone} if zone else {}
+    context, patch = contexts.of(run), changes.queued(changes.added(group), queue=queue)
+    with context.client() as client:
+        changes.change(context, client, cluster, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
+
+
+@app.command()
+def delete(
+    run: typer.Context,
+    pool: Name,
+    cluster: Cluster,
+    queue: Queue = False,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Give every node of a pool back, then the pool is gone. The name confirms it."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.pools.plan_delete(cluster, pool))
             return
-        record = client.pools.delete(cluster, pool)
+        record = client.pools.delete(cluster, pool, queue=queue)
         context.say(f"Pool {pool} of cluster {cluster} is being deleted; {record.nodes.claims} nodes are given back.")
         if wait:
             client.wait_pool_gone(cluster, pool, timeout=timeout, on_change=progress.lines(context))
@@ -243,6 +282,11 @@ def _change(
         plans.show(context, output, client.pools.plan_update(cluster, pool, patch))
         return
     record = client.pools.update(cluster, pool, patch, latest=latest)
+    if record.started_operation:
+        context.say(f"Pool {pool} of cluster {cluster} is changed by operation {record.started_operation}.")
+        operation = client.operations.get(record.started_operation)
+        operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+        return
     if wait:
         record = _waited(context, client, cluster, pool, timeout)
     show_one(context, output, POOLS, record)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -22,6 +23,7 @@ from moto.elbv2.responses import ELBV2Response
 
 from local.aws.corrections.reservations import ReservationRefusal
 from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, places
+from local.aws.corrections.spot_prices import market_price
 
 
 class IdempotentParameterMismatch(ServiceException):  # type: ignore[misc]
@@ -174,6 +176,7 @@ def _hiding(
 
 TAGGED = ("instance", "volume", "network-interface")
 """What a fleet or its launch template tags of an instance."""
+TOO_LOW = "SpotMaxPriceTooLow"
 LAST = float("inf")
 """The priority of an override without one."""
 
@@ -226,6 +229,9 @@ class _Fleet:
             entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
             ids: list[str] = []
             refusal: ServiceException = InsufficientInstanceCapacity()
+            if remaining and self._above(override):
+                errors.append({**entry, "ErrorCode": TOO_LOW, "ErrorMessage": "Your Spot request price is too low."})
+                continue
             while remaining and not self._full(override):
                 try:
                     ids.append(self._run(specification, override))
@@ -250,6 +256,14 @@ class _Fleet:
 
     def _zone(self, override: Mapping[str, Any]) -> str:
         return str(self._backend.get_subnet(override["SubnetId"]).availability_zone)
+
+    def _above(self, override: Mapping[str, Any]) -> bool:
+        """Whether spot costs more there than the request would pay."""
+        subnet = self._backend.get_subnet(override["SubnetId"])
+        place = (str(subnet.availability_zone), str(subnet.availability_zone_id))
+        price = market_price(override["InstanceType"], *place, datetime.now(UTC))
+        limit = override.get("MaxPrice")
+        return self._kind == "spot" and limit is not None and price is not None and price > float(limit)
 
     def _full(self, override: Mapping[str, Any]) -> bool:
         kind, zone = override["InstanceType"], self._zone(override)
@@ -279,6 +293,7 @@ class _Fleet:
             # Otherwise moto creates a second disk besides that of the template.
             block_device_mappings=data.get("BlockDeviceMappings", []),
             metadata_options=options,
+            key_name=data.get("KeyName"),
             instance_market_options="spot" if self._kind == "spot" else {},
             client_token=self._response._get_param("ClientToken"),
         )

@@ -2,13 +2,15 @@
 
 A type costs between a quarter and half of its price on demand, in each zone another part, and every six hours that
 changes by up to a tenth. Prices are a function of type, zone and time: each start of the local cloud has the same ones.
+A series for a type, or for a type in a zone, takes their place: the prices of a plan, each from a moment on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 from zlib import crc32
@@ -27,11 +29,48 @@ PAGE = 1000
 PRODUCT = "Linux/UNIX"
 
 
+Series = Mapping[str, Sequence[tuple[float, float]]]
+"""By type, or type and zone: seconds after the start, and the price in USD an hour from then on."""
+
+
+class Played:
+    """The series that are played, since when."""
+
+    series: Series = MappingProxyType({})
+    began = datetime.fromtimestamp(0, UTC)
+
+
 @contextmanager
-def moving_spot_prices() -> Iterator[None]:
-    """Inside this context moto's server answers ``ec2:DescribeSpotPriceHistory`` with prices that move."""
-    with patch.object(SpotInstances, "describe_spot_price_history", _history):
+def moving_spot_prices(series: Series = MappingProxyType({})) -> Iterator[None]:
+    """Inside this context moto's server answers ``ec2:DescribeSpotPriceHistory`` with prices that move; those of
+    ``series`` as they say."""
+    began = datetime.now(UTC)
+    with (
+        patch.object(SpotInstances, "describe_spot_price_history", _history),
+        patch.object(Played, "series", series),
+        patch.object(Played, "began", began),
+    ):
         yield
+
+
+def market_price(name: str, zone: str, zone_id: str, moment: datetime) -> float | None:
+    """USD an hour of a type in a zone of that name and id at that moment; None where it is not sold."""
+    steps = Played.series.get(f"{name}/{zone}") or Played.series.get(name)
+    if steps:
+        since = (moment - Played.began).total_seconds()
+        return [usd for begins, usd in steps if begins <= since or begins == steps[0][0]][-1]
+    on_demand = on_demand_prices().get(name)
+    return None if on_demand is None else spot_price(on_demand, name, zone_id, moment)
+
+
+def _steps(name: str, zone: str, since: datetime, until: datetime) -> list[datetime]:
+    """When the price changes in that time, and what it begins with."""
+    steps = Played.series.get(f"{name}/{zone}") or Played.series.get(name)
+    if steps:
+        moments = [Played.began + timedelta(seconds=begins) for begins, _ in steps]
+        return [since, *(moment for moment in moments if since < moment <= until)]
+    periods = range(_period(since), _period(until) + 1)
+    return [datetime.fromtimestamp(period * PERIOD.total_seconds(), UTC) for period in periods]
 
 
 def spot_price(on_demand: float, name: str, zone_id: str, moment: datetime) -> float:
@@ -56,27 +95,31 @@ def _history(self: Any) -> ActionResult:
     products = self._get_param("ProductDescriptions", [])
     region = self.ec2_backend.region_name
     zone_ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones.get(region, [])}
-    prices = on_demand_prices()
     types = set(self._get_param("InstanceTypes", []))
     offered = [
         (offering["InstanceType"], offering["Location"])
         for offering in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
-        if offering["InstanceType"] in prices and (not types or offering["InstanceType"] in types)
+        if not types or offering["InstanceType"] in types
     ]
-    periods = range(_period(since), _period(until) + 1) if not products or PRODUCT in products else range(0)
-    points = [(period, name, zone) for period in periods for name, zone in offered if zone in zone_ids]
+    sold = not products or PRODUCT in products
+    points = [
+        (begins, usd, name, zone)
+        for name, zone in offered
+        if zone in zone_ids and sold
+        for begins in _steps(name, zone, since, until)
+        if (usd := market_price(name, zone, zone_ids[zone], begins)) is not None
+    ]
     first = int(self._get_param("NextToken") or 0)
     after = first + min(int(self._get_param("MaxResults") or PAGE), PAGE)
     history = []
-    for period, name, zone in points[first:after]:
-        begins = datetime.fromtimestamp(period * PERIOD.total_seconds(), UTC)
+    for begins, usd, name, zone in points[first:after]:
         history.append(
             {
                 "AvailabilityZone": zone,
                 "AvailabilityZoneId": zone_ids[zone],
                 "InstanceType": name,
                 "ProductDescription": PRODUCT,
-                "SpotPrice": f"{spot_price(prices[name], name, zone_ids[zone], begins):.6f}",
+                "SpotPrice": f"{usd:.6f}",
                 "Timestamp": begins,
             }
         )

@@ -3,8 +3,8 @@
     python -m local.kubernetes.real.build
 
 Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
-module beside this file repeats those replacements with versions. kwok plays the kubelets. The first time takes some ten
-minutes on two cores, and 3 GB.
+modules beside this file repeat those replacements with versions, for the newest minor and for the one before. kwok
+plays the kubelets. The first time takes some fifteen minutes on two cores, and 4 GB.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from stockyard.machines import manifests
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
 MANIFESTS = BINARIES / "manifests"
+PREVIOUS = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""Of the minor before, from which control planes are upgraded."""
 KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
@@ -43,9 +45,9 @@ _PLAYED = (
 _VERSION = "k8s.io/component-base/version"
 
 
-def release() -> str:
-    """The release that is built: ``1.35.4``."""
-    module = (HERE / "kubernetes" / "go.mod").read_text(encoding="utf-8")
+def release(module: str = "kubernetes") -> str:
+    """The release that is built: ``1.35.4``. ``kubernetes_previous``: of the minor before."""
+    module = (HERE / module / "go.mod").read_text(encoding="utf-8")
     version = re.search(r"^require k8s\.io/kubernetes v(\S+)", module, re.MULTILINE)
     if version is None:
         raise ValueError("go.mod requires no k8s.io/kubernetes")
@@ -58,6 +60,13 @@ def missing() -> str:
         return "each control plane needs a loopback address of its own, as Linux has them"
     absent = [name for name in (*KUBERNETES, *PACKAGES, STAGES) if not (BINARIES / release() / name).exists()]
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
+
+
+def missing_previous() -> str:
+    """Why no control plane of the minor before can be run; empty when it can."""
+    older = release("kubernetes_previous")
+    absent = [name for name in PREVIOUS if not (BINARIES / older / name).exists()]
+    return f"{', '.join(absent)} of {older} not built: run make kubernetes" if absent else ""
 
 
 def fetch_manifests() -> None:
@@ -89,6 +98,19 @@ def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
     sys.stdout.flush()
 
 
+def _build_kubernetes(module: str, names: tuple[str, ...]) -> None:
+    """Programs of Kubernetes that say which release they are."""
+    version = release(module)
+    folder = BINARIES / version
+    folder.mkdir(parents=True, exist_ok=True)
+    major, minor, _ = version.split(".")
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    flags = " ".join(("-s -w", *(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())))
+    for name in names:
+        if not (folder / name).exists():
+            _build(module, f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
+
+
 def _stages(out: Path) -> None:
     command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
     done = subprocess.run(command, cwd=HERE / "kwok", check=True, capture_output=True, text=True)
@@ -101,14 +123,9 @@ def main() -> int:
     if shutil.which("go") is None:
         sys.stderr.write("Go is needed to build Kubernetes: https://go.dev/dl\n")
         return 2
-    version, folder = release(), BINARIES / release()
-    folder.mkdir(parents=True, exist_ok=True)
-    major, minor, _ = version.split(".")
-    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
-    flags = " ".join(("-s -w", *(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())))
-    for name in KUBERNETES:
-        if not (folder / name).exists():
-            _build("kubernetes", f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
+    folder = BINARIES / release()
+    for module, names in (("kubernetes", KUBERNETES), ("kubernetes_previous", PREVIOUS)):
+        _build_kubernetes(module, names)
     for name, (module, package) in PACKAGES.items():
         if not (folder / name).exists():
             _build(module, package, folder / name)

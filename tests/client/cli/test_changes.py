@@ -99,6 +99,24 @@ def test_a_group_is_scaled_in_the_settings(cli, changing):
     assert "op_02" in result.stderr
 
 
+def test_a_floor_above_the_most_of_a_group_is_named_by_its_option(cli, changing):
+    changing.answer("GET", "/v1/clusters/demo/pools/l4", pool())
+    result = cli("pool", "scale", "l4", "--cluster", "demo", "--floor", "9")
+    assert result.exit_code == 2
+    assert "--floor 9 would be more than --most 8 of the node group l4" in result.stderr
+    assert changing.bodies("PATCH") == []
+
+
+def test_a_total_without_any_known_price_is_unknown(cli, api, cluster_document):
+    item = {"name": "x", "hour": None, "month": None}
+    price = {"currency": "USD", "hour": 0.0, "month": 0.0, "complete": False, "items": [item]}
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"), ETag='"3"')
+    api.answer("PATCH", CLUSTER, {"plan": {"price": price, "price_before": price}})
+    result = cli("cluster", "upgrade", "demo", "--to", "1.36", "--dry-run")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[-2:] == ["total unknown /hour unknown /month", "Now: unknown /hour, unknown /month"]
+
+
 def test_a_group_of_a_cluster_whose_pools_are_their_own_is_scaled_there(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters/demo/pools/workers", pool(name="workers"), ETag='"7"')
     api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))
@@ -114,3 +132,85 @@ def test_a_group_that_the_settings_do_not_name_is_said(cli, changing):
     assert result.exit_code == 2
     assert "have no node group h100" in result.stderr
     assert changing.bodies("PATCH") == []
+
+
+def test_a_change_waits_for_its_turn(cli, api, cluster_document, operation_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready", operation_id="op_01"))
+    waiting = cluster_document(status="ready", operation_id="op_01", queue=["op_05"])
+    api.answer("PATCH", CLUSTER, waiting, status=202, Location="/v1/operations/op_05")
+    api.answer("GET", "/v1/operations/op_05", operation_document("queued", id="op_05"))
+    result = cli("cluster", "upgrade", "demo", "--to", "1.36", "--queue")
+    assert result.exit_code == 0, result.stderr
+    assert api.bodies("PATCH") == [{"kubernetes_version": "1.36", "queue": True}]
+    assert "op_05 waits for its turn" in result.stderr
+
+
+def test_a_queued_change_is_cancelled(cli, api, operation_document):
+    api.answer("POST", "/v1/clusters/demo/cancel", operation_document("failed", id="op_05"), status=202)
+    result = cli("cluster", "cancel", "demo", "--queued", "op_05")
+    assert result.exit_code == 0, result.stderr
+    assert api.requests[-1].url.params["operation"] == "op_05"
+    assert "It had not begun." in result.stderr
+
+
+def test_repave_is_shown_and_decided_on(cli, api):
+    view = {"state": "Pending", "reasons": [], "nodes": ["web-1"], "operation_id": "op_02"}
+    api.answer("GET", "/v1/clusters/demo/repave", view)
+    assert "state: Pending" in cli("cluster", "repave", "demo").stdout
+    api.answer("PATCH", "/v1/clusters/demo/repave", {**view, "state": "Reverted"})
+    assert "state: Reverted" in cli("cluster", "repave", "demo", "--revert").stdout
+    assert api.bodies("PATCH") == [{"approved": False}]
+    assert cli("cluster", "repave", "demo", "--revert", "--approve").exit_code == 2
+
+
+def test_every_node_is_replaced(cli, api, operation_document):
+    plan = {"deletes": [{"kind": "node", "name": "web-1"}], "steps": ["Replace the nodes of every pool."]}
+    api.answer("POST", "/v1/clusters/demo/repave", {"plan": plan})
+    api.answer("POST", "/v1/clusters/demo/repave", operation_document(id="op_03"), status=202)
+    result = cli("cluster", "repave", "demo", "--start", "--dry-run")
+    assert "1. Replace the nodes of every pool." in result.stdout, result.stderr
+    assert "op_03" in cli("cluster", "repave", "demo", "--start").stderr
+
+
+def test_certificates_are_shown_and_renewed(cli, api, operation_document):
+    view = {"expire_at": "2027-01-01T00:00:00.000Z", "renewed_since": None, "operation_id": None}
+    api.answer("GET", "/v1/clusters/demo/certificates", view)
+    assert "2027-01-01" in cli("cluster", "certificates", "demo").stdout
+    api.answer("POST", "/v1/clusters/demo/certificates/renew", operation_document(id="op_04"), status=202)
+    assert "op_04" in cli("cluster", "certificates", "demo", "--renew").stderr
+
+
+def test_forced_deletion_says_what_may_be_left(cli, api):
+    forced = {"id": "clu_01", "name": "demo", "operation_id": "op_01", "remaining": ["vpc vpc-1"]}
+    api.answer("DELETE", "/v1/clusters/demo", forced)
+    result = cli("cluster", "delete", "demo", "--force")
+    assert result.exit_code == 0, result.stderr
+    assert api.requests[-1].url.params["force"] == "true"
+    assert "vpc vpc-1" in result.stdout
+
+
+def test_a_group_is_added(cli, api, cluster_document, operation_document):
+    web = {"name": "web", "role": "worker"}
+    settings = {"autoscaler_node_groups": [web]}
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready", settings=settings))
+    api.answer("PATCH", CLUSTER, cluster_document(status="ready", operation_id="op_02"), status=202)
+    api.answer("GET", "/v1/operations/op_02", operation_document(id="op_02"))
+    options = ("--type", "m5.large", "--count", "2", "--label", "tier=a", "--zone", "us-east-1a")
+    result = cli("pool", "add-group", "batch", "--cluster", "demo", *options)
+    assert result.exit_code == 0, result.stderr
+    batch = {"name": "batch", "role": "worker", "min_size": 2, "max_size": 2, "instance_types": ["m5.large"]}
+    batch |= {"capacity_type": "on-demand", "labels": {"tier": "a"}, "zones": ["us-east-1a"]}
+    assert api.bodies("PATCH") == [{"settings": {"autoscaler_node_groups": [web, batch]}}]
+    assert cli("pool", "add-group", "web", "--cluster", "demo", "--type", "m5.large").exit_code == 2
+
+
+def test_a_pool_of_a_group_is_scaled_by_count_with_an_operation(cli, api, cluster_document, operation_document):
+    api.answer("GET", "/v1/clusters/demo/pools/web", pool(name="web"), ETag='"7"')
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))
+    place = "/v1/operations/op_06"
+    api.answer("PATCH", "/v1/clusters/demo/pools/web", pool(name="web"), status=202, Location=place)
+    api.answer("GET", place, operation_document(id="op_06"))
+    result = cli("pool", "scale", "web", "--cluster", "demo", "--count", "5")
+    assert result.exit_code == 0, result.stderr
+    assert api.bodies("PATCH") == [{"count": 5}]
+    assert "op_06" in result.stderr

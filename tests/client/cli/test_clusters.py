@@ -56,6 +56,14 @@ def test_a_cluster_is_shown_as_a_manifest(cli, api):
     assert json.loads(result.stdout) == document
 
 
+def test_a_cluster_shows_where_its_bastion_is(cli, api, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(bastion="198.51.100.7"))
+    table = cli("cluster", "get", "demo").stdout.splitlines()
+    assert ["BASTION" in table[0], "198.51.100.7" in table[1]] == [True, True]
+    api.answer("GET", "/v1/clusters/plain", cluster_document(bastion=""))
+    assert "BASTION" not in cli("cluster", "get", "plain").stdout
+
+
 @pytest.mark.parametrize("text", ['{"name": "demo", "n": 1}', "name: demo\nn: 1\n", "{name: demo, n: 1}"])
 def test_create_reads_json_and_yaml_from_standard_input(cli, accepted_creation, text):
     assert cli("cluster", "create", "-f", "-", stdin=text).exit_code == 0

@@ -90,6 +90,7 @@ def test_create_from_a_manifest(cli, api, manifest, sent):
         ("edit", "workers", "--cluster", "demo"),
         ("scale", "workers", "--cluster", "demo"),
         ("scale", "workers", "--cluster", "demo", "--quantity", "1", "--floor", "1"),
+        ("scale", "workers", "--cluster", "demo", "--floor", "4", "--most", "3"),
     ],
 )
 def test_what_cannot_be_asked_for_is_not_sent(cli, api, arguments):

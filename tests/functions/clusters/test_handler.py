@@ -147,10 +147,22 @@ def test_an_operation_is_stopped_and_shows_what_stood_before(managed: ManagedWor
     assert ask("POST", "/resume").json["status"] == "running"
 
 
-def test_pools_of_groups_say_where_they_are_changed(ask: Ask, managed: ManagedWorld) -> None:
+def test_pools_of_groups_are_changed_in_the_settings(ask: Ask, managed: ManagedWorld) -> None:
     version = managed.pools()["l4"].version
-    for dry_run in (True, False):
-        reply = ask("PATCH", "/pools/l4", {"floor": 1}, version=version, dry_run=dry_run)
-        assert reply.status == 422
-        assert "settings.node_groups" in reply.json["errors"][0]["detail"]
-        assert ask("DELETE", "/pools/l4", dry_run=dry_run).status == 409
+    refused = ask("PATCH", "/pools/l4", {"labels": {"a": "b"}}, version=version)
+    assert refused.status == 422
+    assert "node group" in refused.json["errors"][0]["detail"]
+    plan = ask("PATCH", "/pools/l4", {"floor": 1}, version=version, dry_run=True).json["plan"]
+    pointers = {change["pointer"] for change in plan["changes"]}
+    assert "/settings/node_groups/0/min_size" in pointers
+    reply = ask("PATCH", "/pools/l4", {"floor": 1}, version=version)
+    assert reply.status == 202, reply.json
+    assert reply.headers["Location"] == f"/v1/operations/{managed.cluster.operation_id}"
+    assert managed.cluster.settings["node_groups"][0]["min_size"] == 1
+
+
+def test_a_pool_of_a_group_is_removed_by_its_name(ask: Ask, managed: ManagedWorld) -> None:
+    unconfirmed = ask("DELETE", "/pools/l4")
+    assert unconfirmed.status == 422
+    assert unconfirmed.json["errors"][0]["pointer"] == "/confirm"
+    assert {"kind": "pool", "name": "l4"} in ask("DELETE", "/pools/l4", dry_run=True).json["plan"]["deletes"]

@@ -12,7 +12,7 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.aws.corrections.pricing import on_demand_prices
 from local.aws.corrections.quick_server import quick_server
-from local.aws.corrections.spot_prices import PERIOD, moving_spot_prices, spot_price
+from local.aws.corrections.spot_prices import PERIOD, Played, market_price, moving_spot_prices, spot_price
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import SpotPrices
@@ -62,3 +62,16 @@ def test_they_are_stored_and_read_again(market: AwsMarket) -> None:
     assert Ec2PriceList(registry.platform(), now=lambda: now).spot("eu-west-1") is None
     assert StoredPriceSheets(registry.platform()).moments() == {}
     assert StoredPriceSheets(registry.platform()).moments(spot=True) == {REGION: sheet.as_of}
+
+
+def test_a_series_is_played_from_the_start_on() -> None:
+    with moving_spot_prices({"m5.large/us-east-1a": [(0, 0.03), (60, 0.2)], "c5.large": [(0, 0.01)]}):
+        began = Played.began
+        prices = [
+            market_price("m5.large", "us-east-1a", "use1-az1", began + timedelta(seconds=at)) for at in (-9, 0, 59, 61)
+        ]
+        assert prices == [0.03, 0.03, 0.03, 0.2]
+        assert market_price("c5.large", "us-east-1b", "use1-az2", began) == 0.01
+        other = market_price("m5.large", "us-east-1b", "use1-az2", began)
+        assert other == spot_price(on_demand_prices()["m5.large"], "m5.large", "use1-az2", began)
+    assert market_price("no.such", "us-east-1b", "use1-az2", began) is None

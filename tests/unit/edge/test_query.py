@@ -35,6 +35,15 @@ def test_parameters_of_each_type_are_read():
     assert parsed("") == {}
 
 
+@pytest.mark.parametrize(
+    ("values", "text"), [(("secret",), "form must be secret."), (("a", "b"), "form must be one of a, b.")]
+)
+def test_values_that_there_are_are_named(values, text):
+    with pytest.raises(InvalidInput) as refused:
+        read({"rawQueryString": "form=other"}, (Query("form", "", values=values),))
+    assert refused.value.detail == text
+
+
 def test_event_without_raw_query_is_read():
     assert read({"queryStringParameters": {"text": "a&b"}}, DECLARED) == {"text": "a&b"}
     assert read({}, DECLARED) == {}

@@ -120,3 +120,27 @@ def test_change_starts_again_what_has_a_copy_of_the_file(near: Any, server: Serv
 
 def test_answer_of_an_api_without_addresses_changes_nothing(near: Any) -> None:
     assert not near.update(endpoint(6443))
+
+
+def test_members_come_and_go_and_the_cluster_says_which_there_are(near: Any, server: Server, tmp_path: Path) -> None:
+    Path(near.ENDPOINT).write_text(json.dumps(endpoint(server.port, "127.0.0.2")))
+    subsets = [{"addresses": [{"ip": "127.0.0.1"}, {"ip": "127.0.0.9"}], "notReadyAddresses": [{"ip": "127.0.0.8"}]}]
+    near.members = lambda _: near.addresses({"subsets": subsets})
+    near.main()
+    assert json.loads(Path(near.ENDPOINT).read_text())["addresses"] == ["127.0.0.1", "127.0.0.9"]
+    assert hosts(near) == f"{SYSTEM}127.0.0.1 {HOST} {near.MARK}\n", "only who answers is named"
+
+
+@pytest.mark.parametrize("subsets", [None, [], [{"notReadyAddresses": [{"ip": "127.0.0.8"}]}]])
+def test_a_cluster_that_names_no_member_changes_nothing(near: Any, subsets: Any) -> None:
+    document = endpoint(6443, "127.0.0.2")
+    near.members = lambda _: near.addresses({"subsets": subsets})
+    near.refresh(document)
+    assert document == endpoint(6443, "127.0.0.2")
+    assert not Path(near.ENDPOINT).exists()
+
+
+def test_a_node_without_a_certificate_knows_what_it_was_told(near: Any, server: Server) -> None:
+    document = endpoint(server.port, "127.0.0.1")
+    near.refresh(document)
+    assert document == endpoint(server.port, "127.0.0.1")

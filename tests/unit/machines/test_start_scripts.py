@@ -40,6 +40,7 @@ if [ "$name $1" = "python3 bootstrap" ]; then
 fi
 if [ "$name $1" = "kubeadm init" ]; then
     mkdir -p "$ROOT/etc/kubernetes/pki/etcd" && cd "$ROOT/etc/kubernetes" && echo admin >admin.conf
+    mkdir -p manifests && touch manifests/etcd.yaml
     touch pki/{ca,front-proxy-ca,etcd/ca}.{crt,key} pki/sa.{key,pub}
 fi
 [ "$name" = mountpoint ] && [ ! -e "$ROOT/mounted" ] && exit 1
@@ -48,7 +49,16 @@ fi
 [ "$name" = blkid ] && echo 0fc63daf-8483-4772-8e79-3d69d8477de4
 [ "$name" = wipefs ] && [ -e "$ROOT/var/lib/control-plane/keys" ] && echo ext4
 [ "$name" = crictl ] && case "$*" in *"snapshot save"*) mkdir -p "$(dirname "${!#}")" && echo db >"${!#}" ;; esac
-[ "$name $1" = "kubeadm join" ] && echo kubelet >"$ROOT/etc/kubernetes/kubelet.conf"
+[ "$name $1" = "kubeadm reset" ] && rm -rf "$ROOT/etc/kubernetes"/*
+case "$name $*" in
+    *"configmap kubeadm-config"*) echo "kubernetesVersion: v${CLUSTER:-1.35.4}" ;;
+    "python3 ask") echo '{"node_name": "member-1", "workloads": false}' >"$ROOT/etc/stockyard/member.json" ;;
+    *"control-plane-prepare kubeconfig"*) echo admin >"$ROOT/etc/kubernetes/admin.conf" ;;
+    "kubeadm join --config"*)
+        mkdir -p "$ROOT/etc/kubernetes/manifests" && cd "$ROOT/etc/kubernetes"
+        echo etcd >manifests/etcd.yaml && echo kubelet >kubelet.conf
+        ;;
+esac
 [ "$name" = openssl ] && [ -e "$ROOT/ending" ] && exit 1
 [ "$name $1" = "kubeadm certs" ] && rm -f "$ROOT/ending"
 [ "$name" = crictl ] && echo "the id of a container"
@@ -85,7 +95,15 @@ CONTROL_PLANE = {
 }
 NODE = {"apt-get update": "packages", "apt-get install": "packages", "kubeadm join": "join"}
 IMAGE = {"apt-get update": "packages", "apt-get install": "packages", "kubeadm config images": "images"}
-SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "node.sh": NODE, "bake.sh": IMAGE}
+MEMBER = {
+    "apt-get install": "packages",
+    "python3 ask": "ask",
+    "python3 make-room": "join",
+    "kubeadm join --config": "join",
+    "kubectl label": "mark",
+    "python3 report": "report",
+}
+SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "control_plane_join.sh": MEMBER, "node.sh": NODE, "bake.sh": IMAGE}
 CELLS = [(part, command, step) for part, steps in SCRIPTS.items() for command, step in steps.items()]
 
 
@@ -414,3 +432,80 @@ def test_a_renewal_that_was_cut_off_is_done_again_the_next_day(machine: Machine,
     assert renewal(machine) == RENEWED
     assert machine.run("renew.sh") == 0
     assert renewal(machine) == []
+
+
+# --- a further member of a control plane ------------------------------------------------------------------------------
+
+
+def order(machine: Machine, *commands: str) -> list[int]:
+    """At which places the commands have been run."""
+    ran = machine.lines("ran")
+    return [next(i for i, line in enumerate(ran) if line.startswith(command)) for command in commands]
+
+
+@pytest.mark.parametrize("machine", ["control_plane_join.sh"], indirect=True)
+def test_a_member_makes_room_in_etcd_before_it_joins_and_reports_after_it(machine: Machine) -> None:
+    assert machine.boot() == 0
+    places = order(
+        machine,
+        "python3 ask",
+        "kubeadm reset",
+        "kubeadm join phase control-plane-prepare download-certs",
+        "kubeadm join phase control-plane-prepare kubeconfig",
+        "python3 peers",
+        "python3 make-room",
+        "kubeadm join --config",
+        "kubectl label",
+        "kubectl taint --overwrite node member-1 node-role.kubernetes.io/control-plane:NoSchedule",
+        "python3 settle",
+        "python3 report",
+        "systemctl enable --now stockyard-renew.timer",
+    )
+    assert places == sorted(places)
+    assert not (machine.root / "etc/stockyard/join.yaml").exists(), "the key of the authorities stands in it"
+    assert [line for line in machine.lines("ran") if "upload-config" in line] == [], "they are of one release"
+
+
+@pytest.mark.parametrize("machine", ["control_plane_join.sh"], indirect=True)
+@pytest.mark.parametrize(("cluster", "raised"), [("1.34.4", True), ("1.35.4", False), ("1.36.0", False)])
+def test_the_first_member_of_a_newer_release_brings_the_clusters_documents_to_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, cluster: str, raised: bool
+) -> None:
+    kubectl = machine.root / "bin" / "kubectl"
+    kubectl.write_text(STUB.replace("${CLUSTER:-1.35.4}", cluster))
+    assert machine.boot() == 0
+    uploads = [line for line in machine.lines("ran") if line.startswith("kubeadm init phase upload-config all")]
+    assert len(uploads) == raised
+    if raised:
+        places = order(machine, "python3 make-room", "kubeadm init phase upload-config", "kubeadm join --config")
+        assert places == sorted(places)
+        assert machine.lines("etc/stockyard/cluster.yaml")[0] == "kubernetesVersion: v1.35.4"
+
+
+@pytest.mark.parametrize("machine", ["control_plane_join.sh"], indirect=True)
+def test_a_try_that_was_cut_off_leaves_etcd_before_the_next_one(machine: Machine) -> None:
+    assert machine.boot(fails="kubeadm join --config") not in (0, None)
+    (machine.root / "ran").unlink()
+    assert machine.boot() == 0
+    places = order(machine, "python3 ask", "python3 leave", "kubeadm reset", "python3 make-room")
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("machine", ["control_plane_join.sh"], indirect=True)
+def test_a_voter_of_etcd_is_never_begun_anew(machine: Machine) -> None:
+    """Only the node was missing when the machine was switched off: the kubelet gets another token."""
+    (machine.root / "etc/kubernetes/manifests").mkdir()
+    (machine.root / "etc/kubernetes/manifests/etcd.yaml").write_text("etcd")
+    registered = '[ "$1" = join ] && echo kubelet >"$ROOT/etc/kubernetes/kubelet.conf"\nexit 0\n'
+    (machine.root / "bin" / "kubeadm").write_text(STUB.removesuffix("exit 0\n") + registered)
+    assert machine.boot() == 0
+    joins = [line.split()[1:] for line in machine.lines("ran") if line.startswith("kubeadm")]
+    phases = [arguments[:3] for arguments in joins if arguments[0] != "version"]
+    assert phases == [["join", "phase", "kubelet-start"]]
+
+
+@pytest.mark.parametrize("machine", ["control_plane_join.sh"], indirect=True)
+def test_a_member_renews_its_certificates_and_reports_its_kubeconfig(machine: Machine) -> None:
+    (machine.root / "ending").touch()
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == [*RENEWED[:-1], "python3 renewal"]

@@ -100,7 +100,7 @@ class MemoryProvider:
         return self.findings
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
-        if phase == "account":
+        if phase in ("account", "bastion"):  # no cluster here wants a bastion
             self._strike(self.faults, phase)
             return Outcome(True)
         kind = "instance" if phase == "control_plane" else phase
@@ -163,6 +163,9 @@ class MemoryPrices:
 
     def offered(self, region: str, name: str) -> bool | None:
         return name != "x9.none"
+
+    def spot(self, _region: str) -> None:
+        return None
 
     def rate(self, region: str, item: str) -> float | None:
         return {

@@ -67,6 +67,10 @@ def test_the_minimal_request_is_filled_up():
         "vpc_cidr": "10.0.0.0/16",
         "vpc_id": None,
         "subnet_id": None,
+        "subnets": [],
+        "zones": [],
+        "nat_gateways": "one",
+        "bastion": None,
         "autoscaler_node_groups": [],
         "integrations": [],
         "ssh_cidrs": [],
@@ -331,6 +335,13 @@ def test_tags_have_limits():
     assert set(faults(changed("/tags", {f"k{n}": "v" for n in range(41)}))) == {"/tags"}
     assert set(faults(changed("/tags", {"k": "v" * 257}))) == {"/tags/k"}
     assert set(faults(changed("/tags", {"k": "<"}))) == {"/tags/k"}
+
+
+def test_of_a_driver_that_is_refused_no_settings_are_asked_for():
+    document = {**MINIMAL, "driver": "foo", "settings": {}}
+    with pytest.raises(InvalidInput) as caught:
+        read(ClusterCreate, document)
+    assert [problem.pointer for problem in caught.value.errors] == ["/driver"]
 
 
 def test_all_faults_are_told_at_once():

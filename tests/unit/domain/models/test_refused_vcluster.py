@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no property before the slash": (
         vcluster({"provider": "p", "properties": {"/v": True}, "static": [STATIC]}),
         "/autoNodes/properties/~1v",
-        "must have at least 1 characters",
+        "must have at least 1 character",
     ),
 }
 

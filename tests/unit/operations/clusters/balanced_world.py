@@ -15,6 +15,7 @@ from stockyard.domain.pool_records import ClusterClaim, Pool, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, Event, Fact, NodeClaim, Operation
 from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.reconfigure import plan_change, target_of
@@ -84,7 +85,7 @@ class BalancedWorld:
 
     def patch(self, document: Mapping[str, Any]) -> Cluster:
         """A PATCH, as the route does it."""
-        cluster, body = self.cluster, read(ClusterPatch, document)
+        cluster, body = aligned(self.world.services, self.cluster), read(ClusterPatch, document)
         return change_cluster(
             self.world.services,
             cluster.id,

@@ -10,15 +10,17 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolPatch
 from stockyard.domain.node_records import NewClaim
+from stockyard.domain.records import Cluster
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.cancel import cancel_change
-from stockyard.operations.clusters.groups import altered_groups, check_confirmed, remaining_groups
+from stockyard.operations.clusters.groups import altered_groups, change_groups, check_confirmed, remaining_groups
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.pools.pools import change_pool, group_changes
 from stockyard.ports import Replace
 from tests.unit.operations.clusters.balanced_world import (
     UPGRADE,
@@ -44,8 +46,8 @@ def faults(error: InvalidInput) -> dict[str, str]:
 def scaled(balanced: BalancedWorld, **patch: Any) -> dict[str, Any]:
     """The patch of the cluster that a PATCH of the pool becomes."""
     pool = balanced.pools()["web"]
-    changed = read(PoolPatch, patch).apply_to(pool)
-    return altered_groups(balanced.world.services, balanced.cluster, pool, changed)
+    body = read(PoolPatch, patch)
+    return altered_groups(balanced.world.services, balanced.cluster, pool, body.apply_to(pool), body.model_fields_set)
 
 
 def test_cidrs_are_changed_by_an_operation(balanced: BalancedWorld) -> None:
@@ -176,7 +178,17 @@ def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
     balanced.replaces = False
     first = balanced.patch(scaled(balanced, labels={"tier": "a"})).operation_id
     fence = Fence.of(balanced.cluster)
-    for phase in ("checks", "approval", "network", "security", "endpoint", "surplus"):
+    for phase in (
+        "checks",
+        "approval",
+        "network",
+        "security",
+        "endpoint",
+        "bastion",
+        "members",
+        "version_skew",
+        "surplus",
+    ):
         assert run_phase(RUNNER, balanced.world.services, fence, phase).done
     step = run_phase(RUNNER, balanced.world.services, fence, "pools")
     assert not step.done
@@ -211,6 +223,7 @@ def test_workers_get_the_new_minor_when_the_api_server_serves_it(balanced: Balan
     before = {claim.name for claim in balanced.claims("web")}
     plan = balanced.plan({"kubernetes_version": "1.35"})
     assert [step.split(";")[0] for step in plan["steps"]] == [
+        "Replace or add members of the control plane one after the other",
         "Wait until the API server has 1.35",
         "Replace the nodes of every pool one by one, within its budgets.",
     ]
@@ -268,3 +281,44 @@ def test_nodes_that_would_be_too_old_refuse_an_upgrade(balanced: BalancedWorld) 
         balanced.patch({"kubernetes_version": "1.35"})
     text = "node alone has 1.31, more than 3 minors older than 1.35; replace it first"
     assert faults(refused.value) == {"/kubernetes_version": text}
+
+
+def test_what_nodes_may_cost_is_the_pools_own(balanced: BalancedWorld) -> None:
+    services, pool = balanced.world.services, balanced.pools()["web"]
+    dearer = read(PoolPatch, {"limits": {"usd_hour": 2}}).apply_to(pool)
+    assert group_changes(pool, dearer) == []
+    changed = change_pool(services, balanced.cluster, pool, pool.version, dearer, USER, "r")
+    assert changed.limits == {"nodes": "4", "usd_hour": "2"}
+    balanced.patch(scaled(balanced, count=3))
+    assert balanced.drive() == "changed"
+    assert balanced.pools()["web"].limits == {"nodes": "3", "usd_hour": "2"}
+
+
+def test_a_cluster_of_an_earlier_release_takes_in_what_its_pools_have_become(balanced: BalancedWorld) -> None:
+    services, pool = balanced.world.services, balanced.pools()["web"]
+    earlier: Cluster = replace(balanced.cluster, pools_follow=False, version=balanced.cluster.version + 1)
+    larger = replace(pool, floor=3, limits={"nodes": "9"}, version=pool.version + 1)
+    services.store.commit(Replace(earlier), Replace(larger))
+    balanced.patch(CIDRS)
+    (group,) = balanced.cluster.settings["autoscaler_node_groups"]
+    assert (group["min_size"], group["max_size"]) == (3, 9)
+    assert balanced.cluster.pools_follow
+    assert balanced.drive() == "changed"
+    assert balanced.pools()["web"].limits == {"nodes": "9"}
+
+
+def test_a_pool_is_removed_whatever_else_is_written_to_the_cluster(balanced: BalancedWorld) -> None:
+    services, store = balanced.world.services, balanced.world.services.store
+    commit, races = store.commit, [1]
+
+    def raced(*writes: Any) -> None:
+        if races:
+            races.pop()
+            commit(Replace(replace(balanced.cluster, version=balanced.cluster.version + 1)))
+        commit(*writes)
+
+    patch = remaining_groups(services, balanced.cluster, balanced.pools()["web"])
+    store.commit = raced  # type: ignore[method-assign]
+    operation_id = change_groups(services, balanced.cluster, patch, USER, "r", queue=False)
+    assert balanced.operation.id == operation_id
+    assert balanced.cluster.settings["autoscaler_node_groups"] == []

@@ -14,6 +14,7 @@ from stockyard.operations.clusters.create import plan_creation
 from stockyard.providers.clusters.ec2 import machine
 from stockyard.providers.clusters.ec2.planning import price_items
 
+BASTION = {"enabled": True, "instance_type": "t3.micro"}
 SMALL = {"t3.nano": (2, 512), "t3.micro": (2, 1024), "t2.one": (1, 4096)}
 
 
@@ -35,6 +36,10 @@ def test_plan_prices_disk_that_is_created(world: Any) -> None:
         ({"public_control_plane": True}, 4),
         ({"vpc_id": "vpc-01234567"}, 2),
         ({"subnet_id": "subnet-01234567", "public_control_plane": True}, 3),
+        ({"zones": ["a", "b", "c"], "nat_gateways": "one"}, 4),
+        ({"zones": ["a", "b", "c"], "nat_gateways": "per_zone", "bastion": BASTION}, 7),
+        ({"vpc_id": "vpc-01234567", "subnets": [{"public": "subnet-01234567"}]}, 1),
+        ({"control_plane_size": 3}, 4),
     ],
 )
 def test_plan_prices_every_public_address(world: Any, settings: dict[str, Any], addresses: int) -> None:
@@ -73,3 +78,38 @@ def test_plan_refuses_control_plane_too_small_for_kubeadm(
 def test_plan_accepts_unknown_machine_without_price(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.services.factories.prices(), "instance", lambda region, name: None)
     assert not plan_creation(world.services, world.new_cluster())["price"]["complete"]
+
+
+def test_internal_endpoint_of_named_subnets_has_no_public_address(world: Any) -> None:
+    settings = {"vpc_id": "vpc-01234567", "subnets": [{"public": None}]}
+    items = price_items(_cluster(world, settings), world.services.prices)
+    assert not [item for item in items if "address" in item.name]
+
+
+@pytest.mark.parametrize(("choice", "count"), [("one", 1), ("per_zone", 3)])
+def test_plan_prices_gateways_and_says_what_the_other_choice_costs(world: Any, choice: str, count: int) -> None:
+    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
+    settings = {"key_pair": "my-key", "zones": zones, "nat_gateways": choice}
+    plan = plan_creation(world.services, world.new_cluster(settings=settings))
+    items = {item["name"]: item for item in plan["price"]["items"]}
+    gateway, address = (world.services.prices.rate("us-east-1", name) for name in ("nat_gateway", "public_ipv4"))
+    assert items["NAT gateway"]["quantity"] == count
+    assert items["NAT gateway"]["hour"] == pytest.approx(count * gateway)
+    (remark,) = [warning for warning in plan["warnings"] if warning["pointer"] == "/settings/nat_gateways"]
+    for number in (1, 3):
+        assert f"{(gateway + address) * number * 730:.2f}" in remark["detail"]
+    names = [f"{entry['kind']} {entry['name']}" for entry in plan["creates"]]
+    assert any("public, in us-east-1a, us-east-1b, us-east-1c" in name for name in names)
+
+
+def test_plan_names_the_bastion_and_its_price(world: Any) -> None:
+    settings = {"key_pair": "my-key", "bastion": {}, "ssh_cidrs": ["192.0.2.0/24"]}
+    plan = plan_creation(world.services, world.new_cluster(settings=settings))
+    assert [item["name"] for item in plan["price"]["items"] if "bastion" in item["name"]] == [
+        "bastion instance t3.micro",
+        "bastion disk gp3 8 GiB",
+    ]
+    assert any(entry["name"].endswith("-bastion (t3.micro)") for entry in plan["creates"])
+    assert not [warning for warning in plan["warnings"] if "nat_gateways" in warning["pointer"]]
+    alone = plan_creation(world.services, world.new_cluster(settings={"key_pair": "my-key", "bastion": {}}))
+    assert [warning["pointer"] for warning in alone["warnings"]] == ["/settings/ssh_cidrs"]

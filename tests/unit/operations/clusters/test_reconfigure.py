@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.engine.sweep import CLOSED, sweep_operation
 from stockyard.operations.listing import every
-from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.ports import ClusterPlan, Finding, PriceList, Replace
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
 from tests.unit.operations.conftest import make_world
 
@@ -143,6 +144,16 @@ def test_what_failed_is_begun_anew_by_the_same_request(managed: ManagedWorld) ->
     assert second.operation_id != first
     assert managed.drive() == "changed"
     assert managed.condition(DEGRADED) == "False"
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [("failed", "Resume its creation"), ("preparing", "Change it when it is ready")]
+)
+def test_a_cluster_that_is_not_ready_says_what_to_do_instead(managed: ManagedWorld, status: str, advice: str) -> None:
+    store, cluster = managed.world.services.store, managed.cluster
+    store.commit(Replace(replace(cluster, status=status, version=cluster.version + 1)))
+    with pytest.raises(IllegalTransition, match=f"The cluster is {status}; only a ready one can be changed. {advice}"):
+        managed.patch(EXTENDED)
 
 
 def test_deletion_overtakes_a_change(managed: ManagedWorld) -> None:

@@ -50,6 +50,7 @@ class Machine:
         self.renewals: list[datetime] = []
         for folder in ("bin", "etc/kubernetes/pki", "etc/stockyard"):
             (root / folder).mkdir(parents=True)
+        (root / "etc/stockyard/client.json").touch()
         for name, command in COMMANDS.items():
             (root / "bin" / name).write_text(f"#!/bin/bash\n{command}\n")
             (root / "bin" / name).chmod(0o755)

@@ -36,12 +36,12 @@ class Follower:
 
     phases: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Phase and zone by node."""
-    seen: set[str] = field(default_factory=set)
+    event_ids: set[str] = field(default_factory=set)
 
     def read(self, services: Any) -> None:
-        news = [event_view(event, "acme") for event in every(services.store, Event) if event.id not in self.seen]
+        news = [event_view(event, "acme") for event in every(services.store, Event) if event.id not in self.event_ids]
         for event in news:
-            self.seen.add(event["id"])
+            self.event_ids.add(event["id"])
             if event["detail_type"] == "NodeClaim" and event["pool"] == POOL:
                 self.phases[event["subject"]] = (event["phase"]["after"], event["zone"])
 
@@ -65,7 +65,7 @@ class Watch:
     looks: int = 0
 
     def look(self) -> None:
-        claims = [claim for claim in pool_operations.claims_of(self.services, self.pods.yard.cluster.id, POOL)]
+        claims = list(pool_operations.claims_of(self.services, self.pods.yard.cluster.id, POOL))
         staying = [claim for claim in claims if not claim.deleting and claim.phase != "Failed"]
         zones = Counter(map(zone_of, staying))
         self.follower.read(self.services)
@@ -107,7 +107,8 @@ def rolled(pods: Pods, monkeypatch: pytest.MonkeyPatch, strategy: dict[str, Any]
             break
     pods.run(2)
     now = pods.claims()
-    assert len(now) == NODES and not before & {claim.id for claim in now}
+    assert len(now) == NODES
+    assert not before & {claim.id for claim in now}
     assert all(claim.labels["tier"] == "new" for claim in now)
     assert not any(part.type == NOT_DRIFTED and part.status == "False" for each in now for part in each.conditions)
     return watch

@@ -323,6 +323,19 @@ def test_a_static_pool_is_rolled_with_no_node_less(pods: Pods) -> None:
     assert (len(pods.claims()), pods.fewest) == (10, 10)
 
 
+def test_looks_count_what_they_did(pods: Pods) -> None:
+    """Also a decision that one look makes, begins and ends."""
+    idle(pods, 2)
+    old, new = sorted(pods.claims(), key=lambda claim: claim.node_name)
+    pods.on = {str(old.node_name): [pod("1")], str(new.node_name): [pod("1")]}
+    drift(pods, [old])
+    watch(pods.yard.nodes.services, pods.yard.cluster.id)
+    pods.yard.nodes.clock.advance(60)
+    report = pods.look()
+    assert (report["decided"], report["started"], report["ended"]) == (1, 1, 1)
+    assert pods.record().message.startswith("Drifted: 1 nodes go")
+
+
 def test_drifted_nodes_with_pods_are_replaced(pods: Pods) -> None:
     idle(pods, 1)
     pods.on[next(iter(pods.on))] = [pod("7500m")]

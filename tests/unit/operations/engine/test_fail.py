@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Operation
+from stockyard.domain.records import Event, Operation
 from stockyard.errors import VendorQuotaExceeded, VendorRefused
 from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.step import COMPENSATION_SECONDS
+from stockyard.operations.listing import every
 from stockyard.ports import Outcome
 
 CREATION = procedure_of(PROCEDURES, CREATE_CLUSTER)
@@ -56,6 +57,9 @@ def test_blocked_deletion_names_its_cause(world: Any) -> None:
     assert world.drive(deleting, "delete_cluster") == "blocked"
     error = world.services.store.get(Operation, deleting.operation_id).error
     assert (error.error_type, error.cause_type) == ("VendorRefused", "VendorRefused")
+    (blocked,) = [event for event in every(world.services.store, Event) if event.reason == "DeletionBlocked"]
+    assert "could not finish: not now. Left: " in blocked.message
+    assert blocked.message.endswith(".")
 
 
 def test_each_attempt_has_own_compensation_limit(world: Any) -> None:

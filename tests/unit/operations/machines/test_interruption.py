@@ -16,7 +16,7 @@ from stockyard.lifecycle.interruption import LAST_SECONDS
 from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS
 from stockyard.operations.node_claims.interruption import MOST_NOTICE, report_interruption
-from stockyard.ports import Put, Remove
+from stockyard.ports import Put, Remove, Replace
 from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import PROOF, Yard
@@ -94,6 +94,18 @@ def test_pods_that_budgets_hold_are_ended_shortly_before_the_machine(yard: Yard)
     assert nodes.relay() == ["gone"]
     assert timedelta(seconds=-LAST_SECONDS) < drained[0] < timedelta(seconds=20), "the agent is not waited for longer"
     assert nodes.nothing_left()
+
+
+def test_a_member_of_a_control_plane_is_not_given_back_by_its_own_word(yard: Yard) -> None:
+    """It is a voter of etcd, which would be short of one that nobody has taken out."""
+    claim = available(yard)
+    member = replace(claim, control_plane=True, pool="control-plane", version=claim.version + 1)
+    yard.nodes.services.store.commit(Replace(member))
+    assert report(yard, claim)
+    warned = yard.nodes.now(claim)
+    assert (warned.deleting, warned.phase, warned.reason) == (False, "Available", "SpotInterruption")
+    assert not report(yard, claim)
+    assert yard.nodes.now(claim) == warned
 
 
 def test_a_report_that_comes_again_changes_nothing(yard: Yard) -> None:

@@ -186,6 +186,7 @@ def test_labels_annotations_and_the_description_are_the_records_alone(eks: Manag
     ("more", "place"),
     [
         ({"region": "us-west-2", "nodePools": [SYSTEM]}, "region"),
+        ({"region": "us-west-2", "nodePools": [SYSTEM, GPU]}, "region"),
         ({"networking": {"vpcCidr": "10.8.0.0/16"}}, "networking/vpcCidr"),
         ({"networking": {"subnetCidrs": ["10.0.0.0/20", "10.0.16.0/20"]}}, "networking/subnetCidrs"),
     ],
@@ -343,8 +344,10 @@ def test_clusters_are_counted_before_one_is_made(eks: ManagedWorld) -> None:
 
 def test_groups_are_counted(eks: ManagedWorld) -> None:
     set_quota(eks.world.services, "nodes_per_group", 7, 0)
-    with pytest.raises(QuotaExceeded, match="nodes_per_group"):
+    with pytest.raises(QuotaExceeded, match="nodes_per_group") as refused:
         read_desired(eks.world.services, [manifest()], USER, admin=False)
+    (fault,) = refused.value.errors
+    assert fault.pointer == "/0/spec/nodePools/0/maxNodeCount"
 
 
 def test_the_platform_has_no_clusters(installation: Installation) -> None:

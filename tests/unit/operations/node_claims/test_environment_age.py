@@ -6,9 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.requirements import Requirement
 from stockyard.domain.times import from_text
 from stockyard.errors import VendorUnavailable
+from stockyard.operations.clusters.phases import RUNNER
+from stockyard.operations.engine.advance import Fence
 from stockyard.operations.listing import every
+from stockyard.operations.pools.templates import supply
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork
 from tests.harness.ports import with_ports
@@ -29,6 +33,19 @@ class Ageing(Building):
         self.finds += 1
         outcome = super().prepare(work)
         return replace(outcome, facts={"image": f"image-{self.finds}"})
+
+    def location(self, provider: NodeProvider) -> tuple[str, str]:
+        return "here", "1"
+
+    def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
+        return frozenset({"here"} if environment is not None else ())
+
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+        return ""
+
+    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+        zones = self.zones(provider, environment)
+        return "" if not zones or any(requirement.has(zone) for zone in zones) else "stands elsewhere"
 
 
 def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> None:
@@ -56,6 +73,38 @@ def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> No
     assert image_after("four") == "image-2"
     assert image_after("five") == "image-2"
     assert {claim.environment_ref for claim in every(nodes.services.store, NodeClaim)} == source.things
+
+
+def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World) -> None:
+    """Until then nobody believes what was known of its zones."""
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    source = Ageing(world.registry.store)
+    source.things, source.meanwhile = set(), lambda: None
+    nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
+    nodes.provider("lab", SMALL)
+    world.create()
+    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    cluster = next(iter(every(nodes.services.store, Cluster)))
+
+    def environment_after(name: str) -> NodeEnvironment:
+        nodes.claim(name, cluster_ref="demo")
+        nodes.schedule()
+        assert nodes.relay() == ["available"]
+        (environment,) = every(nodes.services.store, NodeEnvironment)
+        return environment
+
+    assert environment_after("one").outputs["image"] == "image-1"
+    assert supply(nodes.services, cluster).zones == {"lab": frozenset({"here"})}
+    fence = Fence(Cluster, cluster.id, "op_1", 1)
+    steps = (("security", "ready", False), ("network", "preparing", False), ("network", "ready", True))
+    for phase, status, is_stale in steps:
+        RUNNER.ensure(world.services, replace(cluster, status=status), fence, phase)
+        (environment,) = every(nodes.services.store, NodeEnvironment)
+        assert environment.is_stale is is_stale, (phase, status)
+    assert supply(nodes.services, cluster).zones == {}
+    environment = environment_after("two")
+    assert (environment.outputs["image"], environment.is_stale) == ("image-2", False)
+    assert environment_after("three").outputs["image"] == "image-2"
 
 
 def _unavailable(_: EnvironmentWork) -> Outcome:

@@ -190,6 +190,17 @@ def test_no_more_claims_are_made_for_a_limited_type_than_it_has_places(yard: Yar
     ]  # fmt: skip
 
 
+def test_reasons_of_many_pools_are_one_sentence(yard: Yard, report: Workload) -> None:
+    for name in ("first", "other"):
+        yard.dynamic_pool(name, requirements=[{"key": "vcluster.com/node-type", "values": ["sim.small"]}])
+    tell(report, (pod("7", "1Gi"), 1))
+    yard.look()
+    message = yard.condition(yard.current(), "PodsHaveRoom")[2]
+    assert "; first: " in message
+    assert ".;" not in message
+    assert message.endswith(".")
+
+
 def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", taints=[{"key": "gpu", "effect": "NoSchedule"}])
     tell(report, (pod(), 1))

@@ -33,7 +33,7 @@ _SPOT_LASTS = timedelta(days=1)
 """How long spot prices count that could not be refreshed."""
 _KEEP_SECONDS = 900.0
 """How long a warm function uses a sheet before it looks for a newer one."""
-_KEEP_SPOT_SECONDS = 30.0
+_KEEP_SPOT_SECONDS = 10.0
 """The same of spot prices: claims that wait for one are to be placed within a minute of it."""
 
 
@@ -49,7 +49,7 @@ class Ec2PriceList:
         self._store = store
         self._monotonic = monotonic
         self._now = now
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._kept: dict[str, tuple[float, PriceSheet | None, Any]] = {}
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """What is known of a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
@@ -102,14 +102,15 @@ class Ec2PriceList:
         return sheet
 
     def _stored(self, name: str, unpack: Callable[[PriceSheet], Any], keep: float = _KEEP_SECONDS) -> Any:
-        """What a stored sheet says; None where there is none."""
+        """What a stored sheet says; None where there is none. One that is as it was is not unpacked again."""
         now = self._monotonic()
         cached = self._kept.get(name)
         if cached is None or now - cached[0] >= keep:
             record = self._store.get(PriceSheet, name) if name else None
-            unpacked = None if record is None else unpack(record)
-            cached = self._kept[name] = (now, unpacked)
-        return cached[1]
+            unchanged = cached is not None and cached[1] == record
+            unpacked = cached[2] if cached is not None and unchanged else None if record is None else unpack(record)
+            cached = self._kept[name] = (now, record, unpacked)
+        return cached[2]
 
 
 class StoredPriceSheets:

@@ -11,3 +11,14 @@ DISK_GIB = 50
 LEAST_VCPU = 2
 LEAST_MEMORY_MIB = 1700
 """kubeadm refuses to start a control plane on less than this."""
+SIZES = (1, 3, 5)
+"""How many members there may be."""
+
+
+def size_fault(before: int, size: int) -> str | None:
+    """What is wrong with a change of the size; None when nothing is."""
+    if size not in SIZES:
+        return "the size of a control plane must be 1, 3 or 5"
+    if size < before:
+        return f"a control plane only grows: scaling it down from {before} to {size} is not supported"
+    return None

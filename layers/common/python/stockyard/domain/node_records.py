@@ -286,6 +286,9 @@ class NodeEnvironment(VersionedRecord):
     outputs: dict[str, str] = field(default_factory=dict)
     removing: bool = False
     """Nobody needs it, and it is on its way out: no claim may begin to use it."""
+    is_stale: bool = False
+    """The cluster's network has changed since: what it knows of that is not all any more, until the next claim that
+    uses it has it found again."""
     sequence: int = 0
 
 

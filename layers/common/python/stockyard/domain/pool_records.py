@@ -11,6 +11,8 @@ from stockyard.domain.node_records import VersionedRecord
 STATIC, DYNAMIC = "static", "dynamic"
 GROUP = "group"
 """The form of pools that came as node groups of a cluster."""
+CONTROL_PLANE = "control-plane"
+"""The form, and the name, of the pool of a control plane's members. Passes over pools leave it alone."""
 NO_POOL = "-"
 """What stands for the pool of a claim that has none; no pool can be called so."""
 POOL_LABEL = "stockyard.dev/pool"

@@ -25,7 +25,9 @@ def handler(services: Callable[[str], Any], act: Callable[[Any, dict[str, Any]],
             step = act(tenant_services, event)
         except StockyardError as error:
             logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail})
-            raise
+            # The runtime logs every frame of what a handler raises, and gives it to the workflow. This is an outcome
+            # that the workflow knows, and the line above says what there is to say.
+            raise error.with_traceback(None) from None
         logger.info("phase answered", extra={"done": step.done, "detail": step.message})
         return {"done": step.done, "wait": step.wait}
 

@@ -81,7 +81,8 @@ def _value(query: Query, text: str) -> Any:
     if query.kind == "integer":
         return _integer(query, text)
     if query.values and text not in query.values:
-        raise InvalidInput(f"{query.name} must be one of {', '.join(query.values)}.")
+        one_of = "one of " if len(query.values) > 1 else ""
+        raise InvalidInput(f"{query.name} must be {one_of}{', '.join(query.values)}.")
     if query.pattern and not re.search(query.pattern, text):
         raise InvalidInput(f"{query.name} is malformed. {query.description}")
     return text

@@ -69,6 +69,10 @@ UPGRADE = replace(
 )
 
 _APPROVAL = Phase("approval", APPROVAL_SECONDS, "approval")
+_MEMBERS = Phase("members", 28_800, "members", "ControlPlaneComplete")
+# Machines of workers get another minor only when the API server serves it. Also after an upgrade that was not finished.
+_VERSION_SKEW = Phase("version_skew", 7200, "version_skew")
+_POOLS = Phase("pools", 86_400, "pools_replaced")
 CHANGE_BALANCED = replace(
     CHANGE,
     workflow="change_balanced",
@@ -80,9 +84,11 @@ CHANGE_BALANCED = replace(
         Phase("security", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
-        # Pools of groups that go leave before what they stood in does.
+        _MEMBERS,
+        _VERSION_SKEW,
+        # Pools of groups that go leave first: then new ones have room.
         Phase("surplus", 14_400, "surplus"),
-        Phase("pools", 86_400, "pools_replaced"),
+        _POOLS,
         _PROFILE,
         _END,
     ),
@@ -95,9 +101,9 @@ UPGRADE_BALANCED = replace(
     phases=(
         _CHECKS,
         _APPROVAL,
-        # Machines of workers get the new minor only when the API server serves it.
-        Phase("version_skew", 7200, "version_skew"),
-        Phase("pools", 86_400, "pools_replaced"),
+        _MEMBERS,
+        _VERSION_SKEW,
+        _POOLS,
         _END,
     ),
     timeout_seconds=345_600,

@@ -307,7 +307,8 @@ class Moves(ABC, Generic[S]):
         text = f"{error.cause} {error.hint}".strip()
         subject = self.condition(subject, self.gone_condition, "False", error.error_type, text, now)
         leftovers = ", ".join(remaining) or "nothing known"
-        message = f"Phase {error.phase} could not finish: {error.cause} Left: {leftovers}."
+        cause = error.cause if error.cause.endswith((".", "!", "?")) else f"{error.cause}."
+        message = f"Phase {error.phase} could not finish: {cause} Left: {leftovers}."
         return Change(subject, operation, (self.transition(self.deleting, self.deleting, "DeletionBlocked", message),))
 
     def retry(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:

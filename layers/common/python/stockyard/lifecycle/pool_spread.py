@@ -7,8 +7,9 @@ most are still to be replaced, so that the zone which has one more than others i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.node_records import NodeClaim
@@ -16,6 +17,9 @@ from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.requirements import IN, ZONE
 from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted
+
+SHORT, MOVED = "InsufficientCapacity", "ZoneChanged"
+"""Why a claim waits for room that a zone has not, and that it is bound to another one."""
 
 
 def spread_requirements(pool: NewPool | Pool) -> tuple[dict[str, Any], ...]:
@@ -67,17 +71,48 @@ def next_zones(
     return zones
 
 
+def claims_to_move(pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], before: str) -> list[NodeClaim]:
+    """The claims that have waited in vain for room in their zone, made ``before`` that moment, as they are bound to
+    another one: a zone without room must not keep a pool from what others have. None while all zones are like that."""
+    waiting = [claim for claim in claims if _is_short(claim) and zone_of(claim) in pool.zones]
+    full_zones = {zone_of(claim) for claim in waiting}
+    roomy = [zone for zone in pool.zones if zone not in full_zones]
+    by_id = {claim.id: claim for claim in claims}
+    changed: list[NodeClaim] = []
+    for claim in waiting if roomy else ():
+        if claim.created_at >= before:
+            continue
+        del by_id[claim.id]
+        (zone,) = next_zones(pool, list(by_id.values()), going, 1, roomy)
+        former = zone_requirement(zone_of(claim))
+        requirements = tuple(zone_requirement(zone) if entry == former else entry for entry in claim.requirements)
+        text = f"There was no room in {zone_of(claim)} for long; it may be in {zone} now."
+        by_id[claim.id] = replace(claim, requirements=requirements, reason=MOVED, message=text)
+        changed.append(by_id[claim.id])
+    return changed
+
+
+def _is_short(claim: NodeClaim) -> bool:
+    return claim.phase == "Pending" and not claim.deleting and claim.placement is None and claim.reason == SHORT
+
+
 def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: Iterable[NodeClaim]) -> list[NodeClaim]:
     """``claims`` in the order in which they go, so that ``present``, of which they are, stay even: each the next one of
     the zone that has the most by then. Within a zone in the order given."""
+    if not zones:
+        return list(claims)
     counts = Counter(zone_of(claim) for claim in present)
-    remaining, ordered = list(claims), []
-    while remaining:
-        claim = max(remaining, key=lambda each: (counts[zone_of(each)], -remaining.index(each)))
-        counts[zone_of(claim)] -= 1
-        remaining.remove(claim)
-        ordered.append(claim)
-    return ordered if zones else list(claims)
+    queues: dict[str, deque[NodeClaim]] = {}
+    for claim in claims:
+        queues.setdefault(zone_of(claim), deque()).append(claim)
+    ordered = []
+    while queues:
+        zone = max(queues, key=lambda name: counts[name])
+        ordered.append(queues[zone].popleft())
+        counts[zone] -= 1
+        if not queues[zone]:
+            del queues[zone]
+    return ordered
 
 
 def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:

@@ -10,7 +10,7 @@ from stockyard.domain import ids
 from stockyard.domain.records import PriceSheet
 
 if TYPE_CHECKING:
-    from stockyard.domain.offers import ClusterVersion
+    from stockyard.domain.offers import ClusterVersion, SpotPrices
     from stockyard.ports import PublicPrices, Store
 
 
@@ -32,6 +32,10 @@ class TenantPrices:
     def rate(self, region: str, item: str) -> float | None:
         """See ``ports.PublicPrices.rate``."""
         return self.public.rate(region, item)
+
+    def spot(self, region: str) -> SpotPrices | None:
+        """See ``ports.PublicPrices.spot``."""
+        return self.public.spot(region)
 
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         """See ``ports.PublicPrices.versions``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from stockyard.domain.offers import ClusterVersion
+from stockyard.domain.offers import ClusterVersion, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorError
 
@@ -101,6 +101,9 @@ class PublicPrices(Protocol):
     def rate(self, region: str, item: str) -> float | None:
         """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, ``eks`` and, on top of that,
         ``eks_extended``; or a month and GB of ``gp3``, ``ebs_snapshot`` and ``efs``."""
+
+    def spot(self, region: str) -> SpotPrices | None:
+        """The spot prices of the region; None while none are known."""
 
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         """The versions of the control planes that the cloud runs itself."""

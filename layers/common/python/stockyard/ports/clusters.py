@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.ports.clouds import PriceList
@@ -198,6 +199,45 @@ class AdoptsNodes(Protocol):
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """The pool and the machine's id of a node as the cluster's agent reports it; None for one of no group. Makes
         no call."""
+        ...
+
+
+GONE, DRAINING, HEALTHY = "gone", "draining", "healthy"
+"""States of a member's machine: it has been ended; the balancer sends it no new requests; its API server answers."""
+
+
+@runtime_checkable
+class BalancesMembers(Protocol):
+    """A driver whose control planes may have several members, each a claim, behind a balancer."""
+
+    def member_pool(self, cluster: Cluster) -> NewPool:
+        """The pool of the members: who provides them, their types, taints and labels, but for the zone. Makes no
+        call."""
+        ...
+
+    def member_zones(self, work: CloudWork) -> Sequence[str]:
+        """The zones that members may stand in, those where they are wanted first."""
+        ...
+
+    def member_line(self) -> tuple[str, str]:
+        """Kind and key of the line by which the source of nodes knows a claim's machine on the ledger."""
+        ...
+
+    def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
+        """What the balancer says of the machines: ``HEALTHY``, ``unhealthy``, ``initial``, ``DRAINING``; ``GONE`` for
+        one that has been ended. Those that it does not know are left out."""
+        ...
+
+    def admit(self, work: CloudWork, machine_id: str) -> None:
+        """Let the balancer send requests to the machine, once its API server answers. Twice is once."""
+        ...
+
+    def withdraw(self, work: CloudWork, machine_id: str) -> None:
+        """Let the balancer send no more requests to the machine. One that it does not know is no error."""
+        ...
+
+    def release_first(self, work: CloudWork) -> Outcome:
+        """Remove what belonged to the cluster's first member, which is gone: its volume, and the snapshots' policy."""
         ...
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stockyard.domain.bids import Bid, price_of_zones, zones_in_range
 from stockyard.domain.node_types import ANY, Offering
 from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.scheduling.order import RankedOffering
+from stockyard.scheduling.order import RankedOffering, ranked
 
 ZoneIds = Mapping[str, Mapping[str, str]]
 """The ids of zones by name, by provider, where prices go by them and the claim's cluster has subnets."""
@@ -39,7 +39,11 @@ def in_range(
     usable = tuple(
         zone for zone in zones if zone == ANY or (zone not in away and (requirement is None or requirement.has(zone)))
     )
-    return replace(row, zones=usable, usd_hour=price_of_zones(offering, usable, ids)) if usable else None
+    return (
+        ranked(node_type, replace(offering, zones=usable, usd_hour=price_of_zones(offering, usable, ids)))
+        if usable
+        else None
+    )
 
 
 def offering_of(row: RankedOffering) -> Offering:

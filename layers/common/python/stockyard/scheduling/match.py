@@ -14,7 +14,7 @@ from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.order import RankedOffering
+from stockyard.scheduling.order import RankedOffering, cheapest_first
 from stockyard.scheduling.table import Table
 
 
@@ -227,7 +227,14 @@ class _TableMatcher:
         return in_range(request.bid, choice, request.zone_ids, request.requirements, self._refused)
 
     def _rows(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
-        """The rows in order, each in the zones that the request may have."""
+        """The rows in order, each in the zones that the request may have. Where a bid leaves zones out, those that are
+        left order them, not the dearest."""
+        rows = self._in_turn(request, matches, zones)
+        if request.bid is None:
+            return rows
+        return iter(cheapest_first(list(rows), None if request.in_money else request.provider))
+
+    def _in_turn(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
         while matches:
             row = self._in_range(request, (matches & -matches).bit_length() - 1, zones)
             if row is not None:

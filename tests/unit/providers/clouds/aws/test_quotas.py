@@ -101,15 +101,15 @@ def test_gateways_and_balancers_have_quotas(yard: Any) -> None:
     nat_zones = ["us-east-1a", "us-east-1b"]
     full = {"L-A4707A72": 1, "L-69A177A2": 1, "L-FE5A380F": 1, ADDRESSES: 2}
     with account_quotas(full):
-        found = findings(yard, balancers=1, nat_zones=nat_zones, nats_at="/settings/nat_gateways")
+        listed = findings(yard, balancers=1, nat_zones=nat_zones, nats_at="/settings/nat_gateways")
         assert findings(yard, own_network=False) == []
-    assert [(finding.pointer, finding.warning) for finding in found] == [
+    assert [(finding.pointer, finding.warning) for finding in listed] == [
         ("/settings/vpc_id", False),
         ("/settings/region_name", False),
         ("/settings/nat_gateways", False),
         ("/settings/nat_gateways", False),
     ]
-    texts = [finding.detail for finding in found]
+    texts = [finding.detail for finding in listed]
     assert "1 of 1 internet gateways in us-east-1 in use (quota L-A4707A72), and the cluster needs 1." in texts[0]
     assert "1 of 1 network load balancers in us-east-1 in use (quota L-69A177A2), and the cluster needs 1." in texts[1]
     assert "1 of 2 Elastic IP addresses in us-east-1 in use (quota L-0263D0A3), and the cluster needs 2." in texts[2]

@@ -25,8 +25,8 @@ def ssh_peers(yard: Any, key: str) -> set[str]:
 def machine(yard: Any) -> dict[str, Any]:
     line = yard.ledger.find("instance", "bastion")
     answer = yard.tenant().client("ec2").describe_instances(InstanceIds=[line.vendor_id])
-    found: dict[str, Any] = answer["Reservations"][0]["Instances"][0]
-    return found
+    instance: dict[str, Any] = answer["Reservations"][0]["Instances"][0]
+    return instance
 
 
 def test_ssh_reaches_machines_through_the_bastion_alone(yard: Any) -> None:

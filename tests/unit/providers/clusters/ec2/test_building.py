@@ -45,7 +45,7 @@ class _Wire:
 
 
 def _before(yard: Any, phase: str) -> None:
-    for earlier in ("network", "security", "identity", "endpoint", "control_plane"):
+    for earlier in ("network", "security", "identity", "endpoint", "bastion", "control_plane"):
         if earlier == phase:
             return
         yard.ensure(earlier)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from stockyard.domain.models.base import read
 from stockyard.domain.node_groups import worker_groups
+from stockyard.domain.offers import SpotPrice, SpotPrices
 from stockyard.domain.pool_manifests import pool_manifest
-from stockyard.providers.clusters.ec2.groups import group_of_pool, pool_of_group
+from stockyard.domain.records import Cluster
+from stockyard.errors import InvalidInput
+from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.providers.clusters.ec2.groups import floor_items, group_of_pool, pool_of_group
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 
 WORKERS = {
@@ -68,3 +74,97 @@ def test_what_a_group_cannot_say_is_shown_as_ours() -> None:
     assert group_of_pool(pool) == group
     assert pool_manifest(pool)["kind"] == "Pool"
     assert pool_manifest(pool)["spec"]["limits"] == {"nodes": "4", "usd_hour": "3"}
+
+
+FULL = {
+    **WORKERS,
+    "zones": ["us-east-1a", "us-east-1b"],
+    "max_price": {"percent": 150},
+    "root_disk_gib": 200,
+    "update_strategy": {"type": "custom", "max_surge": "20%", "max_unavailable": 1},
+}
+
+
+def test_zones_bid_disk_and_strategy_are_of_the_pool_and_shown_again() -> None:
+    (group,) = groups_of(FULL)
+    pool = pool_of_group(group)
+    assert (pool.zones, pool.max_price) == (("us-east-1a", "us-east-1b"), {"percent": 150})
+    assert pool.update_strategy == FULL["update_strategy"]
+    assert pool.properties["root_disk_gib"] == "200"
+    assert group_of_pool(pool) == group
+    assert pool_manifest(pool) == group
+    before = template_hash(pool)
+    assert template_hash(replace(pool, max_price={"usd_hour": 1.0}, update_strategy={})) == before, "what runs stays"
+    assert template_hash(replace(pool, properties={**pool.properties, "root_disk_gib": "100"})) != before
+
+
+def test_a_group_of_a_release_before_is_read_with_what_is_usual() -> None:
+    (group,) = groups_of({**WORKERS, "max_price": None})
+    older = {name: value for name, value in group.items() if name not in FULL.keys() - WORKERS.keys()}
+    assert pool_of_group(older) == pool_of_group(group)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pointer", "words"),
+    [
+        ({"max_price": {"percent": 50}, "capacity_type": "on-demand"}, "max_price", "is a bid for spot"),
+        ({"max_price": {"percent": 50, "usd_hour": 1}}, "max_price", "needs either percent or usd_hour"),
+        ({"max_price": {"percent": 0}}, "max_price/percent", "greater than 0"),
+        ({"root_disk_gib": 7}, "root_disk_gib", "must be at least 8"),
+        ({"root_disk_gib": 2001}, "root_disk_gib", "2000"),
+        ({"zones": ["us-east-1a", "eu-west-1a"]}, "zones/1", "is no zone of us-east-1"),
+        ({"zones": ["us-east-1a", "us-east-1a"]}, "zones/1", ""),
+        ({"update_strategy": {"type": "remove_first", "max_surge": 1}}, "update_strategy/max_surge", "custom only"),
+        ({"update_strategy": {"type": "custom", "max_surge": 1}}, "update_strategy/max_unavailable", "required"),
+        (
+            {"update_strategy": {"type": "custom", "max_surge": "0%", "max_unavailable": 0}},
+            "update_strategy/max_unavailable",
+            "no node could be replaced",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_refused_at_its_pointer(wrong: dict[str, Any], pointer: str, words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        groups_of({**WORKERS, **wrong})
+    (fault,) = caught.value.errors
+    assert fault.pointer == f"/autoscaler_node_groups/0/{pointer}"
+    assert words in fault.detail
+
+
+def test_a_control_group_has_nothing_of_workers() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        groups_of({**CONTROL, "zones": ["us-east-1a"], "max_price": {"percent": 50}})
+    assert {fault.pointer.rpartition("/")[2] for fault in caught.value.errors} == {"zones", "max_price"}
+
+
+class Prices:
+    """Prices of two types on demand, and of one of them as spot."""
+
+    def instance(self, _region: str, name: str) -> dict[str, float | None]:
+        return {"usd_hour": {"m5.large": 0.1, "c5.large": 0.08}.get(name)}
+
+    def spot(self, region: str) -> SpotPrices:
+        zones = {"use1-az1": SpotPrice(0.03, 0.01, 0.05), "use1-az2": SpotPrice(0.06, 0.01, 0.07)}
+        return SpotPrices(region, "2026", {"m5.large": zones})
+
+
+@pytest.mark.parametrize(
+    ("fields", "usd"),
+    [
+        ({"capacity_type": "on-demand"}, 0.16),
+        ({"instance_types": ["m5.large"]}, 0.12),
+        ({"instance_types": ["m5.large"], "max_price": {"percent": 40}}, 0.08),
+        ({"instance_types": ["m5.large"], "max_price": {"usd_hour": 0.5}}, 0.12),
+        ({"instance_types": ["m5.large", "c5.large"]}, None),
+    ],
+    ids=str,
+)
+def test_a_floor_costs_what_its_cheapest_type_does_and_as_spot_at_most_the_bid(
+    fields: dict[str, Any], usd: float | None
+) -> None:
+    settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups_of({**WORKERS, **fields, "min_size": 2})}
+    cluster = Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t")
+    prices: Any = Prices()
+    (item,) = floor_items(cluster, prices)
+    assert item.hour == usd

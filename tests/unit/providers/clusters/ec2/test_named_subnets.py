@@ -27,13 +27,13 @@ def entries(vpc: Vpc, zones: str, *, public: bool = True) -> list[dict[str, Any]
     ]
 
 
-def found(yard: Any, vpc: Vpc, subnets: list[dict[str, Any]], **settings: Any) -> list[Finding]:
+def findings(yard: Any, vpc: Vpc, subnets: list[dict[str, Any]], **settings: Any) -> list[Finding]:
     yard.with_settings(vpc_id=vpc.id, subnets=subnets, **settings)
     return [f for f in yard.provider.inspect(yard.work("account")) if f.pointer.startswith("/settings")]
 
 
 def faults(yard: Any, vpc: Vpc, subnets: list[dict[str, Any]], **settings: Any) -> dict[str, str]:
-    return {f.pointer: f.detail for f in found(yard, vpc, subnets, **settings) if not f.warning}
+    return {f.pointer: f.detail for f in findings(yard, vpc, subnets, **settings) if not f.warning}
 
 
 def tag(vpc: Vpc, subnet: str, *keys: tuple[str, str]) -> None:
@@ -59,7 +59,7 @@ def test_machines_and_balancer_stand_where_they_are_named(yard: Any, vpc: Vpc) -
 
 def test_without_public_ones_the_endpoint_is_internal(yard: Any, vpc: Vpc) -> None:
     subnets = entries(vpc, "ab", public=False)
-    (warning,) = [f for f in found(yard, vpc, subnets) if f.pointer == "/settings/vpc_id"]
+    (warning,) = [f for f in findings(yard, vpc, subnets) if f.pointer == "/settings/vpc_id"]
     assert warning.warning
     yard.create()
     (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
@@ -71,7 +71,7 @@ def test_each_tag_that_a_subnet_lacks_is_a_warning_of_its_own(yard: Any, vpc: Vp
     (entry,) = subnets = entries(vpc, "a")
     name, client = yard.cluster.name, yard.cluster.client_id
     of_api = "sigs.k8s.io/cluster-api-provider-aws"
-    lacking = [(f.pointer.rsplit("/", 1)[-1], f.detail.split(" the tag ")[1]) for f in found(yard, vpc, subnets)]
+    lacking = [(f.pointer.rsplit("/", 1)[-1], f.detail.split(" the tag ")[1]) for f in findings(yard, vpc, subnets)]
     of_cluster = [f"kubernetes.io/cluster/{name}=shared.", f"{of_api}/cluster/{name}=owned."]
     assert lacking == [
         *(("private", text) for text in of_cluster),
@@ -79,11 +79,11 @@ def test_each_tag_that_a_subnet_lacks_is_a_warning_of_its_own(yard: Any, vpc: Vp
     ]
     tag(vpc, entry["private"], (f"kubernetes.io/cluster/{client}", "shared"), (f"{of_api}/cluster/{name}", "owned"))
     tag(vpc, entry["public"], ("kubernetes.io/role/elb", "1"), (f"{of_api}/role", "common"))
-    pointers = [f.pointer for f in found(yard, vpc, subnets)]
+    pointers = [f.pointer for f in findings(yard, vpc, subnets)]
     assert pointers == ["/settings/subnets/0/public"] * 3, "a tag of another value is none"
     tag(vpc, entry["public"], (f"{of_api}/role", "public"), (f"kubernetes.io/cluster/{name}", "shared"))
     tag(vpc, entry["public"], (f"{of_api}/cluster/{client}", "owned"))
-    assert found(yard, vpc, subnets) == []
+    assert findings(yard, vpc, subnets) == []
 
 
 def test_subnets_that_will_not_do_are_faults_at_their_pointers(yard: Any, vpc: Vpc) -> None:

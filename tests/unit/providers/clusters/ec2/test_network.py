@@ -41,8 +41,8 @@ def of_gateways(yard: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_each_zone_has_a_gateway_of_its_own(yard: Any, count: int) -> None:
-    chosen = ZONES[::-1][:count]
-    yard.with_settings(zones=chosen, nat_gateways="per_zone").ensure("network")
+    zone_names = ZONES[::-1][:count]
+    yard.with_settings(zones=zone_names, nat_gateways="per_zone").ensure("network")
     places = of_gateways(yard)
     assert sorted(places.values()) == [f"public-{letter}" for letter in "abcdef"[:count]]
     out = ways_out(yard)
@@ -55,7 +55,7 @@ def test_each_zone_has_a_gateway_of_its_own(yard: Any, count: int) -> None:
     by_id = {item["SubnetId"]: item for item in described}
     for key, cidr in laid_out("10.0.0.0/16", [count]).items():
         item = by_id[yard.ledger.find("subnet", key).vendor_id]
-        assert (item["CidrBlock"], item["AvailabilityZone"]) == (cidr, chosen["abcdef".index(key[-1])])
+        assert (item["CidrBlock"], item["AvailabilityZone"]) == (cidr, zone_names["abcdef".index(key[-1])])
 
 
 def test_all_zones_share_one_gateway_where_that_is_wanted(yard: Any) -> None:
@@ -70,8 +70,8 @@ def test_all_zones_share_one_gateway_where_that_is_wanted(yard: Any) -> None:
 def test_a_control_plane_of_several_members_has_three_zones(yard: Any, size: int | None, count: int) -> None:
     yard.with_settings(control_plane_size=size)
     calls = yard.provider._builder(yard.work("network")).calls
-    assert zones.chosen(calls, yard.cluster) == ZONES[:count]
-    assert zones.chosen(calls, yard.cluster, ["us-east-1c"])[0] == "us-east-1c"
+    assert zones.cluster_zones(calls, yard.cluster) == ZONES[:count]
+    assert zones.cluster_zones(calls, yard.cluster, ["us-east-1c"])[0] == "us-east-1c"
 
 
 @pytest.mark.parametrize("gateways", ["one", "per_zone"])
@@ -103,12 +103,20 @@ def test_a_network_grows_by_zones(yard: Any, gateways: str) -> None:
     assert yard.living() == []
 
 
+def test_a_control_plane_that_grows_has_a_third_zone(yard: Any) -> None:
+    yard.with_settings(control_plane_size=1).ensure("network")
+    yard.with_settings(control_plane_size=3).ensure("network")
+    net = network.of(yard.provider._builder(yard.work("network")))
+    assert [zone for _, zone in net.places] == ZONES[:3]
+    assert len(net.balanced) == 3
+
+
 def as_of_an_earlier_release(yard: Any) -> None:
     """Lines say less: a subnet's no more than its zone."""
     for name, line in yard.ledger.all.items():
         if line.state != "gone":
-            kept = {key: value for key, value in line.detail.items() if key not in ("zones", "subnets", "rules")}
-            yard.ledger.all[name] = replace(line, detail=kept)
+            detail = {key: value for key, value in line.detail.items() if key not in ("zones", "subnets", "rules")}
+            yard.ledger.all[name] = replace(line, detail=detail)
 
 
 def test_a_cluster_of_an_earlier_release_keeps_its_network_and_grows(yard: Any) -> None:

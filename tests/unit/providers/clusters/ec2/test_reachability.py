@@ -69,8 +69,8 @@ class Place:
         address = vpc.ec2.allocate_address(Domain="vpc")["AllocationId"]
         nat = vpc.ec2.create_nat_gateway(SubnetId=gateway, AllocationId=address)["NatGateway"]["NatGatewayId"]
         for subnet in private:
-            theirs = [{"Name": "association.subnet-id", "Values": [subnet]}]
-            (table,) = vpc.ec2.describe_route_tables(Filters=theirs)["RouteTables"]
+            of_subnet = [{"Name": "association.subnet-id", "Values": [subnet]}]
+            (table,) = vpc.ec2.describe_route_tables(Filters=of_subnet)["RouteTables"]
             vpc.ec2.replace_route(
                 RouteTableId=table["RouteTableId"], DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat
             )
@@ -160,8 +160,8 @@ def test_what_somebody_opens_is_found(yard: Any) -> None:
     assert judge(there) == []
     before, ec2, node = there.look().doors(), there.ec2, there.nodes["us-east-1b"]
     subnet = there.look().machines[node].subnet
-    theirs = [{"Name": "association.subnet-id", "Values": [subnet]}]
-    (table,) = [item["RouteTableId"] for item in ec2.describe_route_tables(Filters=theirs)["RouteTables"]]
+    of_subnet = [{"Name": "association.subnet-id", "Values": [subnet]}]
+    (table,) = [item["RouteTableId"] for item in ec2.describe_route_tables(Filters=of_subnet)["RouteTables"]]
     rule = {"IpProtocol": "tcp", "FromPort": KUBELET, "ToPort": KUBELET, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
     ec2.authorize_security_group_ingress(GroupId=there.group("node"), IpPermissions=[rule])
     assert there.look().doors() == before, "a private node has no address"
@@ -183,11 +183,11 @@ def test_what_somebody_opens_is_found(yard: Any) -> None:
     there.elbv2.create_listener(
         LoadBalancerArn=balancer["LoadBalancerArn"], Protocol="TCP", Port=443, DefaultActions=forward
     )
-    found = Door(there.api, 443, 443)
-    assert found not in there.look().doors(), "its group lets only the API's port in"
+    door = Door(there.api, 443, 443)
+    assert door not in there.look().doors(), "its group lets only the API's port in"
     rule = {**rule, "FromPort": 443, "ToPort": 443}
     ec2.authorize_security_group_ingress(GroupId=there.group("balancer"), IpPermissions=[rule])
-    assert found in there.look().doors()
+    assert door in there.look().doors()
 
 
 def test_a_node_without_a_gateway_or_with_a_closed_group_does_not_get_out(yard: Any) -> None:

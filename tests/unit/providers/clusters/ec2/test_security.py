@@ -9,7 +9,8 @@ import pytest
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorTimeout
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2.security import BALANCER, CONTROL_PLANE, RULES
+from stockyard.providers.clusters.ec2.rules import RULES
+from stockyard.providers.clusters.ec2.security import BALANCER, CONTROL_PLANE
 
 OFFICE, HOME = "198.51.100.0/24", "203.0.113.7/32"
 

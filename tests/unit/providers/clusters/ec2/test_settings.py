@@ -89,3 +89,74 @@ def test_faults_of_types_point_to_where_somebody_has_written_them() -> None:
     single = named_control_plane_types(settings(control_plane_instance_type="q1.none"))
     assert single == [("/settings/control_plane_instance_type", "q1.none")]
     assert named_control_plane_types({"key_pair": "my-key"}) == [], "a record of the first release"
+
+
+def faults(**named: Any) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as caught:
+        settings(**named)
+    return {problem.pointer: problem.detail for problem in caught.value.errors}
+
+
+def subnets(*zones: str, public: bool = True) -> list[dict[str, str]]:
+    numbered = [(zone, 2 * number) for number, zone in enumerate(zones)]
+    entries = [{"zone": zone, "private": f"subnet-{number:08x}"} for zone, number in numbered]
+    if public:
+        entries = [{**entry, "public": f"subnet-{2 * n + 1:08x}"} for n, entry in enumerate(entries)]
+    return entries
+
+
+VPC, SSH = {"vpc_id": "vpc-01234567"}, {"ssh_cidrs": ["192.0.2.0/24"]}
+
+
+def test_who_names_zones_has_a_gateway_in_each() -> None:
+    zones = ["us-east-1a", "us-east-1c"]
+    assert (settings()["zones"], settings()["nat_gateways"]) == ([], "one")
+    assert (settings(zones=zones)["zones"], settings(zones=zones)["nat_gateways"]) == (zones, "per_zone")
+    assert settings(zones=zones, nat_gateways="one")["nat_gateways"] == "one"
+    assert settings(**VPC)["nat_gateways"] is None
+
+
+@pytest.mark.parametrize(
+    ("named", "pointer", "words"),
+    [
+        ({"zones": ["us-east-1a", "us-east-1a"]}, "/settings/zones/1", ""),
+        ({"zones": ["us-east-1a", "eu-west-1a"]}, "/settings/zones/1", "must be a zone of region us-east-1"),
+        ({"zones": [f"us-east-1{x}" for x in "abcdefg"]}, "/settings/zones", "6"),
+        ({"nat_gateways": "zone"}, "/settings/nat_gateways", ""),
+        ({"subnet_id": "subnet-01234567", "zones": ["us-east-1a"]}, "/settings/zones", "is in one zone"),
+        ({**VPC, "zones": ["us-east-1a"], "subnets": subnets("us-east-1b")}, "/settings/zones", "the zones of subnets"),
+        ({**VPC, "nat_gateways": "one"}, "/settings/nat_gateways", "its own ways out"),
+        ({"subnets": subnets("us-east-1a")}, "/settings/subnets", "needs vpc_id"),
+        (
+            {**VPC, "subnet_id": "subnet-01234567", "subnets": subnets("us-east-1a")},
+            "/settings/subnet_id",
+            "cannot be given beside subnets",
+        ),
+        ({**VPC, "subnets": subnets("us-east-1a", "us-east-1a")}, "/settings/subnets/1/zone", "another entry"),
+        ({**VPC, "subnets": subnets("us-east-1a", "eu-west-1a")}, "/settings/subnets/1/zone", "of region us-east-1"),
+        (
+            {**VPC, "subnets": [*subnets("us-east-1a"), *subnets("us-east-1b", "us-east-1c", public=False)[1:]]},
+            "/settings/subnets/1/public",
+            "for each zone or for none",
+        ),
+        (
+            {**VPC, "subnets": [{"zone": "us-east-1a", "private": "subnet-01234567", "public": "subnet-01234567"}]},
+            "/settings/subnets/0/public",
+            "named twice",
+        ),
+        ({"bastion": {"protocol": "RDP"}, **SSH}, "/settings/bastion/protocol", "RDP (port 3389) is for Windows"),
+        ({"bastion": {"protocol": "telnet"}, **SSH}, "/settings/bastion/protocol", "must be ssh"),
+        ({"bastion": {"size": 2}, **SSH}, "/settings/bastion/size", ""),
+    ],
+)  # fmt: skip
+def test_contradictions_are_named(named: dict[str, Any], pointer: str, words: str) -> None:
+    problems = faults(**named)
+    assert set(problems) == {pointer}
+    assert words in problems[pointer]
+
+
+def test_a_bastion_is_filled_up_and_may_be_off() -> None:
+    on = settings(bastion={}, ssh_cidrs=["192.0.2.0/24"])["bastion"]
+    assert on == {"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
+    assert settings(bastion={"enabled": False})["bastion"]["enabled"] is False
+    assert settings(**VPC, subnets=subnets("us-east-1b", "us-east-1a"))["subnets"][1]["zone"] == "us-east-1a"

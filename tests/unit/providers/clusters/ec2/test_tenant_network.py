@@ -77,6 +77,19 @@ def test_load_balancer_covers_zone_of_machine_and_one_more(vpc: Vpc) -> None:
     assert (choice.subnet_id, choice.balanced) == (private, (public["c"], public["a"]))
 
 
+def test_named_zones_and_members_of_a_control_plane_decide_how_many_zones_are_used(vpc: Vpc) -> None:
+    public = {zone: vpc.subnet("public", zone) for zone in "abcd"}
+    private = {zone: vpc.subnet("private", zone) for zone in "abcd"}
+    choice = vpc.choose(vpc_id=vpc.id, zones=["us-east-1d", "us-east-1b"])
+    assert isinstance(choice, TenantNetwork)
+    assert set(choice.machine_subnets) == {private["b"], private["d"]}
+    assert set(choice.balanced) == {public["b"], public["d"]}
+    three = vpc.choose(vpc_id=vpc.id, control_plane_size=3)
+    assert isinstance(three, TenantNetwork)
+    assert (len(three.places), len(three.balanced)) == (3, 3)
+    assert isinstance(vpc.choose(vpc_id=vpc.id, zones=["us-east-1f"]), Finding)
+
+
 def test_subnet_outside_zones_of_load_balancer_is_refused(vpc: Vpc) -> None:
     vpc.subnet("public", "a")
     private = vpc.subnet("private", "b")

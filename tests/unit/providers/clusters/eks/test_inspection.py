@@ -98,6 +98,23 @@ def test_a_block_that_is_not_what_the_group_takes_it_for(
     assert text in first.detail
 
 
+def test_groups_of_one_block_have_no_more_machines_together_than_it_has(eks: Any) -> None:
+    with at(START):
+        group = {**H100, "capacity_reservation_id": block(count=4), "count": 2, "max_size": 4}
+        groups = [{**group, "name": name} for name in ("a", "b", "c")]
+        answer = [finding for finding in findings(eks, *groups) if not finding.warning]
+    assert [finding.pointer for finding in answer] == ["/settings/node_groups/2/count"]
+    assert answer[0].detail.endswith("has 4 machines, of which other groups have 4.")
+
+
+def test_a_block_of_one_machine_is_told_as_one(eks: Any) -> None:
+    with at(START):
+        group = {**H100, "capacity_reservation_id": block(count=1), "count": 2}
+        texts = [finding.detail for finding in findings(eks, group) if not finding.warning]
+    assert len(texts) == 1
+    assert texts[0].endswith("has 1 machine.")
+
+
 def test_a_block_smaller_than_the_maximum_is_a_warning(eks: Any) -> None:
     eks.now = BEGIN + timedelta(hours=1)
     with at(eks.now):

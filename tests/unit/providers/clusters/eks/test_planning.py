@@ -21,6 +21,9 @@ class Prices:
     def instance(self, _region: str, name: str) -> dict[str, Any] | None:
         return {"usd_hour": HOURS[name]} if name in HOURS else None
 
+    def spot(self, _region: str) -> None:
+        return None
+
     def rate(self, _region: str, item: str) -> float | None:
         return RATES.get(item)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from stockyard.domain import times
 from stockyard.domain.node_types import ANY
-from stockyard.errors import InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
+from stockyard.errors import CapacityAwaited, InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
 
 
 def test_options_are_tried_in_order_and_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
@@ -102,6 +105,64 @@ def test_spot_strategy_is_passed_to_ec2(hand: Any, build: Any, sent: list[dict[s
     hand.prepare()
     hand.launch()
     assert sent[0]["SpotOptions"] == {"AllocationStrategy": strategy}
+
+
+def bidding(hand: Any, build: Any, **max_price: float) -> None:
+    hand.provider = build.provider(capacityTypes=["spot"])
+    hand.claim = replace(hand.claim, max_price=max_price)
+    hand.place(build.option("m6i.large", "spot"), build.option("t3.medium", "spot"))
+    hand.prepare()
+
+
+def test_each_way_has_the_bid_of_its_own_type(hand: Any, build: Any, sent: list[dict[str, Any]]) -> None:
+    bidding(hand, build, percent=150)
+    hand.launch()
+    overrides = sent[0]["LaunchTemplateConfigs"][0]["Overrides"]
+    assert {(each["InstanceType"], each["MaxPrice"]) for each in overrides} == {
+        ("m6i.large", "0.144"),
+        ("t3.medium", "0.0624"),
+    }
+
+
+def test_a_bid_in_usd_holds_for_every_type_and_none_for_on_demand(
+    hand: Any, build: Any, sent: list[dict[str, Any]]
+) -> None:
+    bidding(hand, build, usd_hour=0.2)
+    hand.launch()
+    assert {each["MaxPrice"] for each in sent[0]["LaunchTemplateConfigs"][0]["Overrides"]} == {"0.2"}
+    hand.terminate()
+    hand.again()
+    hand.provider = build.provider()
+    hand.place(build.option("m6i.large"))
+    hand.prepare()
+    hand.launch()
+    assert not any("MaxPrice" in each for each in sent[1]["LaunchTemplateConfigs"][0]["Overrides"])
+
+
+def test_what_costs_more_than_its_bid_waits_and_is_no_refusal_for_others(hand: Any, build: Any) -> None:
+    """The local cloud sells a type for a quarter of its price on demand at least."""
+    bidding(hand, build, percent=10)
+    with pytest.raises(CapacityAwaited) as caught:
+        hand.launch()
+    assert (caught.value.reason, caught.value.code) == ("SpotPriceAboveBid", "SpotMaxPriceTooLow")
+    assert caught.value.refused == ()
+    assert caught.value.again_at == times.to_text(hand.yard.now + timedelta(seconds=300))
+    assert hand.ledger.lines() == []
+
+
+def test_scarce_zones_are_remembered_though_others_cost_too_much(hand: Any, build: Any, answers: Any) -> None:
+    bidding(hand, build, percent=150)
+    answers.errors(("m6i.large", "SpotMaxPriceTooLow"), ("t3.medium", "InsufficientInstanceCapacity"))
+    with pytest.raises(InsufficientCapacity) as caught:
+        hand.launch()
+    assert {name for name, _, _ in caught.value.refused} == {"t3.medium"}
+
+
+def test_a_part_of_a_price_that_nobody_knows_is_refused(hand: Any, build: Any) -> None:
+    bidding(hand, build, percent=150)
+    hand.place(build.option("hpc7a.12xlarge", "spot"))
+    with pytest.raises(VendorRefused, match="is not known"):
+        hand.launch()
 
 
 NOT_OFFERED = "Your requested instance type (m6i.large) is not supported in your requested Availability Zone (a)."

@@ -319,3 +319,24 @@ def test_sweep_of_account_lists_and_discards_node_resources(hand: Any) -> None:
     assert hand.templates() == []
     assert list(hand.source.tagged(hand.provider, "inst-1", "acme")) == []
     assert not hand.source.discard(hand.provider, things["instance"], "acme")
+
+
+def test_a_machine_has_the_clusters_key_pair_and_the_disk_that_its_pool_asks_for(hand: Any) -> None:
+    hand.claim = replace(hand.claim, properties={"root_disk_gib": "120"})
+    hand.prepare()
+    hand.launch()
+    (instance,) = hand.instances()
+    assert instance["KeyName"] == hand.yard.cluster.settings["key_pair"]
+    volumes = hand.calls.describe_volumes(
+        Filters=[{"Name": "attachment.instance-id", "Values": [instance["InstanceId"]]}]
+    )
+    assert [volume["Size"] for volume in volumes["Volumes"]] == [120]
+    hand.terminate()
+    hand.again()
+    hand.claim = replace(hand.claim, properties={})
+    hand.launch()
+    (template,) = hand.templates()
+    (version,) = hand.calls.describe_launch_template_versions(LaunchTemplateId=template["LaunchTemplateId"])[
+        "LaunchTemplateVersions"
+    ]
+    assert version["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 50

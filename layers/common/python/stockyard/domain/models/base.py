@@ -39,6 +39,7 @@ _LENGTHS = {
     "too_short": "entries",
     "too_long": "entries",
 }
+_SINGULAR = {"characters": "character", "entries": "entry"}
 
 
 class Input(BaseModel):
@@ -190,7 +191,9 @@ def _words(kind: str, message: str, context: Mapping[str, Any]) -> str:
         return str(context["error"])
     if kind in _LENGTHS:
         least, most = context.get("min_length"), context.get("max_length")
-        return f"must have {f'at least {least}' if most is None else f'at most {most}'} {_LENGTHS[kind]}"
+        bound, count = (f"at least {least}", least) if most is None else (f"at most {most}", most)
+        plural = _LENGTHS[kind]
+        return f"must have {bound} {_SINGULAR[plural] if count == 1 else plural}"
     if kind == "string_pattern_mismatch":
         return f"must be {patterns.WORDS.get(context['pattern'], context['pattern'])}"
     return message[:1].lower() + message[1:]

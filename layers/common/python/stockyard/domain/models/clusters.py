@@ -127,20 +127,33 @@ def changed_settings(cluster: Cluster, settings_sent: Mapping[str, Any]) -> dict
     model: type[ClusterSettings] = loaded(
         cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).settings
     )
-    settings = read(model, settings_sent, at=("settings",))
+    try:
+        settings = read(model, settings_sent, at=("settings",))
+    except InvalidInput as refused:
+        # What is wrong with the rest may be so because of a field that cannot change, such as a region.
+        texts = {name: value for name, value in settings_sent.items() if isinstance(value, str)}
+        problems = _fixed_faults(model, cluster, texts)
+        if problems:
+            raise InvalidInput(summary(problems), errors=problems) from refused
+        raise
     document = {**cluster.settings, **settings.normal()}
-    fixed = document.keys() - model.CHANGEABLE - ClusterSettings.model_fields.keys()
-    problems = [
-        FieldProblem(f"/settings/{name}", "cannot be changed after creation")
-        for name in sorted(fixed)
-        if document[name] != cluster.settings.get(name)
-    ]
+    problems = _fixed_faults(model, cluster, document)
     problems += [
         FieldProblem(f"/settings{fault.pointer}", fault.detail) for fault in settings.change_faults(cluster.settings)
     ]
     if problems:
         raise InvalidInput(summary(problems), errors=problems)
     return document
+
+
+def _fixed_faults(model: type[ClusterSettings], cluster: Cluster, document: Mapping[str, Any]) -> list[FieldProblem]:
+    """The fields of the document that differ from the cluster's and cannot change."""
+    fixed = (document.keys() & cluster.settings.keys()) - model.CHANGEABLE - ClusterSettings.model_fields.keys()
+    return [
+        FieldProblem(f"/settings/{name}", "cannot be changed after creation")
+        for name in sorted(fixed)
+        if document[name] != cluster.settings.get(name)
+    ]
 
 
 def _read(cluster_type: str | None, driver: str | None, document: dict[str, Any]) -> ClusterSettings | None:
@@ -160,7 +173,9 @@ def _models_of(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequenc
 
 
 def _settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    _read(info.data.get("cluster_type"), info.data.get("driver"), document)
+    if "driver" in info.data:
+        # Of a driver that is refused the settings are nobody's.
+        _read(info.data.get("cluster_type"), info.data["driver"], document)
     return document
 
 

@@ -67,14 +67,19 @@ class BootstrapProof(MachineProof):
     of its user data."""
 
 
+Kubeconfig = Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
+"""It holds its credentials as data: what would run a program or read a file is refused."""
+CertificateAuthority = Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+
+
 class ReadyReport(Input):
     """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate.
 
     The kubeconfig holds its credentials as data: what would run a program or read a file is refused.
     """
 
-    kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
-    certificate_authority: Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+    kubeconfig: Kubeconfig
+    certificate_authority: CertificateAuthority
     proof: BootstrapProof | None = None
     """Of a cluster that is ready: only with it the recorded machine's renewed kubeconfig is taken."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from stockyard.domain import times
-from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.machines import BootStep, MachineProof, SignedProof
+from stockyard.domain.models.base import Input, View, not_null
+from stockyard.domain.models.machines import BootStep, CertificateAuthority, Kubeconfig, MachineProof, SignedProof
 from stockyard.domain.workload_records import MOST_NODES
 
 MOST_RESULTS = 5_000
@@ -148,12 +148,26 @@ class Interruption(SignedProof):
     time: Time
 
 
+_PROOF = cast("dict[str, Any]", MachineProof.model_config["json_schema_extra"])
+_TOGETHER: dict[str, Any] = {"kubeconfig": ["certificate_authority"], "certificate_authority": ["kubeconfig"]}
+
+
 class MemberReport(JoinProof):
     """A member of a control plane has joined, with the proof of ``/join``. ``removed`` are the nodes of those members
-    that it has taken out of etcd since."""
+    that it has taken out of etcd since. Its kubeconfig, new or renewed, takes the place of one that ends earlier."""
+
+    model_config = ConfigDict(json_schema_extra={**_PROOF, "dependentRequired": _TOGETHER})
 
     state: Literal["joined"]
+    kubeconfig: Kubeconfig | None = Field(None, json_schema_extra=not_null)
+    certificate_authority: CertificateAuthority | None = Field(None, json_schema_extra=not_null)
     removed: Annotated[list[Name], Field(max_length=16)] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.kubeconfig is None) is not (self.certificate_authority is None):
+            raise ValueError("must have kubeconfig and certificate_authority, or none of both")
+        return self
 
 
 class MemberReportAnswer(View):

@@ -73,6 +73,19 @@ init_control_plane() {
     kubeadm init --config /etc/stockyard/kubeadm.yaml "${options[@]}"
 }
 
+# On a volume of another machine, and after a snapshot was restored, etcd knows its only member by another address:
+# members that join would look for it there.
+announce_member() {
+    local pki=/etc/kubernetes/pki/etcd url id
+    local runtime=(crictl --runtime-endpoint unix:///run/containerd/containerd.sock) client
+    id="$("${runtime[@]}" ps --quiet --state running --name '^etcd$')" || return 1
+    client=("${runtime[@]}" exec "$id" etcdctl --endpoints https://127.0.0.1:2379 --cacert "${pki}/ca.crt"
+        --cert "${pki}/healthcheck-client.crt" --key "${pki}/healthcheck-client.key")
+    url="$(sed -n 's/.*--initial-advertise-peer-urls=//p' /etc/kubernetes/manifests/etcd.yaml)" || return 1
+    id="$("${client[@]}" member list | cut -d , -f 1)" || return 1
+    if test "$(wc -l <<<"$id")" = 1; then "${client[@]}" member update "$id" --peer-urls "$url"; fi
+}
+
 # Members have no key but the derived one: what an older key has sealed is written anew.
 seal_secrets() {
     kubectl get secrets --all-namespaces --output json | kubectl replace -f - >/dev/null
@@ -130,6 +143,7 @@ again kubectl get --raw /readyz
 again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
 if grep -qF certificateKey /etc/stockyard/kubeadm.yaml; then
     # kubeadm's Secret of the sealed authorities would go with its token after two hours.
+    again announce_member
     again kubectl --namespace kube-system patch secret kubeadm-certs --patch '{"metadata":{"ownerReferences":null}}'
     if grep -qF '"first"' /etc/stockyard/api/encryption.yaml; then again seal_secrets; fi
 fi

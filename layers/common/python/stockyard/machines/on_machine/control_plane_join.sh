@@ -8,10 +8,7 @@ data=/var/lib/control-plane/etcd
 # Once it is a voter of etcd and its kubelet has a certificate, nothing of it is ever begun anew.
 joined() { test -s /etc/kubernetes/kubelet.conf && voter; }
 
-# After a start of the machine etcd needs a while.
-voter() {
-    test -s /etc/kubernetes/manifests/etcd.yaml && again python3 "$member" voter
-}
+voter() { test -s /etc/kubernetes/manifests/etcd.yaml && python3 "$member" voter; }
 
 # What an earlier try has left would stop kubeadm, in etcd as well as here.
 begin_anew() {
@@ -43,8 +40,8 @@ raise_version() {
     kubelet="$(kubectl --namespace kube-system get configmap kubelet-config --output 'jsonpath={.data.kubelet}')" || return 1
     have="$(sed -n 's/^kubernetesVersion: //p' <<<"$settings")"
     if test "$(printf '%s\n' "$have" "v${release}" | sort --version-sort | tail -n 1)" = "$have"; then return 0; fi
-    sed "s/^kubernetesVersion: .*/kubernetesVersion: v${release}/" <<<"$settings" >/etc/stockyard/cluster.yaml
-    printf -- '---\n%s\n' "$kubelet" >>/etc/stockyard/cluster.yaml
+    printf '%s\n---\n%s\n' "${settings/kubernetesVersion: ${have}/kubernetesVersion: v${release}}" "$kubelet" \
+        >/etc/stockyard/cluster.yaml
     kubeadm init phase upload-config all --config /etc/stockyard/cluster.yaml
 }
 

@@ -13,6 +13,9 @@ for part in etcd kube-controller-manager kube-scheduler kube-apiserver; do
     crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps --quiet --name "^${part}\$" |
         xargs --no-run-if-empty crictl --runtime-endpoint unix:///run/containerd/containerd.sock stop --timeout 30
 done
-# The kubeconfig that people get is the first member's.
-if test -e /etc/stockyard/client.json; then python3 /usr/local/lib/stockyard/stockyard_machine.py ready; fi
+if test -e /etc/stockyard/client.json; then
+    python3 /usr/local/lib/stockyard/stockyard_machine.py ready
+else
+    python3 /usr/local/lib/stockyard/stockyard_member.py renewal
+fi
 rm "$unfinished"

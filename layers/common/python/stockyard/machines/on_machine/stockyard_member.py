@@ -6,6 +6,7 @@ etcdctl before its etcd runs. The key of the authorities stands in ``join.yaml``
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
@@ -28,6 +30,8 @@ ETCD = os.environ.get("STOCKYARD_ETCD", "/etc/kubernetes/pki/etcd")
 ETCD_PORT = 2379
 TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 SECONDS = 10
+STARTS = (2, 5, 10, 15, 20, 30)
+"""Pauses in which etcd may begin to answer."""
 OWN = "127.0.0.1"
 
 
@@ -115,7 +119,7 @@ def ask(values: dict[str, Any]) -> None:
     }
     machine.save("member.json", json.dumps(kept_plan) + "\n")
     machine.api_server(values, plan["certificate_key"])
-    if not plan["workloads"]:
+    if not plan["workloads"] and TAINT["key"] not in [taint["key"] for taint in answer["taints"]]:
         answer["taints"] = [*answer["taints"], TAINT]
     document = node.kubeadm(answer, provider, "cloud_provider" in values)
     document["controlPlane"] = {"certificateKey": plan["certificate_key"]}
@@ -145,9 +149,21 @@ def leave(_: dict[str, Any]) -> None:
     remove(endpoint()["addresses"], is_own)
 
 
-def voter(_: dict[str, Any]) -> None:
-    """Raises ``OSError`` unless this machine is a voting member of etcd and answers."""
-    present = members([OWN])[1]
+def voter(_: dict[str, Any], pause: Callable[[float], None] = time.sleep) -> None:
+    """Raises ``OSError`` unless this machine is a voting member of etcd. After a start etcd needs a while; one that was
+    added and never became a voter refuses at once."""
+    for seconds in STARTS:
+        try:
+            present = members([OWN])[1]
+            break
+        except urllib.error.HTTPError as error:
+            if b"learner" in error.read():
+                raise
+        except OSError:
+            pass
+        pause(seconds)
+    else:
+        raise OSError("etcd does not answer")
     if not any(is_own(member) and not member.get("isLearner") for member in present):
         raise OSError("this machine is no voting member of etcd")
 
@@ -171,7 +187,7 @@ def settle(_: dict[str, Any]) -> None:
         subprocess.run(["/bin/sh", "-c", near.RESTART], check=False)  # noqa: S603 - the command is ours
 
 
-def removal(names: list[str]) -> list[str]:
+def departures(names: list[str]) -> list[str]:
     """Take the members out of etcd; those that are out of it, which may be none yet."""
     try:
         remove([OWN], lambda member: member.get("name") in names)
@@ -181,24 +197,52 @@ def removal(names: list[str]) -> list[str]:
     return names
 
 
+def kubeconfig() -> dict[str, str]:
+    """The administrator's kubeconfig, which people get: that of a member that has left would end a year after it was
+    made."""
+    with open(os.path.join(machine.KUBERNETES, "admin.conf")) as file:
+        text = file.read()
+    with open(os.path.join(machine.KUBERNETES, "pki", "ca.crt")) as file:
+        authority = base64.b64encode(file.read().encode()).decode()
+    return {"kubeconfig": text, "certificate_authority": authority}
+
+
+def removals() -> list[str]:
+    """Whom this machine has taken out of etcd."""
+    path = os.path.join(machine.STATE, "removed.json")
+    return list(load("removed.json")["names"]) if os.path.exists(path) else []
+
+
+def tell(values: dict[str, Any], removed: list[str], more: dict[str, str]) -> dict[str, Any]:
+    """Report; what is to be done then."""
+    post = partial(node.post, values, "member-reports", state="joined", removed=removed, **more)
+    answer: dict[str, Any] = node.accepted(post)
+    return answer
+
+
+def renewal(values: dict[str, Any]) -> None:
+    """Report the new kubeconfig, once."""
+    tell(values, removals(), kubeconfig())
+
+
 def report(values: dict[str, Any], pause: Callable[[float], None] = time.sleep) -> None:
     """Say that this machine has joined, take out of etcd whom Stockyard names, and go on until nothing is left."""
     own_name: str = load("member.json")["node_name"]
-    removed: list[str] = []
+    removed, more = removals(), kubeconfig()
     while True:
-        post = partial(node.post, values, "member-reports", state="joined", removed=removed)
-        answer = node.accepted(post)
+        answer = tell(values, removed, more)
         if answer["done"]:
             return
-        departures = removal([name for name in answer["remove"] if name not in (*removed, own_name)])
-        if not departures:
+        gone_names = departures([name for name in answer["remove"] if name not in (*removed, own_name)])
+        if not gone_names:
             pause(answer["retry_after"])
-        removed = [*removed, *departures]
+        removed, more = [*removed, *gone_names], {}
+        machine.save("removed.json", json.dumps({"names": removed}))
 
 
 STEPS = {
     "ask": ask, "current": current, "leave": leave, "make-room": make_room, "peers": peers, "report": report,
-    "settle": settle, "voter": voter,
+    "renewal": renewal, "settle": settle, "voter": voter,
 }  # fmt: skip
 
 

@@ -48,4 +48,5 @@ def _groups(services: Services, cluster: Cluster, mapping: GroupMapping) -> Iter
 
 
 def _is_same(pool: Pool, draft: Pool) -> bool:
+    draft = replace(draft, limits={**pool.limits, **draft.limits})
     return all(getattr(pool, name) == getattr(draft, name) for name in GROUP_FIELDS)

@@ -53,20 +53,10 @@ def report_ready(
         return
     if services.store.get(Fact, f"{cluster.id}/bootstrapped") is None:
         raise Forbidden("No machine of the cluster has proven itself yet.")
-    fields = kubeconfigs.check(kubeconfig)
-    if (fields.get("server"), fields.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
-        raise InvalidInput.at("/kubeconfig", "must name the cluster's endpoint and its certificate authority")
-    try:
-        expiry = kubeconfigs.expires_at(fields)
-    except ValueError:
-        raise InvalidInput.at("/kubeconfig", "must hold a certificate as PEM in base 64") from None
+    expiry = _checked(cluster, kubeconfig, certificate_authority)
     if cluster.status == "ready" and proof is not None:
         recorded_machine(services, cluster, proof)
-        known_authority = services.store.get(Fact, f"{cluster.id}/{AUTHORITY}")
-        if known_authority is None or known_authority.value != _digest(certificate_authority):
-            raise InvalidInput.at("/certificate_authority", "must be the one that the cluster has")
-        services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
-        _remember_expiry(services, cluster, expiry)
+        renew_kubeconfig(services, cluster, kubeconfig, certificate_authority)
         return
     services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
     services.secrets.put(cluster_secrets.name(services, cluster, "ca"), certificate_authority)
@@ -77,6 +67,28 @@ def report_ready(
     )
     _remember_expiry(services, cluster, expiry)
     wake(services, services.store.get(Cluster, cluster.id) or cluster)
+
+
+def renew_kubeconfig(services: Services, cluster: Cluster, kubeconfig: str, certificate_authority: str) -> None:
+    """Take a kubeconfig of a machine of the control plane that has proven itself, for the authority that the cluster
+    has. ``InvalidInput`` for one of another endpoint or authority."""
+    expiry = _checked(cluster, kubeconfig, certificate_authority)
+    known_authority = services.store.get(Fact, f"{cluster.id}/{AUTHORITY}")
+    if known_authority is None or known_authority.value != _digest(certificate_authority):
+        raise InvalidInput.at("/certificate_authority", "must be the one that the cluster has")
+    services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
+    _remember_expiry(services, cluster, expiry)
+
+
+def _checked(cluster: Cluster, kubeconfig: str, certificate_authority: str) -> str | None:
+    """When the kubeconfig ends. ``InvalidInput`` for one of another endpoint or authority."""
+    fields = kubeconfigs.check(kubeconfig)
+    if (fields.get("server"), fields.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
+        raise InvalidInput.at("/kubeconfig", "must name the cluster's endpoint and its certificate authority")
+    try:
+        return kubeconfigs.expires_at(fields)
+    except ValueError:
+        raise InvalidInput.at("/kubeconfig", "must hold a certificate as PEM in base 64") from None
 
 
 def _digest(authority: str) -> str:

@@ -13,13 +13,15 @@ from stockyard.lifecycle.change_phases import UPGRADE_CLUSTER
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.cluster_changes import Difference, differences
 from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.repave import OF_MEMBERS, approval_of, reasons
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.lifecycle.repave import approval_of, reasons
 from stockyard.operations.clusters.reconfigure import current_operation, replaced_pools
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
+MEMBERS = "members"
+"""The phase that replaces members of the control plane which were made before a moment on the cluster's record."""
 SKEW = "version_skew"
 """The phase that lets new nodes have the control plane's minor."""
 
@@ -48,6 +50,8 @@ def begin(
     if kind == UPGRADE_CLUSTER and SKEW in procedure.names:
         # The API server is not there yet, and no kubelet may be newer.
         changed = replace(changed, nodes_version=before.node_minor)
+    if MEMBERS in procedure.names and OF_MEMBERS & {reason["code"] for reason in why}:
+        changed = replace(changed, members_since=services.now())
     change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
     change = replace(change, transitions=(transition, *change.transitions))
     started_cluster, started_operation, writes = change_writes(services, actor, change)

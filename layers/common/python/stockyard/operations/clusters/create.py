@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import cloud_kinds, ids, times
-from stockyard.domain.node_groups import AUTOSCALER_GROUPS, GROUPS
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
@@ -107,7 +106,7 @@ def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resol
 
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
-    check_groups(services, draft.settings.get(AUTOSCALER_GROUPS) or draft.settings.get(GROUPS) or ())
+    check_groups(services, draft.settings)
     return check(services, draft, account)
 
 

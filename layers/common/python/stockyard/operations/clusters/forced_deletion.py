@@ -18,7 +18,7 @@ from stockyard.operations.clusters.phases import removal
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
-from stockyard.operations.pools.pools import pools_of
+from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace
 
@@ -70,6 +70,7 @@ def _forget_parts(services: Services, cluster: Cluster, lines: list[Resource]) -
     for line in lines:
         with suppress(Conflict):
             services.store.commit(Remove(Resource, line.id))
-    for pool in pools_of(services, cluster.id):
+    # The members' pool is among them.
+    for pool in list(every(services.store, Pool, prefix=f"{cluster.id}/")):
         with suppress(Conflict):
             services.store.commit(Remove(Pool, pool.id))

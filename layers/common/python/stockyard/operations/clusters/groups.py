@@ -6,6 +6,8 @@ and goes its way: checks, an operation, or a place in the queue.
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -13,12 +15,14 @@ from stockyard.domain.node_groups import GroupMapping, followed_entries, followe
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster
-from stockyard.errors import FieldProblem, InvalidInput
+from stockyard.errors import FieldProblem, InvalidInput, PreconditionFailed
 from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.queue import enqueue, is_busy
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
-from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of
+from stockyard.operations.engine.advance import TRIES
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of, group_changes
 from stockyard.operations.services import Services
 
 
@@ -27,16 +31,13 @@ def is_group(cluster: Cluster, pool: Pool) -> bool:
     return follows(cluster) and pool.form == GROUP
 
 
-def group_changes(pool: Pool, changed: NewPool) -> list[str]:
-    """The fields that differ and that a group decides."""
-    return sorted(GROUP_FIELDS & changes_of(pool, changed).keys())
-
-
-def altered_groups(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> dict[str, Any]:
+def altered_groups(
+    services: Services, cluster: Cluster, pool: Pool, changed: NewPool, sent: Set[str]
+) -> dict[str, Any]:
     """The merge patch of the cluster that makes the pool so. ``InvalidInput`` for what a group cannot say, or for
-    fields beside it that only the pool has."""
+    fields beside it that only the pool has. ``sent`` names the fields of the request."""
     fields = group_changes(pool, changed)
-    own_fields = sorted(changes_of(pool, changed).keys() - GROUP_FIELDS)
+    own_fields = sorted(sent & changes_of(pool, changed).keys() - GROUP_FIELDS)
     if own_fields:
         text = f"is the pool's own: change it apart from {' and '.join(fields)}, which the cluster's settings have"
         raise InvalidInput(text, errors=[FieldProblem(pointer(name), text) for name in own_fields])
@@ -66,17 +67,24 @@ def change_groups(
     """The id of the operation that brings the groups about; the cluster's last one where they are so already."""
     if queue and is_busy(services, cluster):
         return enqueue(services, cluster.id, patch, actor, request_id).id
-    changed = change_cluster(
-        services,
-        cluster.id,
-        None,
-        description=None,
-        tags=None,
-        settings=_settings(services, cluster, patch),
-        actor=actor,
-        request_id=request_id,
-    )
-    return str(changed.operation_id)
+    for _ in range(TRIES):
+        try:
+            changed = change_cluster(
+                services,
+                cluster.id,
+                None,
+                description=None,
+                tags=None,
+                settings=_settings(services, cluster, patch),
+                actor=actor,
+                request_id=request_id,
+            )
+        except PreconditionFailed:
+            # Nobody has named the cluster's version: what else was written to it meanwhile is no matter of theirs.
+            cluster = find_cluster(services, cluster.id)
+        else:
+            return str(changed.operation_id)
+    raise PreconditionFailed("The cluster changes too often.")
 
 
 def plan_groups(services: Services, cluster: Cluster, patch: dict[str, Any]) -> dict[str, Any]:
@@ -110,6 +118,7 @@ def _mapping(cluster: Cluster) -> GroupMapping:
 
 def _check_said(mapping: GroupMapping, entry: dict[str, Any], pool: Pool, changed: NewPool, fields: list[str]) -> None:
     as_group = mapping.pool_of_group(entry, pool.provider_ref)
+    as_group = replace(as_group, limits={**pool.limits, **as_group.limits})
     text = "cannot be said by a node group of the cluster's settings"
     faults = [FieldProblem(pointer(name), text) for name in fields if getattr(as_group, name) != getattr(changed, name)]
     if faults:

@@ -40,7 +40,10 @@ def static_kubeconfig(services: Services, cluster: Cluster) -> str:
     """The kubeconfig that the control plane sent, YAML text with a client certificate. ``NotFound`` before that, and
     for a cluster that the cloud admits people to."""
     if tokens.minter(services, cluster) is not None:
-        raise NotFound("No kubeconfig of this cluster is stored; ask for form=secret, or without static.")
+        raise NotFound(
+            "No kubeconfig of this cluster is stored: ask for one without static (--static), or for a Secret with one"
+            " (form=secret, --secret)."
+        )
     text = services.secrets.get(cluster_secrets.name(services, cluster, "kubeconfig"))
     if text is None:
         raise NotFound("The cluster has not sent a kubeconfig yet.")

@@ -30,7 +30,9 @@ def claims_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
 def release(services: Services, cluster: Cluster, session: str) -> Outcome:
     """Ask for the deletion of every claim and wait until all are gone; then remove the environments."""
     claims = claims_of(services, cluster)
-    for claim in claims:
+    workers = [claim for claim in claims if not claim.control_plane]
+    # The members go when nothing is left that they could serve.
+    for claim in workers or claims:
         if not claim.deleting:
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     remaining_claims = claims_of(services, cluster) if claims else []
@@ -39,11 +41,12 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
         more = f" and {len(remaining_claims) - NAMED} more" if len(remaining_claims) > NAMED else ""
         text = f"Waiting for nodes to be given back: {names}{more}.{_why(remaining_claims)}"
         return Outcome(False, text, wait_seconds=LOOK_AGAIN)
-    for pool in pools.pools_of(services, cluster.id):
+    member_pool = pools.member_pool_of(services, cluster.id)
+    for pool in (*pools.pools_of(services, cluster.id), *([member_pool] if member_pool is not None else [])):
         services.store.commit(Remove(Pool, pool.id))
     outcome = node_environments.clear_all(services, cluster, session)
     if outcome.done:
-        remove_providers(services, cluster)
+        remove_providers(services)
     return outcome
 
 

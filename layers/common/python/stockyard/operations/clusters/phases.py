@@ -15,7 +15,9 @@ from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.check import live_findings, refuse
+from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
+from stockyard.operations.clusters.members import ensure_members
 from stockyard.operations.clusters.queue import begin_next
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
@@ -28,9 +30,12 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
+from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
 from stockyard.operations.profiles.resolve import removal_writes
@@ -39,11 +44,12 @@ from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Show
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
+    ATTENDED, TOKEN_FACT,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
-AGENT_PHASE = "objects"
+AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
@@ -83,7 +89,10 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
     if phase == AGENT_PHASE:
         work = replace(work, agent=agent_documents(services, cluster))
-    return driver.ensure(phase, work)
+    outcome = driver.ensure(phase, work)
+    if phase == NETWORK_PHASE and cluster.status == "ready" and outcome.done:
+        node_environments.look_again(services, cluster)
+    return outcome
 
 
 def _console(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str | None:
@@ -160,8 +169,15 @@ def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster],
     return outcome
 
 
+def _members(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    driver, work = cloud_work(services, cluster, "members", fence)
+    return ensure_members(services, driver, work)
+
+
 def start_following(services: Services, cluster_id: str) -> str:
     """Begin what waits until nothing else works on the cluster; what has begun, empty for nothing."""
+    if complete_members(services, cluster_id):
+        return "completing its control plane"
     if begin_next(services, cluster_id):
         return "changing"
     cluster = services.store.get(Cluster, cluster_id)
@@ -212,6 +228,7 @@ RUNNER: Runner[Cluster] = Runner(
         "pools_replaced": _pools_replaced,
         "approval": await_approval,
         "profile": _profile,
+        "members": _members,
         "version_skew": await_version,
     },
     ends={

@@ -28,7 +28,7 @@ from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
-from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 from stockyard.ports.clusters import ServesNodeGroups
@@ -65,10 +65,21 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
         places = sorted({_field(difference) for difference in differences(cluster, target)})
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
-        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
+        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
     if current is not None and current.status == "running":
         raise IllegalTransition(f"Operation {current.id} ({current.kind}) is still at work on the cluster.")
     return kind
+
+
+def _advice(cluster: Cluster) -> str:
+    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
+    settings, and the phases of a creation change nothing that is there."""
+    if cluster.status == "failed":
+        return (
+            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
+            " create it with others."
+        )
+    return " Change it when it is ready." if cluster.status == "preparing" else ""
 
 
 def _field(difference: Difference) -> str:
@@ -100,6 +111,7 @@ def _check_skew(services: Services, target: Cluster) -> None:
 
 
 def _check_pools(services: Services, target: Cluster) -> None:
+    check_groups(services, target.settings)
     pools = {pool.name: pool for pool in group_pools(services, target, "")}
     own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
     foreign_names = {pool.name for pool in own_pools} & pools.keys()

@@ -84,8 +84,8 @@ def certificates_view(services: Services, cluster: Cluster) -> dict[str, Any]:
 
 def _repaved(services: Services, cluster: Cluster, procedure: Procedure) -> tuple[Cluster, Difference]:
     now = services.now()
-    members = {"members_since": now} if MEMBERS in procedure.names else {}
-    target: Cluster = replace(cluster, nodes_since=now, **members)
+    members_since = now if MEMBERS in procedure.names else cluster.members_since
+    target: Cluster = replace(cluster, nodes_since=now, members_since=members_since)
     return target, {"pointer": REPAVE, "before": cluster.nodes_since or None, "after": now}
 
 

@@ -76,9 +76,11 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
     except Conflict:
         counts["lost"] += 1
         return counts
-    counts["decided"] += record.state == IDLE and after.state == PROPOSED
-    counts["started"] += record.state == PROPOSED and after.state == REPLACING
-    counts["ended"] += record.state == REPLACING and after.state == IDLE
+    # A decision for which nothing has to come may be made, begun and ended by one look.
+    is_new = after.decided_at != record.decided_at
+    counts["decided"] += record.state == IDLE and is_new
+    counts["started"] += record.state != REPLACING and (after.state == REPLACING or (after.state == IDLE and is_new))
+    counts["ended"] += after.state == IDLE and (record.state == REPLACING or is_new)
     return counts
 
 

@@ -8,11 +8,20 @@ from typing import Any
 
 from stockyard.domain.join_tokens import certificate_key, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact
-from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized, UnexpectedBehavior, VendorError
+from stockyard.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    RequestInProgress,
+    Unauthorized,
+    UnexpectedBehavior,
+    VendorError,
+)
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.attest import UNRECORDED, has_control_plane_token, proven_machine
+from stockyard.operations.machines.member_plan import members_of
 from stockyard.operations.services import Services
-from stockyard.ports import MachineIdentity, Put
+from stockyard.ports import Create, MachineIdentity, Put
 
 REFUSED = "the proof of identity is not accepted"
 UNKNOWN = "unknown"
@@ -44,7 +53,8 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
     """Check the proof, a signed request or ``token``; repeatable until the machine has reported.
 
     ``Unauthorized`` when the proof is not the recorded machine's, ``NotFound`` without the cluster, ``Forbidden`` when
-    the machine has reported already, ``RequestInProgress`` while the endpoint is not known yet.
+    the machine has reported already or another one initialises the control plane, ``RequestInProgress`` while the
+    endpoint is not known yet.
     """
     cluster, machine_id = waiting_cluster(services, cluster_id, proof)
     if services.store.get(Fact, f"{cluster.id}/reported_ready") is not None:
@@ -52,7 +62,7 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
     if not cluster.endpoint:
         # A machine without a balancer before it may be up before anybody has seen its address.
         raise RequestInProgress("The cluster's endpoint is not known yet.", retry_after=ENDPOINT_SECONDS)
-    services.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", machine_id, services.now())))
+    _lease(services, cluster, machine_id)
     try:
         secret = services.identity.client_secret(cluster.client_id)
     except VendorError as error:
@@ -68,6 +78,21 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
         "" if signs else renewal_token(services.token_key, cluster.id),
         certificate_key(services.token_key, cluster.id),
     )
+
+
+def _lease(services: Services, cluster: Cluster, machine_id: str) -> None:
+    """Let this machine initialise the control plane, and no other one while it is there."""
+    holder = services.store.get(Fact, f"{cluster.id}/bootstrapped")
+    lease = Fact(f"{cluster.id}/bootstrapped", machine_id, services.now())
+    if holder is None:
+        try:
+            services.store.commit(Create(lease))
+        except Conflict as conflict:
+            raise RequestInProgress("Another machine has just asked.", retry_after=ENDPOINT_SECONDS) from conflict
+    elif holder.value != machine_id:
+        if _is_recorded(services, cluster, holder.value):
+            raise Forbidden("Another machine initialises the control plane.")
+        services.store.commit(Put(lease))
 
 
 def waiting_cluster(services: Services, cluster_id: str, proof: Mapping[str, Any]) -> tuple[Cluster, str]:
@@ -102,7 +127,14 @@ def _by_token(services: Services, cluster: Cluster, token: str) -> str:
 def _by_signature(services: Services, cluster: Cluster, caller: MachineIdentity) -> str:
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     machine_id = proven_machine(services, account, cluster, caller)
-    for line in lines_of(services, cluster.id, "control_plane"):
-        if line.kind == "instance" and line.vendor_id == machine_id:
-            return machine_id
-    raise Unauthorized(UNRECORDED)
+    if not _is_recorded(services, cluster, machine_id):
+        raise Unauthorized(UNRECORDED)
+    return machine_id
+
+
+def _is_recorded(services: Services, cluster: Cluster, machine_id: str) -> bool:
+    """Whether the machine was made for the control plane and has not gone, as its first member or another one."""
+    lines = lines_of(services, cluster.id, "control_plane")
+    if any(line.kind == "instance" and line.vendor_id == machine_id for line in lines):
+        return True
+    return any(claim.machine_id == machine_id for claim in members_of(services, cluster))

@@ -9,7 +9,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 
 PLAN = "member-plan"
@@ -38,6 +40,13 @@ def removals(services: Services, cluster: Cluster, claim: NodeClaim) -> Removals
     if plan["claim"] != claim.id:
         return Removals(done=claim.id < plan["claim"])
     return Removals(tuple(plan["remove_before"]), tuple(plan["remove_after"]), bool(plan["done"]))
+
+
+def members_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
+    """The claims of the control plane's members."""
+    entries = every(services.store, ClusterClaim, prefix=entry_id(cluster.id, CONTROL_PLANE))
+    claims = (services.store.get(NodeClaim, entry.claim_id) for entry in entries)
+    return [claim for claim in claims if claim is not None]
 
 
 def member_of(services: Services, claim: NodeClaim) -> dict[str, Any] | None:

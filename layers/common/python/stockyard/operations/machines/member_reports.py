@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.records import Fact, NodeClaim
+from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.errors import Forbidden
 from stockyard.operations.machines.join import waiting_claim
 from stockyard.operations.machines.member_plan import member_fact, member_of, removals
@@ -23,6 +23,7 @@ class MemberReply:
     """What the machine is told. ``news``: its report said something for the first time."""
 
     claim: NodeClaim
+    cluster: Cluster
     remove: tuple[str, ...]
     done: bool
     retry_after: int
@@ -46,4 +47,4 @@ def report_member(
         services.store.commit(Put(Fact(member_fact(claim), json.dumps(member), services.now())))
     plan = removals(services, cluster, claim)
     remaining = tuple(name for name in (*plan.before, *plan.after) if name not in member["removed"])
-    return MemberReply(claim, remaining, plan.done and not remaining, AGAIN_SECONDS, news)
+    return MemberReply(claim, cluster, remaining, plan.done and not remaining, AGAIN_SECONDS, news)

@@ -11,7 +11,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
-from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
+from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
@@ -63,7 +63,7 @@ def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> It
     """What a request would be refused for is told at the places of the document."""
     try:
         yield
-    except InvalidInput as refused:
+    except (InvalidInput, QuotaExceeded) as refused:
         account = pointer(*document.account_place)
         faults = [
             FieldProblem(
@@ -72,7 +72,7 @@ def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> It
             )
             for fault in refused.errors
         ]
-        raise InvalidInput(refused.detail, errors=faults) from refused
+        raise type(refused)(refused.detail, errors=faults) from refused
 
 
 def _current(services: Services, name: str) -> Cluster | None:

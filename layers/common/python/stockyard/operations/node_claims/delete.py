@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
-from stockyard.domain.pool_records import ClusterClaim, entry_id
+from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
+from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.draining import drain_deadline
 from stockyard.lifecycle.node_claim import MOVES
@@ -35,6 +36,9 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
     made for it. A deletion that is blocked is tried again at once when a person asks again.
     """
     claim = find_claim(services, id_or_name)
+    if is_member(claim) and not claim.deleting and actor != WORKFLOW_ACTOR:
+        text = "is a member of a control plane, which is replaced by operations on its cluster alone"
+        raise IllegalTransition(f"Claim {claim.name} {text}: replace all of them by a repave of the cluster.")
     if grace_seconds is None:
         return _asked_again(services, claim, actor) if claim.deleting else give_back(services, claim, actor)
     until = times.to_text(services.clock.now() + timedelta(seconds=grace_seconds))
@@ -47,6 +51,11 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
     changed = replace(shorter, sequence=shorter.sequence + 1)
     services.store.commit(Replace(changed), *tell(services, actor, changed, transition))
     return changed
+
+
+def is_member(claim: NodeClaim) -> bool:
+    """Whether its machine may be a voter of etcd, which leaves that first."""
+    return claim.control_plane and claim.pool == CONTROL_PLANE
 
 
 def give_back(services: Services, claim: NodeClaim, actor: str, first: Transition | None = None) -> NodeClaim:

@@ -50,9 +50,16 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         "type_ref": placement.type,
         "node_labels": labels,
         "drift_hash": fingerprint,
-        "kubernetes_version": work.cluster.node_minor if work.cluster is not None else "",
+        "kubernetes_version": _minor(work),
         "drift_reasons": (),
     }
+
+
+def _minor(work: NodeWork) -> str:
+    """The minor of Kubernetes that the node is made with: members of a control plane get a new one first."""
+    if work.cluster is None:
+        return ""
+    return work.cluster.kubernetes_version if work.claim.control_plane else work.cluster.node_minor
 
 
 def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:

@@ -58,8 +58,8 @@ def _refreshed(
 
     What cannot be found just now may stay old: the claim's machine is worth more, and the next claim looks again.
     """
-    due = isinstance(source, GrowsOld) and source.is_stale(environment, work.provider, services.clock.now())
-    if not due or work.cluster is None:
+    is_old = isinstance(source, GrowsOld) and source.is_stale(environment, work.provider, services.clock.now())
+    if not (is_old or environment.is_stale) or work.cluster is None:
         return environment
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
     try:
@@ -161,6 +161,18 @@ def _moved(services: Services, environment: NodeEnvironment, *, removing: bool) 
     )
 
 
+def look_again(services: Services, cluster: Cluster) -> None:
+    """Say of the cluster's environments that its network has changed, so that the next claim finds it again."""
+    for environment in list(every(services.store, NodeEnvironment, where={"cluster_id": cluster.id})):
+        current: NodeEnvironment | None = environment
+        while current is not None and not current.is_stale:
+            stale = replace(current, is_stale=True, updated_at=services.now(), version=current.version + 1)
+            with suppress(Conflict):  # Whoever was first may have found it before it changed.
+                services.store.commit(Replace(stale))
+                break
+            current = services.store.get(NodeEnvironment, environment.id)
+
+
 def clear_all(services: Services, cluster: Cluster, session: str) -> Outcome:
     """Remove every environment of a cluster that is being deleted, what was set up first and then the record."""
     for environment in list(every(services.store, NodeEnvironment, where={"cluster_id": cluster.id})):
@@ -202,6 +214,7 @@ def _available(services: Services, environment: NodeEnvironment, outcome: Outcom
         phase="Available",
         conditions=with_condition(environment.conditions, done),
         outputs={**environment.outputs, **outcome.facts},
+        is_stale=False,
         updated_at=now,
         version=environment.version + 1,
     )

@@ -15,7 +15,7 @@ from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.join import proven_claim
-from stockyard.operations.node_claims.delete import give_back
+from stockyard.operations.node_claims.delete import give_back, is_member
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 
@@ -39,7 +39,10 @@ def report_interruption(
     if kind == INTERRUPTION:
         latest = services.clock.now() + MOST_NOTICE
         news = lifecycle.interrupt(claim, times.to_text(min(times.from_text(moment), latest)), now)
-        if news and not claim.deleting:
+        # A member of a control plane is a voter of etcd: it is replaced in order, once its machine is gone.
+        if is_member(claim):
+            news = None if claim.ends_at is not None else news
+        elif news and not claim.deleting:
             return give_back(services, news[0], actor, news[1]), True
         # Of a node that is given back already the drain has to be over before its machine is.
         news = (MOVES.touch(news[0], now), news[1]) if news else None

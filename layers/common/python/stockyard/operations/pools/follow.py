@@ -104,6 +104,8 @@ def follow_settings(services: Services, cluster: Cluster) -> Outcome:
 def _moved(services: Services, pool: Pool, target: Pool) -> Pool:
     """The pool with all that its group says of it; the same one where it has that already."""
     fields = {name: getattr(target, name) for name in GROUP_FIELDS}
+    # What its nodes may cost or have together, only the pool says.
+    fields["limits"] = {**pool.limits, **target.limits}
     new_pool = NewPool(name=pool.name, form=pool.form, document=target.document, **{**pool.spec(), **fields})
     if pool.document == target.document and not changes_of(pool, new_pool):
         return pool

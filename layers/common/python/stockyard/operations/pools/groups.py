@@ -18,9 +18,9 @@ from stockyard.errors import InUse, NotFound, PreconditionFailed
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.providers import create_provider, delete_provider
 from stockyard.operations.node_providers.visible import find_provider
-from stockyard.operations.pools.pools import draft
+from stockyard.operations.pools.pools import draft, member_pool_of
 from stockyard.operations.services import Services
-from stockyard.ports.clusters import ServesNodeGroups
+from stockyard.ports.clusters import BalancesMembers, ServesNodeGroups
 
 
 def group_providers(services: Services, cluster: Cluster) -> Iterator[tuple[Group, ProviderDocument | None]]:
@@ -52,20 +52,37 @@ def ensure_provider(services: Services, cluster: Cluster, pool: Pool) -> None:
             create_provider(services, document, pool.created_by, implicit=True)
 
 
-def remove_providers(services: Services, cluster: Cluster) -> None:
-    """Remove the providers of the cluster's groups that nobody made or uses, and that no other cluster's groups
-    need."""
-    names = _documents(services, cluster)
-    needed = {pool.provider_ref for pool in every(services.store, Pool)} if names else set()
-    for name in sorted(names.keys() - needed):
-        provider = _existing(services, name)
-        if provider is not None and provider.implicit:
+def ensure_member_provider(services: Services, cluster: Cluster, name: str) -> None:
+    """Make the provider of the control plane's members when it is missing."""
+    document = _member_document(services, cluster)
+    if document is not None and document.name == name and _existing(services, name) is None:
+        with suppress(InUse):  # Another pass was faster.
+            create_provider(services, document, cluster.created_by, implicit=True)
+
+
+def _member_document(services: Services, cluster: Cluster) -> ProviderDocument | None:
+    """Who provides the members of a control plane that are claims; None where there are none."""
+    driver: object = services.cluster_drivers.get(cluster.driver)
+    if not isinstance(driver, BalancesMembers) or not isinstance(driver, ServesNodeGroups):
+        return None
+    return driver.group_provider(cluster, {})
+
+
+def remove_providers(services: Services) -> None:
+    """Remove the providers of groups that nobody made or uses, and that no pool needs: also of groups that have left
+    the settings of their cluster while it stood."""
+    implicit = [provider for provider in every(services.store, NodeProvider) if provider.implicit]
+    needed = {pool.provider_ref for pool in every(services.store, Pool)} if implicit else set()
+    for provider in implicit:
+        if provider.name not in needed:
             with suppress(InUse, NotFound, PreconditionFailed):
                 delete_provider(services, provider.id, "stockyard")
 
 
 def _documents(services: Services, cluster: Cluster) -> dict[str, ProviderDocument]:
-    documents = (document for _, document in group_providers(services, cluster))
+    documents = [document for _, document in group_providers(services, cluster)]
+    if member_pool_of(services, cluster.id) is not None:
+        documents.append(_member_document(services, cluster))
     return {document.name: document for document in documents if document is not None}
 
 

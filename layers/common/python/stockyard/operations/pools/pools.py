@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.node_groups import followed_setting, follows
 from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import GROUP, NewPool, Pool, pool_id
+from stockyard.domain.pool_records import CONTROL_PLANE, GROUP, NODES, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
 from stockyard.errors import (
     Conflict,
@@ -50,8 +50,14 @@ def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
 
 
 def pools_of(services: Services, cluster_id: str) -> list[Pool]:
-    """The pools of a cluster, in order of name."""
-    return list(every(services.store, Pool, prefix=f"{cluster_id}/"))
+    """The pools of a cluster, in order of name, without that of its control plane's members: these are added and
+    replaced by operations alone."""
+    return [pool for pool in every(services.store, Pool, prefix=f"{cluster_id}/") if pool.form != CONTROL_PLANE]
+
+
+def member_pool_of(services: Services, cluster_id: str) -> Pool | None:
+    """The pool of the control plane's members; None for a control plane of one machine that nobody has replaced."""
+    return services.store.get(Pool, pool_id(cluster_id, CONTROL_PLANE))
 
 
 def shown_status(pool: Pool) -> str:
@@ -117,6 +123,8 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
         and services.store.get(Pool, pool_id(cluster.id, new_pool.name)) is None
     ):
         raise InvalidInput(_in_settings(cluster, new_pool.name))
+    if new_pool.name == CONTROL_PLANE:
+        raise InvalidInput.at("/name", "is the name of the pool of the control plane's members")
     strict = new_pool.form == "stockyard"
     if strict and new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
         raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
@@ -140,7 +148,7 @@ def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewP
         text = _in_settings(cluster, pool.name)
         if changed.form != GROUP:
             raise InvalidInput.at("", text)
-        problems = [FieldProblem(pointer(name), text) for name in changes_of(pool, changed) if name in GROUP_FIELDS]
+        problems = [FieldProblem(pointer(name), text) for name in group_changes(pool, changed)]
         if problems:
             raise InvalidInput(text, errors=problems)
     check_pool(services, cluster, changed)
@@ -229,6 +237,14 @@ def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:
             continue
         return leaving
     raise Conflict("The pool changes too often to be deleted. Send the request again.")
+
+
+def group_changes(pool: Pool, changed: NewPool) -> list[str]:
+    """The fields that differ and that a node group decides: of the limits only how many nodes there are."""
+    names = GROUP_FIELDS & changes_of(pool, changed).keys()
+    if pool.limits.get(NODES) == changed.limits.get(NODES):
+        names -= {"limits"}
+    return sorted(names)
 
 
 def changes_of(pool: Pool, changed: NewPool) -> dict[str, Any]:

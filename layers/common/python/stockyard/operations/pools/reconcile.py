@@ -48,7 +48,7 @@ from stockyard.operations.pools.adoption import adopt
 from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
-from stockyard.operations.pools.spread import Spread
+from stockyard.operations.pools.spread import Spread, move_claims
 from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
@@ -241,6 +241,8 @@ def _step(
     except QuotaExceeded as refusal:
         # What failed still counts for the quota: it goes all the same.
         current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
+    if current is not None:
+        move_claims(services, current, claims, going)
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)

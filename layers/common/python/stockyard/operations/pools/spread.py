@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.lifecycle.pool_spread import next_zones, zone_requirement
+from stockyard.errors import Conflict
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.pool import later_than
+from stockyard.lifecycle.pool_spread import claims_to_move, next_zones, zone_requirement
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.services import Services
+from stockyard.ports import Replace
+
+WAIT_SECONDS = 300
+"""How long a claim waits for room in its zone before another one will do."""
+
+
+def move_claims(services: Services, pool: Pool, claims: Sequence[NodeClaim], going: Collection[str]) -> None:
+    """Bind claims that have waited in vain for room in their zones to others; what was changed meanwhile stays."""
+    if len(pool.zones) < 2:
+        return
+    now = services.now()
+    for moved in claims_to_move(pool, claims, going, later_than(now, -WAIT_SECONDS)):
+        changed = replace(moved, updated_at=now, sequence=moved.sequence + 1, version=moved.version + 1)
+        transition = Transition("NodeClaim", changed.phase, changed.phase, changed.reason, changed.message)
+        with suppress(Conflict):
+            services.store.commit(Replace(changed), *tell(services, WORKFLOW_ACTOR, changed, transition))
 
 
 class Spread:

@@ -73,6 +73,8 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
             out_of_reach.add(name)
             continue
         environment = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
+        if environment is not None and environment.is_stale:
+            environment = None
         if reached_zones := source.zones(provider, environment):
             zones[name] = reached_zones
         if isinstance(source, NamesZones):

@@ -11,11 +11,13 @@ from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.node_groups import name_of
+from stockyard.domain.node_groups import AUTOSCALER_GROUPS, name_of
+from stockyard.domain.node_groups import GROUPS as SETTINGS_GROUPS
+from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import NODES, Pool, PoolSpec
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Counter, Quota
-from stockyard.errors import Conflict, NotFound, PreconditionFailed, QuotaExceeded
+from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Store
@@ -38,16 +40,20 @@ def refusal(name: str, limit: int | None) -> QuotaExceeded:
     return QuotaExceeded(f"The quota '{name}' allows {limit} {name.replace('_', ' ')}.")
 
 
-def check_groups(services: Services, groups: Sequence[Mapping[str, Any]]) -> None:
-    """``QuotaExceeded`` for more node groups than a cluster may have, or more nodes than one of them may."""
+def check_groups(services: Services, settings: Mapping[str, Any]) -> None:
+    """``QuotaExceeded`` for more node groups in a cluster's settings than it may have, or more nodes than one of them
+    may; with the place in the settings."""
     most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
+    member = AUTOSCALER_GROUPS if settings.get(AUTOSCALER_GROUPS) else SETTINGS_GROUPS
+    groups = settings.get(member) or ()
     if most is not None and len(groups) > most:
-        raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} node groups in a cluster.")
-    for group in groups:
+        text = f"The quota '{GROUPS}' allows {most} node groups in a cluster."
+        raise QuotaExceeded(text, errors=[FieldProblem(pointer("settings", member), text)])
+    for index, group in enumerate(groups):
         if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
-            raise QuotaExceeded(
-                f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {name_of(group)} asks for more."
-            )
+            text = f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {name_of(group)} asks for more."
+            place = pointer("settings", member, index, "max_size")
+            raise QuotaExceeded(text, errors=[FieldProblem(place, text)])
 
 
 def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:

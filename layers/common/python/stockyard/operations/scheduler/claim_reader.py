@@ -147,4 +147,5 @@ class ClaimReader:
         if not isinstance(source, HasTopology):
             return ""
         environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
-        return source.out_of_zone(provider, environment, requirement)
+        current = environment if environment is not None and not environment.is_stale else None
+        return source.out_of_zone(provider, current, requirement)

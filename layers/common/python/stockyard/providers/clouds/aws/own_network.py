@@ -77,18 +77,18 @@ def route_table(
 
 def _have_others(builder: AnyBuilder, key: str, subnets: Sequence[str]) -> bool:
     """Whether another of our tables may have one of these subnets, as the ledger knows."""
-    others = (
+    other_subnets = (
         line.detail.get("subnets")
         for line in builder.ledger.lines()
         if line.kind == ec2_kinds.ROUTE_TABLE.name and line.key != key
     )
-    return any(theirs is None or not set(subnets).isdisjoint(theirs) for theirs in others)
+    return any(its_subnets is None or not set(subnets).isdisjoint(its_subnets) for its_subnets in other_subnets)
 
 
 def _free(builder: AnyBuilder, table: str, subnets: Sequence[str]) -> None:
     """Take these subnets from other tables than this one: a subnet has one at a time."""
-    theirs = [{"Name": "association.subnet-id", "Values": list(subnets)}]
-    for other in builder.calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=theirs):
+    its_subnets = [{"Name": "association.subnet-id", "Values": list(subnets)}]
+    for other in builder.calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=its_subnets):
         for item in other.get("Associations", ()):
             if other["RouteTableId"] != table and item.get("SubnetId") in subnets:
                 association = item["RouteTableAssociationId"]

@@ -45,7 +45,7 @@ class _Account:
     quota: Quota
     sizes: Mapping[str, int]
     running: Counter[tuple[str, bool]]
-    taken: Counter[str] = field(default_factory=Counter)
+    claimed_vcpus: Counter[str] = field(default_factory=Counter)
     limits: dict[str, float] = field(default_factory=dict)
 
     def row(self, name: str, spot: bool) -> tuple[str, str] | None:
@@ -101,22 +101,22 @@ def _of_need(account: _Account, need: MachineNeed) -> Iterator[Finding]:
         row, size = account.row(name, need.spot), account.sizes.get(name, 0) * need.count
         if row is None or not size:
             fitting.append((0, ""))
-        elif account.used(row[0]) + account.taken[row[0]] + size > account.limit(row[0]):
+        elif account.used(row[0]) + account.claimed_vcpus[row[0]] + size > account.limit(row[0]):
             short.setdefault(row, []).append(name)
         else:
             fitting.append((size, row[0]))
     for (code, noun), names in short.items():
         times = f" ({need.count} machines)" if need.count > 1 else ""
         needed = ", ".join(f"{account.sizes[name] * need.count} for {name}{times}" for name in names)
-        if account.taken[code]:
-            needed += f", beside {account.taken[code]} of its machines named before"
+        if account.claimed_vcpus[code]:
+            needed += f", beside {account.claimed_vcpus[code]} of its machines named before"
         limit = account.limit(code)
         detail = text(account.calls.region, code, limit, noun, account.used(code), needed)
         yield Finding(need.pointer, detail, warning=bool(fitting))
     # The least that it may take; where nothing fits, that is said once, and what comes next is judged for itself.
     size, code = min(fitting, default=(0, ""))
     if code:
-        account.taken[code] += size
+        account.claimed_vcpus[code] += size
 
 
 def text(place: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:

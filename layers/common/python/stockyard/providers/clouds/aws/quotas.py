@@ -78,10 +78,10 @@ def _nat_gateways(calls: Calls, pointer: str, zones: Sequence[str]) -> Iterator[
     described = calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=_COUNTED_NATS)
     subnets = [str(gateway["SubnetId"]) for gateway in described if gateway.get("SubnetId")]
     if subnets:
-        theirs = [{"Name": "subnet-id", "Values": sorted(set(subnets))}]
+        of_gateways = [{"Name": "subnet-id", "Values": sorted(set(subnets))}]
         places = {
             str(subnet["SubnetId"]): str(subnet["AvailabilityZone"])
-            for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=theirs)
+            for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=of_gateways)
         }
         used.update(places.get(subnet, "") for subnet in subnets)
     for zone in zones:

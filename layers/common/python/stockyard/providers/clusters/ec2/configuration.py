@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Cluster
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -62,6 +63,13 @@ def named_control_plane_types(settings: Mapping[str, Any]) -> list[tuple[str, st
 
 def _listed(pointer: str, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(f"{pointer}/{index}", str(name)) for index, name in enumerate(names)]
+
+
+def control_plane_disk_gib(settings: Mapping[str, Any]) -> int:
+    """The size of a member's root disk, in GiB: the control group's, else the usual one."""
+    groups = settings.get("autoscaler_node_groups") or ()
+    control = next((group for group in groups if group.get("role") == "control"), None)
+    return int((control or {}).get("root_disk_gib") or DISK_GIB)
 
 
 def etcd_volume_gib(cluster: Cluster) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.bids import Bid
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER, Group, common_fields, new_pool
 from stockyard.domain.node_types import ON_DEMAND, SPOT
+from stockyard.domain.offers import SpotPrices
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
@@ -89,17 +91,30 @@ def provider(cluster: Cluster) -> ProviderDocument:
     return ProviderDocument(f"ec2-{cluster.cloud_account_id}-{place}", "ec2", block)
 
 
+def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None, name: str) -> float | None:
+    """USD an hour of a type of the group; None while it is not known."""
+    on_demand: float | None = offer["usd_hour"] if offer is not None else None
+    if group.get("capacity_type") != SPOT:
+        return on_demand
+    zones = spot.instances.get(name, {}) if spot is not None else {}
+    price = max((zone.now for zone in zones.values()), default=None)
+    bid = Bid.of(_without_nulls(written(group)["max_price"] or {}))
+    limit = bid.limit(on_demand) if bid is not None else None
+    return price if price is None or limit is None else min(price, limit)
+
+
 def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-    """One line for each worker group with a floor, at the price of its cheapest type on demand. What spot costs is
-    known when a node is placed."""
+    """One line for each worker group with a floor, at the price of its cheapest type: on demand, or as spot what it
+    costs now in its dearest zone and at most the bid. No price where that of a type is not known."""
     items = []
     for group in cluster.settings.get("autoscaler_node_groups") or ():
         count = int(group.get("min_size") or 0)
         if group.get("role") != WORKER or not count:
             continue
-        offers = [prices.instance(region(cluster), name) for name in group["instance_types"]]
-        rates = [offer["usd_hour"] for offer in offers if offer is not None and offer["usd_hour"] is not None]
-        rate = min(rates) if len(rates) == len(offers) and group.get("capacity_type") != SPOT else None
+        spot = prices.spot(region(cluster)) if group.get("capacity_type") == SPOT else None
+        rates = [_rate(group, prices.instance(region(cluster), name), spot, name) for name in group["instance_types"]]
+        known_rates = [each for each in rates if each is not None]
+        rate = min(known_rates) if len(known_rates) == len(rates) else None
         noun = "node" if count == 1 else "nodes"
         items.append(
             PriceItem(f"{count} {noun} of pool {group['name']}", count, None if rate is None else rate * count)

@@ -89,7 +89,7 @@ def _network_need(calls: Calls, cluster: Cluster) -> NetworkNeed:
         return NetworkNeed("/settings/vpc_id", own=False, balancers=1)
     count = nat_count(settings)
     try:
-        names = zones.chosen(calls, cluster)[:count]
+        names = zones.cluster_zones(calls, cluster)[:count]
     except VendorRefused:
         names = []
     nat_zones = [*names, *[""] * (count - len(names))]

@@ -46,15 +46,15 @@ def laid_out(vpc_cidr: str, counts: Sequence[int]) -> dict[str, str]:
     return {name: str(subnets[name]) for name in ordered}
 
 
-def counts_of(generations: Iterable[Sequence[str]], wanted: int) -> list[int]:
+def counts_of(generations: Iterable[Sequence[str]], wanted_zones: int) -> list[int]:
     """The numbers of zones that a VPC has had, as its subnets tell whose zones they were laid out with, and then the
     wanted one."""
-    return sorted({*(len(zones) for zones in generations), wanted})
+    return sorted({*(len(zones) for zones in generations), wanted_zones})
 
 
-def merged(earlier: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def merged(earlier: Sequence[str], wanted_zones: Sequence[str]) -> list[str]:
     """The zones in the order of their letters: those that there are, then what is wanted besides."""
-    return [*earlier, *(zone for zone in wanted if zone not in earlier)]
+    return [*earlier, *(zone for zone in wanted_zones if zone not in earlier)]
 
 
 def zones_by_key(zones: Sequence[str]) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ def zones_by_key(zones: Sequence[str]) -> Mapping[str, str]:
 
 
 def _ranges(
-    vpc: IPv4Network, taken: Sequence[IPv4Network], count: int, reserve: int
+    vpc: IPv4Network, ranges_in_use: Sequence[IPv4Network], count: int, reserve: int
 ) -> list[tuple[IPv4Network, IPv4Network]]:
     """A public and a private range for each of ``count`` zones: as large as they can be, machines' first.
 
@@ -72,20 +72,22 @@ def _ranges(
     for spare in dict.fromkeys((reserve, 0)):
         for private_bits in range(_LARGEST_PRIVATE, _SMALLEST - vpc.prefixlen + 1):
             for public_bits in range(max(_LARGEST_PUBLIC, private_bits), _SMALLEST - vpc.prefixlen + 1):
-                ranges = _placed(vpc, taken, count, (public_bits, private_bits))
-                if ranges and _has_room(vpc, [*taken, *(part for pair in ranges for part in pair)], spare):
+                ranges = _placed(vpc, ranges_in_use, count, (public_bits, private_bits))
+                if ranges and _has_room(vpc, [*ranges_in_use, *(part for pair in ranges for part in pair)], spare):
                     return ranges
-    raise ValueError(f"has no room for a public and a private subnet in each of {len(taken) // 2 + count} zones")
+    raise ValueError(
+        f"has no room for a public and a private subnet in each of {len(ranges_in_use) // 2 + count} zones"
+    )
 
 
 def _placed(
-    vpc: IPv4Network, taken: Sequence[IPv4Network], count: int, bits: tuple[int, int]
+    vpc: IPv4Network, ranges_in_use: Sequence[IPv4Network], count: int, bits: tuple[int, int]
 ) -> list[tuple[IPv4Network, IPv4Network]]:
     """The first free ranges of these sizes, what is public before what is private; none where not all find room."""
-    public = free_parts(vpc, vpc.prefixlen + bits[0], taken, count)
-    private = free_parts(vpc, vpc.prefixlen + bits[1], [*taken, *public], count)
+    public = free_parts(vpc, vpc.prefixlen + bits[0], ranges_in_use, count)
+    private = free_parts(vpc, vpc.prefixlen + bits[1], [*ranges_in_use, *public], count)
     return list(zip(public, private, strict=True)) if len(public) == len(private) == count else []
 
 
-def _has_room(vpc: IPv4Network, taken: Sequence[IPv4Network], count: int) -> bool:
-    return len(free_parts(vpc, _SMALLEST, taken, 2 * count)) == 2 * count
+def _has_room(vpc: IPv4Network, ranges_in_use: Sequence[IPv4Network], count: int) -> bool:
+    return len(free_parts(vpc, _SMALLEST, ranges_in_use, 2 * count)) == 2 * count

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound, VendorRefused
@@ -17,7 +16,7 @@ from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
 from stockyard.providers.clusters.ec2 import etcd_volume, identity, network, security, ways
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.configuration import cloud_controllers
+from stockyard.providers.clusters.ec2.configuration import cloud_controllers, control_plane_disk_gib
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
 
@@ -143,7 +142,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         KeyName=settings["key_pair"],
         IamInstanceProfile={"Name": identity.control_plane_profile(builder)},
         MetadataOptions={**images.METADATA},
-        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, DISK_GIB)],
+        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, control_plane_disk_gib(settings))],
         NetworkInterfaces=[interface],
         UserData=control_plane.first_boot(
             api_url=config.api_url,
@@ -154,6 +153,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
+            workloads=bool(settings.get("control_plane_workloads")),
             sources=config.sources,
         ).cloud_config(),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),

@@ -42,12 +42,14 @@ class _OwnNetwork:
     nats: int
 
     @classmethod
-    def of(cls, builder: Builder, *, wanted: bool) -> _OwnNetwork:
+    def of(cls, builder: Builder, *, as_wanted: bool) -> _OwnNetwork:
         """With what the settings want, or as it stands."""
         lines = _subnet_lines(builder)
         generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
         present = _zones_of(lines, generations)
-        names = layout.merged(present, zones.chosen(builder.calls, builder.work.cluster, present) if wanted else ())
+        names = layout.merged(
+            present, zones.cluster_zones(builder.calls, builder.work.cluster, present) if as_wanted else ()
+        )
         if any(not line.detail.get("zones") for line in lines.values()):
             generations.append(names[:_ZONES_BEFORE])
         ranges = layout.laid_out(vpc_cidr(builder.work.cluster), layout.counts_of(generations, len(names)))
@@ -65,7 +67,7 @@ def ensure(builder: Builder) -> Outcome:
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {', '.join(network.machine_subnets)} are used as they are")
     try:
-        plan = _OwnNetwork.of(builder, wanted=True)
+        plan = _OwnNetwork.of(builder, as_wanted=True)
     except ValueError as error:
         raise VendorRefused(f"{vpc_cidr(builder.work.cluster)} {error}", hint="Name fewer zones.") from error
     vpc = own_network.vpc(builder, builder.name("vpc"), vpc_cidr(builder.work.cluster))
@@ -101,7 +103,7 @@ def of(builder: Builder) -> Network:
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
-    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder, wanted=False)
+    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder, as_wanted=False)
     if not plan.zones:
         raise VendorRefused("no subnet is on the ledger", hint="Resume from the network phase.")
     tier = PUBLIC if cluster.settings.get("public_control_plane") else PRIVATE
@@ -185,8 +187,8 @@ def _subnets(builder: Builder, vpc: str, plan: _OwnNetwork) -> dict[str, str]:
         where: dict[str, Any] = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
         create = builder.creation("create_subnet", "subnet", "Subnet", "SubnetId", **where)
         # A line of an earlier release keeps its own, which tells as much.
-        known = {"zones": _generation(lines[key])} if key in lines and lines[key].detail.get("zones") else {}
-        detail = {"zone": zone, "zones": list(plan.zones), **known}
+        known_zones = {"zones": _generation(lines[key])} if key in lines and lines[key].detail.get("zones") else {}
+        detail = {"zone": zone, "zones": list(plan.zones), **known_zones}
         wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail=detail, extra_tags=extra)
         subnet_ids[key] = builder.want(wish).vendor_id
     return subnet_ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ONE, PER_ZONE = "one", "per_zone"
+FOR_ALL, PER_ZONE = "one", "per_zone"
 BASTION_TYPE = "t3.micro"
 """The bastion's instance type when nothing names one."""
 BASTION_DISK_GIB = 8
@@ -27,13 +27,13 @@ def named_subnets(settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def control_plane_size(settings: Mapping[str, Any]) -> int:
     """How many members the control plane has: the setting, else the control group's size, else one."""
     groups = settings.get("autoscaler_node_groups") or ()
-    control = next((group for group in groups if group.get("role") == "control"), {})
+    control: Mapping[str, Any] = next((group for group in groups if group.get("role") == "control"), {})
     return int(settings.get("control_plane_size") or control.get("max_size") or 1)
 
 
 def zone_count(settings: Mapping[str, Any]) -> int:
     """How many zones the cluster has: those that are named, else what its control plane wants."""
-    zones = settings.get("zones") or named_subnets(settings)
+    zones = named_subnets(settings) or settings.get("zones")
     if zones:
         return len(zones)
     return ZONES_OF_SEVERAL if control_plane_size(settings) > 1 else USUAL_ZONES

@@ -76,12 +76,12 @@ def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Of settings that contradict each other about where a cluster stands; ``document`` has them by name."""
     subnets: Sequence[ZoneSubnets] = document["subnets"]
     zones: Sequence[str] = document["zones"]
-    given = next((name for name in ("vpc_id", "subnet_id") if document[name]), "")
-    if given:
+    given_field = next((name for name in ("vpc_id", "subnet_id") if document[name]), "")
+    if given_field:
         if document["vpc_cidr"]:
             yield ("vpc_cidr",), "cannot be given beside vpc_id or subnet_id: that VPC has its range"
-        if zones:
-            yield ("zones",), "cannot be given beside vpc_id or subnet_id: subnets names those of that VPC"
+        if zones and document["subnet_id"]:
+            yield ("zones",), "cannot be given beside subnet_id, which is in one zone"
         if document["nat_gateways"]:
             yield ("nat_gateways",), "cannot be given beside vpc_id or subnet_id: that VPC has its own ways out"
     for index, zone in enumerate(zones):
@@ -89,6 +89,8 @@ def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
             yield ("zones", index), f"must be a zone of region {document['region_name']}"
     if subnets:
         yield from _subnet_faults(document, subnets)
+        if zones and set(zones) != {entry.zone for entry in subnets}:
+            yield ("zones",), "must be the zones of subnets, or left out"
 
 
 def _subnet_faults(document: Mapping[str, Any], subnets: Sequence[ZoneSubnets]) -> Iterator[Fault]:
@@ -111,9 +113,3 @@ def _subnet_faults(document: Mapping[str, Any], subnets: Sequence[ZoneSubnets]) 
                 ids.add(subnet)
         if (entry.public is None) != (subnets[0].public is None):
             yield ("subnets", index, "public"), "must be given for each zone or for none: the load balancer is in all"
-
-
-def bastion_faults(bastion: Bastion | None, ssh_cidrs: Sequence[str]) -> Iterator[Fault]:
-    """Of a bastion that nobody could reach."""
-    if bastion is not None and bastion.enabled and not ssh_cidrs:
-        yield ("ssh_cidrs",), "must name from where the bastion is reached"

@@ -11,6 +11,7 @@ from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
 from stockyard.domain.models.bid_fields import MaxPrice, UpdateStrategy, Zones
 from stockyard.domain.models.group_fields import GroupTaints
+from stockyard.domain.pool_records import CONTROL_PLANE
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clouds.aws.images import IMAGE_GIB
 from stockyard.providers.clouds.aws.reserved import DISK_GIB
@@ -19,7 +20,7 @@ MAX_GROUPS = 200
 MAX_NODES = 10_000
 """What a document may say at all; a tenant's quotas ``node_groups`` and ``nodes_per_group`` allow less."""
 MOST_DISK_GIB = 2000
-WORKER_FIELDS = ("zones", "max_price", "root_disk_gib", "update_strategy")
+WORKER_FIELDS = ("zones", "max_price", "update_strategy")
 """What only groups of workers say."""
 
 
@@ -80,16 +81,20 @@ def _usual(name: str) -> Any:
 def _control_fault(smallest: int, largest: int) -> str | None:
     if smallest != largest:
         return "a control plane has a fixed size: min_size and max_size must be equal"
-    if largest in (3, 5):
-        return f"a control plane of size {largest} is not built yet; only size 1 is"
-    return None if largest == 1 else "the size of a control plane must be 1, 3 or 5"
+    return None if largest in (1, 3, 5) else "the size of a control plane must be 1, 3 or 5"
 
 
 def _groups(groups: list[NodeGroup]) -> list[NodeGroup]:
-    """Names must be unique, and only one group may be the control group."""
+    """Names must be unique, only one group may be the control group, and the pool of its members has a name."""
     control = [index for index, group in enumerate(groups) if group.role == "control"]
     controls: list[Fault] = [((index, "role"), "only one group may have the role control") for index in control[1:]]
-    check([*repeated([group.name for group in groups], "another group has this name", "name"), *controls])
+    text = "is the name of the pool of the control plane's members"
+    reserved = [
+        ((index, "name"), text)
+        for index, group in enumerate(groups)
+        if (group.name, group.role) == (CONTROL_PLANE, "worker")
+    ]
+    check([*repeated([group.name for group in groups], "another group has this name", "name"), *controls, *reserved])
     return groups
 
 

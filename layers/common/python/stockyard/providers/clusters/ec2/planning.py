@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stockyard import kubernetes_versions
-from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
+from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
+    control_plane_disk_gib,
     control_plane_types,
     etcd_snapshots,
     etcd_volume_gib,
@@ -22,6 +23,7 @@ from stockyard.providers.clusters.ec2.configuration import (
 from stockyard.providers.clusters.ec2.network_configuration import (
     BASTION_DISK_GIB,
     bastion_of,
+    control_plane_size,
     has_nat_in_each_zone,
     is_given,
     named_subnets,
@@ -44,9 +46,10 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     place, machine = region(cluster), control_plane_types(cluster)[0]
     offer = prices.instance(place, machine)
     gigabyte_month = prices.rate(place, "gp3")
+    members, disk = control_plane_size(cluster.settings), control_plane_disk_gib(cluster.settings)
     items = [
-        PriceItem(f"control plane instance {machine}", 1, offer["usd_hour"] if offer else None),
-        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, _an_hour(gigabyte_month, DISK_GIB)),
+        _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None),
+        _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
         *_bastion_items(cluster, prices),
@@ -88,16 +91,16 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
     if gateway is None or address is None:
         return
-    one, each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
+    for_all, in_each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
     if has_nat_in_each_zone(settings):
         text = (
-            f"A NAT gateway in each of {count} zones costs {each:.2f} USD a month. One for all would cost {one:.2f},"
-            " and all zones would depend on the first; traffic between zones is billed besides."
+            f"A NAT gateway in each of {count} zones costs {in_each:.2f} USD a month. One for all would cost"
+            f" {for_all:.2f}, and all zones would depend on the first; traffic between zones is billed besides."
         )
     else:
         text = (
-            f"One NAT gateway for {count} zones costs {one:.2f} USD a month; all of them depend on the first, and"
-            f" traffic between zones is billed besides. One in each would cost {each:.2f}."
+            f"One NAT gateway for {count} zones costs {for_all:.2f} USD a month; all of them depend on the first, and"
+            f" traffic between zones is billed besides. One in each would cost {in_each:.2f}."
         )
     yield Finding("/settings/nat_gateways", text, warning=True)
 
@@ -137,6 +140,8 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     first, *fallbacks = control_plane_types(cluster)
     types = f"{first}, else {' or '.join(fallbacks)}" if fallbacks else first
     yield "instance", f"{stem}-control-plane ({types}, in any of its zones)"
+    for number in range(2, control_plane_size(cluster.settings) + 1):
+        yield "node claim", f"member {number} of the control plane ({types})"
     yield "volume", f"{stem}-etcd ({etcd_volume_gib(cluster)} GiB)"
     if etcd_snapshots(cluster):
         yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
@@ -144,14 +149,14 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 
 def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     settings = cluster.settings
-    count, each = zone_count(settings), has_nat_in_each_zone(settings)
+    count, in_each = zone_count(settings), has_nat_in_each_zone(settings)
     named = ", ".join(str(zone) for zone in settings.get("zones") or ())
     where = named or f"{_WORDS[count]} zones"
     yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
     yield "subnet", f"{stem} public, in {where}"
     yield "subnet", f"{stem} private, in {where}"
     yield "internet gateway", f"{stem}-igw"
-    yield "nat gateway", f"{stem}-nat, one in each zone" if each and count > 1 else f"{stem}-nat"
+    yield "nat gateway", f"{stem}-nat, one in each zone" if in_each and count > 1 else f"{stem}-nat"
     yield "route table", f"{stem} public and private"
 
 
@@ -167,6 +172,9 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
+    if bastion_of(cluster.settings) and not cluster.settings.get("ssh_cidrs"):
+        text = "Nobody reaches the bastion: ssh_cidrs names no range that may."
+        yield Finding("/settings/ssh_cidrs", text, warning=True)
 
 
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:

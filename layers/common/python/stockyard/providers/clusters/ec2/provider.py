@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
@@ -22,6 +23,7 @@ from stockyard.providers.clusters.ec2 import (
     identity,
     inspection,
     machine,
+    members,
     network,
     own_api,
     planning,
@@ -113,6 +115,34 @@ class Ec2ClusterDriver:
     def forget_packs(self, work: CloudWork) -> None:
         """See ``ports.clusters.AdmitsPacks``."""
         packs.forget(own_api.admin(work, self._make_api))
+
+    def member_pool(self, cluster: Cluster) -> NewPool:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.pool(cluster)
+
+    def member_zones(self, work: CloudWork) -> Sequence[str]:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.zones(self._builder(work))
+
+    def member_line(self) -> tuple[str, str]:
+        """See ``ports.clusters.BalancesMembers``: as ``providers.nodes.ec2`` has it; a test compares the two."""
+        return members.LINE
+
+    def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.targets(self._builder(work), machine_ids)
+
+    def admit(self, work: CloudWork, machine_id: str) -> None:
+        """See ``ports.clusters.BalancesMembers``."""
+        members.admit(self._builder(work), machine_id)
+
+    def withdraw(self, work: CloudWork, machine_id: str) -> None:
+        """See ``ports.clusters.BalancesMembers``."""
+        members.withdraw(self._builder(work), machine_id)
+
+    def release_first(self, work: CloudWork) -> Outcome:
+        """See ``ports.clusters.BalancesMembers``."""
+        return members.release_first(self._builder(work))
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""

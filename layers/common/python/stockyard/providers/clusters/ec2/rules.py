@@ -32,7 +32,7 @@ def group(
     key: str,
     vpc: str,
     description: str,
-    wanted: Sequence[str],
+    wanted_rules: Sequence[str],
     extra: Mapping[str, str] | None = None,
 ) -> str:
     """The group with these rules. One with ``extra`` tags is known to the cluster's controllers, which add their own
@@ -42,23 +42,23 @@ def group(
     create = builder.creation("create_security_group", "security-group", "GroupId", **described)
 
     def configure(group: str) -> None:
-        for rule in _resolved(wanted, group):
+        for rule in _resolved(wanted_rules, group):
             authorize(builder.calls, group, permission(rule))
 
     kind = ec2_kinds.SECURITY_GROUP
-    detail = {RULES: list(wanted)}
+    detail = {RULES: list(wanted_rules)}
     vendor_id = builder.want(Wish(kind, key, name, create, configure, detail=detail, extra_tags=extra)).vendor_id
     line = builder.ledger.find(kind.name, key)
-    if line is not None and line.detail.get(RULES) != list(wanted):
+    if line is not None and line.detail.get(RULES) != list(wanted_rules):
         former = line.detail.get(RULES)
         before = _resolved(former or (), vendor_id)
         if former is None and not extra:
             before = _present(builder, vendor_id)
         # Both, so that a change that is cut off and followed by another one leaves no rule that nobody remembers.
-        both = [*(former or before), *(rule for rule in wanted if rule not in (former or before))]
+        both = [*(former or before), *(rule for rule in wanted_rules if rule not in (former or before))]
         line = builder.ledger.made(line, vendor_id, {**line.detail, RULES: both})
-        replace(builder, vendor_id, before, _resolved(wanted, vendor_id))
-        builder.ledger.made(line, vendor_id, {**line.detail, RULES: list(wanted)})
+        replace(builder, vendor_id, before, _resolved(wanted_rules, vendor_id))
+        builder.ledger.made(line, vendor_id, {**line.detail, RULES: list(wanted_rules)})
     return vendor_id
 
 
@@ -66,13 +66,13 @@ def _resolved(rules: Iterable[str], group: str) -> list[str]:
     return [rule.replace(ITSELF, group) for rule in rules]
 
 
-def replace(builder: Builder, group: str, before: Sequence[str], wanted: Sequence[str]) -> None:
-    """Let in what is wanted, then no more what was let in before."""
-    for rule in wanted:
-        if rule not in before:
-            authorize(builder.calls, group, permission(rule))
+def replace(builder: Builder, group: str, before: Sequence[str], wanted_rules: Sequence[str]) -> None:
+    """Let in what is wanted, then no more what was let in before. What is wanted may be on the ledger already, of a try
+    that did not come to let it in."""
+    for rule in wanted_rules:
+        authorize(builder.calls, group, permission(rule))
     for rule in before:
-        if rule not in wanted:
+        if rule not in wanted_rules:
             revoke(builder, group, rule)
 
 

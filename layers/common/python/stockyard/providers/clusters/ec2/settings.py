@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from stockyard.domain.control_plane import size_fault
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.clusters import ClusterSettings
@@ -25,17 +26,16 @@ from stockyard.providers.clusters.ec2.configuration import (
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
 )
-from stockyard.providers.clusters.ec2.network_configuration import ONE, PER_ZONE
+from stockyard.providers.clusters.ec2.network_configuration import FOR_ALL, PER_ZONE
 from stockyard.providers.clusters.ec2.network_settings import (
     Bastion,
     NatGateways,
     Subnets,
     VpcCidr,
     Zones,
-    bastion_faults,
     placement_faults,
 )
-from stockyard.providers.clusters.ec2.node_group_settings import NodeGroups, zones_outside
+from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
 
 _SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
@@ -54,7 +54,10 @@ class AwsSettings(ClusterSettings):
     """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22.
 
     ``control_plane_instance_types`` are tried in this order, each in every zone, until EC2 has one;
-    ``control_plane_instance_type`` is a list of one. ``vpc_cidr`` is the range of the cluster's own VPC.
+    ``control_plane_instance_type`` is a list of one. ``control_plane_size`` is how many members there are, each in
+    another zone as far as there are so many; ``control_plane_workloads``: they take pods like any other node.
+
+    ``vpc_cidr`` is the range of the cluster's own VPC.
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
@@ -67,13 +70,24 @@ class AwsSettings(ClusterSettings):
     """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
-        {"autoscaler_node_groups", "api_cidrs", "ssh_cidrs", "bastion", "repave_approval"}
+        {
+            "autoscaler_node_groups",
+            "api_cidrs",
+            "ssh_cidrs",
+            "bastion",
+            "repave_approval",
+            "control_plane_size",
+            "control_plane_instance_type",
+            "control_plane_instance_types",
+        }
     )
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
     control_plane_instance_type: aws_fields.InstanceType | None = None
     control_plane_instance_types: aws_fields.InstanceTypes | None = None
+    control_plane_size: Literal[1, 3, 5] | None = None
+    control_plane_workloads: bool = False
     vpc_cidr: VpcCidr | None = None
     vpc_id: aws_fields.VpcId | None = None
     subnet_id: aws_fields.SubnetId | None = None
@@ -100,7 +114,9 @@ class AwsSettings(ClusterSettings):
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
-        faults += bastion_faults(self.bastion, self.ssh_cidrs)
+        control = self._control_group()
+        if control is not None and self.control_plane_size not in (None, control.max_size):
+            faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
         outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION)
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
@@ -114,7 +130,16 @@ class AwsSettings(ClusterSettings):
 
     def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
         """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
-        return list(self._group_changes(before.get("autoscaler_node_groups") or ()))
+        fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
+        sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
+        return [*sizes, *self._group_changes(before.get("autoscaler_node_groups") or ())]
+
+    def _control_group(self) -> NodeGroup | None:
+        return next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+
+    def _size(self) -> int:
+        control = self._control_group()
+        return control.max_size if control is not None else self.control_plane_size or 1
 
     def _group_changes(self, groups_before: Sequence[Mapping[str, Any]]) -> Iterator[FieldProblem]:
         roles = {group["name"]: group.get("role") for group in groups_before}
@@ -124,7 +149,7 @@ class AwsSettings(ClusterSettings):
             if roles.get(group.name, group.role) != group.role:
                 text = "cannot change; give the group another name"
                 yield FieldProblem(pointer("autoscaler_node_groups", index, "role"), text)
-            elif group is control and (fixed is None or fixed["instance_types"] != group.instance_types):
+            elif group is control and fixed is None:
                 text = "cannot be changed after creation: it says what the control plane stands on"
                 yield FieldProblem(pointer("autoscaler_node_groups", index), text)
         if fixed is not None and control is None:
@@ -142,7 +167,8 @@ class AwsSettings(ClusterSettings):
         single = [self.control_plane_instance_type] if self.control_plane_instance_type else None
         types = (control.instance_types if control else self.control_plane_instance_types or single) or [*DEFAULT_TYPES]
         document["control_plane_instance_type"], document["control_plane_instance_types"] = types[0], types
+        document["control_plane_size"] = self._size()
         if not (self.vpc_id or self.subnet_id):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
-            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else ONE)
+            document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else FOR_ALL)
         return document

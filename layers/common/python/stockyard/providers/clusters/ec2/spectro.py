@@ -218,7 +218,7 @@ def _pool_of(settings: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str,
     machines["capacityType"] = group.get("capacity_type") or "on-demand"
     bid = group.get("max_price")
     if bid:
-        price = f"{bid['percent']}%" if bid.get("percent") else f"{bid['usd_hour']:.6f}".rstrip("0").rstrip(".")
+        price = f"{bid['percent']:g}%" if bid.get("percent") else f"{bid['usd_hour']:.6f}".rstrip("0").rstrip(".")
         machines["spotMarketOptions"] = {"maxPrice": price}
     if group.get("root_disk_gib"):
         machines["rootDeviceSize"] = group["root_disk_gib"]

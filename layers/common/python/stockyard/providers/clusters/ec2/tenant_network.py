@@ -57,7 +57,8 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
     vpc = vpc_of(calls, vpc_id, pointer)
     if isinstance(vpc, Finding):
         return vpc
-    request = _Request(subnet_id, bool(settings.get("public_control_plane")), zone_count(settings), pointer)
+    zones = frozenset(str(zone) for zone in settings.get("zones") or ())
+    request = _Request(subnet_id, bool(settings.get("public_control_plane")), zone_count(settings), pointer, zones)
     return _within(calls, vpc, request)
 
 
@@ -69,6 +70,8 @@ class _Request:
     wants_public: bool
     zones: int
     pointer: str
+    names: frozenset[str] = frozenset()
+    """Of the zones that it must be; none: any."""
 
 
 def vpc_of(calls: Calls, vpc_id: str, pointer: str = _VPC) -> Mapping[str, Any] | Finding:
@@ -88,7 +91,7 @@ def vpc_of(calls: Calls, vpc_id: str, pointer: str = _VPC) -> Mapping[str, Any] 
 def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNetwork | Finding:
     vpc_id, cidrs = str(vpc["VpcId"]), ranges(vpc)
     subnet_id, wants_public, pointer = request.subnet_id, request.wants_public, request.pointer
-    subnets = of_vpc(calls, vpc_id)
+    subnets = [s for s in of_vpc(calls, vpc_id) if not request.names or s.zone in request.names]
     if subnet_id:
         subnet_of_id = next((subnet for subnet in subnets if subnet.id == subnet_id), None)
         fault = unfit(subnet_of_id, wants_public) if subnet_of_id else "is not shown by its VPC. Try again"

@@ -14,7 +14,7 @@ from stockyard.providers.clusters.ec2.configuration import control_plane_types
 from stockyard.providers.clusters.ec2.network_configuration import USUAL_ZONES, zone_count
 
 
-def chosen(calls: Calls, cluster: Cluster, present: Sequence[str] = ()) -> list[str]:
+def cluster_zones(calls: Calls, cluster: Cluster, present: Sequence[str] = ()) -> list[str]:
     """The zones that the settings name; else as many as the control plane wants, the same ones each time.
 
     ``present`` are those that the cluster has. Where it has as many as are wanted, nobody is asked.

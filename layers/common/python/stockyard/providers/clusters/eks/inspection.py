@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -134,6 +135,7 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
     cluster = builder.work.cluster
     types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
     offers = offerings.places(builder.calls, types, zones=True)
+    machines: Counter[str] = Counter()
     for place, group in validation.sent_groups(cluster):
         outside = [zone for zone in group["zones"] if zone not in zones]
         if outside:
@@ -142,7 +144,7 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             continue
         if group.get("capacity_reservation_id"):
             # Machines that somebody has bought are there, whatever the zone offers to others.
-            yield from _reservation(builder, group, place)
+            yield from _reservation(builder, group, place, machines)
             continue
         name = str(group["instance_type"])
         lacking = [zone for zone in group["zones"] or zones if (name, zone) not in offers]
@@ -150,8 +152,9 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             yield Finding(f"{place}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
 
 
-def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding]:
-    """Whether there is such a capacity block, and whether it is what the group takes it for."""
+def _reservation(builder: Builder, group: Group, place: str, machines: Counter[str]) -> Iterator[Finding]:
+    """Whether there is such a capacity block, and whether it is what the group takes it for. ``machines`` counts those
+    of each block that the groups before this one have."""
     reservation = str(group["capacity_reservation_id"])
     pointer = f"{place}/capacity_reservation_id"
     listing = builder.calls.described_items(
@@ -169,10 +172,13 @@ def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding
     if described.get("AvailabilityZone") not in group["zones"]:
         yield Finding(f"{place}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
     count = int(described.get("TotalInstanceCount") or 0)
-    if int(group["count"]) > count:
-        yield Finding(f"{place}/count", f"{reservation} has {count} machines.")
+    before, noun = machines[reservation], "machine" if count == 1 else "machines"
+    machines[reservation] += int(group["count"])
+    if machines[reservation] > count:
+        remark = f", of which other groups have {before}" if before else ""
+        yield Finding(f"{place}/count", f"{reservation} has {count} {noun}{remark}.")
     elif int(group["max_size"]) > count:
-        text = f"{reservation} has {count} machines, and the group will have no more."
+        text = f"{reservation} has {count} {noun}, and the group will have no more."
         yield Finding(f"{place}/max_size", text, warning=True)
     yield from _dates(builder.now, described, reservation, pointer)
 

@@ -23,6 +23,7 @@ def _make(tools: SourceTools) -> NodeSource:
         api_url=settings.api_url,
         visibility_seconds=settings.visibility_seconds,
         image_days=settings.image_days,
+        issuer=settings.issuer,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
     return Ec2Nodes(config, boto3.Session, tools.offers, tools.spot, tools.secrets)

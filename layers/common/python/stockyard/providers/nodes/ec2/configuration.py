@@ -23,6 +23,7 @@ class Ec2NodesConfig:
     visibility_seconds: int = 60
     image_days: int = 7
     sources: Sources = PUBLIC
+    issuer: str = ""
 
 
 def region(provider: NodeProvider) -> str:

@@ -24,7 +24,7 @@ from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
 from stockyard.providers.clouds.aws.reserved import DISK_GIB
-from stockyard.providers.nodes.ec2 import environment, fleet, managed, place, templates
+from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
 from stockyard.providers.nodes.ec2.ways import bid_for, placement, types, ways
@@ -149,6 +149,8 @@ class Launch:
 
     def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
+        if work.claim.control_plane and cluster is not None:
+            there = members.standing(self.maker.calls, there, cluster, self.owner)
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
@@ -164,6 +166,8 @@ class Launch:
 
     def _user_data(self, there: place.Place) -> bytes:
         cluster = self.work.cluster
+        if cluster is not None and self.work.claim.control_plane:
+            return members.user_data(self.config, cluster, self.owner)
         if cluster is not None and managed.joins(cluster):
             return managed.user_data(cluster, self.work.claim, there)
         return node.first_boot(

@@ -93,7 +93,7 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
 
     ``NotYetVisible`` while the cluster's group is not shown, ``VendorRefused`` where no subnet will do.
     """
-    group = _group(calls, cluster, owner)
+    group = group_of(calls, cluster, owner, NODE_GROUP)
     images, device = images_of(calls, provider)
     usable = usable_subnets(calls, provider, cluster, str(group["VpcId"]))
     return Place(
@@ -108,12 +108,13 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
     )
 
 
-def _group(calls: Calls, cluster: Cluster, owner: tags.Owner) -> Mapping[str, Any]:
-    group_tags = {**tags.of_tenant(owner.installation, owner.tenant), tags.RESOURCE: cluster.id, tags.KEY: NODE_GROUP}
+def group_of(calls: Calls, cluster: Cluster, owner: tags.Owner, key: str) -> Mapping[str, Any]:
+    """The security group of the cluster that its own tags call so. ``NotYetVisible`` while it is not shown."""
+    group_tags = {**tags.of_tenant(owner.installation, owner.tenant), tags.RESOURCE: cluster.id, tags.KEY: key}
     for group in calls.pages("ec2", "describe_security_groups", "SecurityGroups", Filters=tags.filters(group_tags)):
         if tags.carries(tags.mapping(group.get("Tags")), group_tags):
             return group
-    raise NotYetVisible("The security group of the cluster's nodes is not shown.")
+    raise NotYetVisible(f"The cluster's {key} is not shown.")
 
 
 def usable_subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:

@@ -1,0 +1,43 @@
+"""Machines that become members of their cluster's control plane: they stand where its nodes do, with the role and the
+security groups of control planes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stockyard.domain.records import Cluster
+from stockyard.machines import control_plane
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig
+from stockyard.providers.nodes.ec2.place import Place
+
+GROUP = "security_group/control-plane"
+"""What the cluster's own tags call the group that lets the balancer in."""
+
+
+def standing(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) -> Place:
+    """The place of nodes as one for members. ``NotYetVisible`` while the control plane's group is not shown."""
+    group = str(place.group_of(calls, cluster, owner, GROUP)["GroupId"])
+    kind = "ctrl-instance-profile" if cluster.settings.get("cloud_controllers") else "instance-profile"
+    node_groups = tuple(other for other in there.security_groups if other != group)
+    return replace(
+        there, security_groups=(group, *node_groups), instance_profile=f"{owner.prefix}-{cluster.client_id}-{kind}"
+    )
+
+
+def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> bytes:
+    """What such a machine is told. The same for all members: which claim it is for it reads from its tags."""
+    controllers = bool(cluster.settings.get("cloud_controllers"))
+    return control_plane.first_boot(
+        api_url=config.api_url,
+        cluster_id=cluster.id,
+        client_id=cluster.client_id,
+        kubernetes_version=cluster.kubernetes_version,
+        issuer=config.issuer,
+        tenant=owner.tenant,
+        volume_tags=tags.of_tenant(owner.installation, owner.tenant) if controllers else None,
+        joins=True,
+        sources=config.sources,
+    ).cloud_config()
