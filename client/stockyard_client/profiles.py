@@ -41,6 +41,11 @@ class Profiles(Collection):
         headers = {"If-Match": self._transport.send("GET", path(self.name, profile)).headers["ETag"]}
         return self._transport.send("PUT", path(self.name, profile), body=body, headers=headers).object()
 
+    def plan_version(self, profile: str, body: Body) -> Plan:
+        """What :meth:`add_version` would do."""
+        headers = {"If-Match": self._transport.send("GET", path(self.name, profile)).headers["ETag"]}
+        return self._plan("PUT", path(self.name, profile), body, headers)
+
     def delete(self, profile: str) -> Operation:
         """Removes a profile; 409 while a cluster uses it."""
         return self._started(self._transport.send("DELETE", path(self.name, profile)))

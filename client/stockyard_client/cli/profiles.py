@@ -35,14 +35,13 @@ def create(run: typer.Context, file: Document, dry_run: DryRun = False) -> None:
     context, body = contexts.of(run), body_of(read_document(file))
     with context.client() as client:
         existing = [profile for profile in client.profiles.list() if profile["name"] == body.get("name")]
-        if dry_run and not existing:
-            plans.show(context, Form.TABLE, client.profiles.plan_create(body))
+        later = {name: value for name, value in body.items() if name not in ("name", "cloud")}
+        profiles = client.profiles
+        if dry_run:
+            plan = profiles.plan_version(existing[0]["id"], later) if existing else profiles.plan_create(body)
+            plans.show(context, Form.TABLE, plan)
             return
-        if existing:
-            later = {name: value for name, value in body.items() if name not in ("name", "cloud")}
-            profile = client.profiles.add_version(existing[0]["id"], later)
-        else:
-            profile = client.profiles.create(body)
+        profile = profiles.add_version(existing[0]["id"], later) if existing else profiles.create(body)
     write_document(Form.YAML, {name: profile[name] for name in ("id", "name", "version")})
 
 
