@@ -19,6 +19,11 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("apply", "ClusterSecrets kms:Decrypt"): "opens an account's access key, where the stage allows such accounts",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
+    (
+        "cluster_profiles",
+        "ClusterSecrets kms:Decrypt",
+    ): "opens the kubeconfig that a control plane of machines has sent; "
+    "here no cluster on EC2 answers, the provider's tests read one",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,

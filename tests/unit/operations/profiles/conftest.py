@@ -12,6 +12,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_profiles import ClusterProfileCreate, ClusterProfilePut
 from stockyard.domain.profile_records import ClusterPacks, ClusterProfile
 from stockyard.domain.records import Operation
+from stockyard.errors import VendorError
 from stockyard.operations.clusters.create import NewCluster, create_cluster
 from stockyard.operations.profiles import profiles
 from stockyard.operations.profiles.clusters import put_profiles
@@ -60,12 +61,15 @@ DOCUMENT: dict[str, Any] = {
 @dataclass
 class PacksProvider(ManagedProvider):
     packs: MemoryPacks = field(default_factory=MemoryPacks)
+    forget_faults: list[VendorError] = field(default_factory=list)
 
     def packs_api(self, work: CloudWork) -> MemoryPacks:
         self.packs.account = True
         return self.packs
 
     def forget_packs(self, work: CloudWork) -> None:
+        if self.forget_faults:
+            raise self.forget_faults.pop(0)
         self.packs.account = False
 
 
@@ -86,6 +90,11 @@ class PacksWorld(ManagedWorld):
         record = self.services.store.get(ClusterPacks, self.id)
         assert record is not None
         return record
+
+    def fail_forgetting(self, *faults: VendorError) -> None:
+        """The account is not removed at once."""
+        provider: Any = self.provider
+        provider.forget_faults = [*faults]
 
     def conditions(self) -> dict[str, str]:
         return {status.name: status.condition for status in self.record.packs}

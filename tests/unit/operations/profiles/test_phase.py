@@ -98,7 +98,32 @@ def test_an_object_that_somebody_has_made_anew_stays(packs_world: PacksWorld) ->
     assert packs_world.drive() == "changed"
     assert list(packs_world.packs.objects) == [("Namespace", "", "tools")]
     assert not packs_world.packs.account
-    assert packs_world.record.objects == ()
+    assert packs_world.services.store.get(ClusterPacks, packs_world.id) is None, "it costs nothing any more"
+
+
+def test_the_account_goes_even_when_the_last_object_went_before(packs_world: PacksWorld) -> None:
+    packs_world.make()
+    packs_world.create(CHOICE)
+    packs_world.drive("provision_managed")
+    packs_world.fail_forgetting(VendorUnavailable("no answer"))
+    packs_world.put()
+    assert packs_world.drive() == "changed"
+    assert packs_world.packs.objects == {}
+    assert not packs_world.packs.account
+    assert packs_world.services.store.get(ClusterPacks, packs_world.id) is None
+    packs_world.put(CHOICE)
+    assert packs_world.drive() == "changed"
+    assert packs_world.packs.account
+    assert set(packs_world.conditions().values()) == {"Ready"}
+
+
+def test_a_cluster_without_profiles_skips_the_phase(packs_world: PacksWorld) -> None:
+    packs_world.create()
+    assert packs_world.drive("provision_managed") == "ready"
+    phases = {phase.name: phase for phase in packs_world.operation.phases}
+    assert (phases["profile"].state, phases["profile"].message) == ("skipped", "The cluster has no profile.")
+    assert not packs_world.packs.account
+    assert packs_world.services.store.get(ClusterPacks, packs_world.id) is None
 
 
 def test_values_of_a_cluster_are_laid_over_those_of_the_profile(packs_world: PacksWorld) -> None:

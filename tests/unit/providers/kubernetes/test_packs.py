@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from stockyard.errors import PermissionDenied, VendorUnavailable
+from local.authority import Authority
+from local.kubernetes.api import KubeApi
+from local.kubernetes.people import standard_roles
+from stockyard.errors import PermissionDenied, VendorNotFound, VendorRefused, VendorUnavailable
+from stockyard.ports.clusters import PACKS_MANAGER
 from stockyard.providers.kubernetes import packs
 from stockyard.providers.kubernetes.client import KubernetesApi
 from tests.harness.memory_kubernetes import MemoryKubernetes
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
 
 
 @pytest.fixture
@@ -71,3 +79,52 @@ def test_rights_go_before_the_account_and_twice_is_once(admin: MemoryKubernetes)
     with pytest.raises(VendorUnavailable):
         packs.forget(admin.client("https://k", "ca", lambda: "admin"))
     assert admin.closed == 4
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[KubeApi, Callable[[Callable[[], str]], KubernetesApi]]]:
+    """A simulated API with a real one's first roles, and clients of it."""
+    authority, api, clients = Authority(tmp_path), KubeApi(), []
+    api.install(list(standard_roles()))
+    url, pem = api.serve(authority.serving("apiserver")), base64.b64encode(authority.pem.encode()).decode()
+
+    def connect(token: Callable[[], str]) -> KubernetesApi:
+        clients.append(KubernetesApi(url, pem, token))
+        return clients[-1]
+
+    yield api, connect
+    for client in clients:
+        client.close()
+    api.close()
+
+
+def test_an_api_lets_the_account_apply_and_ask_until_it_is_forgotten(
+    served: tuple[KubeApi, Callable[[Callable[[], str]], KubernetesApi]],
+) -> None:
+    api, connect = served
+    master = api.administrator()
+    own = packs.account_api(connect(lambda: master), connect)
+    own.apply(CONFIG, manager=PACKS_MANAGER)
+    asked = own.apply({**CONFIG, "data": {"x": "2"}}, manager=PACKS_MANAGER, dry_run=True)
+    live = own.get("v1", "ConfigMap", "a", "default")
+    assert live is not None
+    assert (asked["data"], live["data"]) == ({"x": "2"}, {"x": "1"})
+    own.apply({**CONFIG, "metadata": {"name": "b"}}, manager=PACKS_MANAGER, dry_run=True)
+    assert own.get("v1", "ConfigMap", "b") is None
+    assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {PACKS_MANAGER}
+    packs.forget(connect(lambda: master))
+    with pytest.raises(PermissionDenied):
+        own.get("v1", "ConfigMap", "a")
+
+
+def test_an_api_gives_no_token_that_ends_sooner_nor_one_of_nobody(
+    served: tuple[KubeApi, Callable[[Callable[[], str]], KubernetesApi]],
+) -> None:
+    api, connect = served
+    master = api.administrator()
+    admin = connect(lambda: master)
+    with pytest.raises(VendorNotFound):
+        admin.account_token(packs.NAMESPACE, packs.ACCOUNT, packs.TOKEN_SECONDS)
+    packs.account_api(connect(lambda: master), connect)
+    with pytest.raises(VendorRefused):
+        admin.account_token(packs.NAMESPACE, packs.ACCOUNT, packs.TOKEN_SECONDS - 1)

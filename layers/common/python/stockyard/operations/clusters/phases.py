@@ -157,7 +157,7 @@ def _profile(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Out
     from stockyard.operations.profiles.phase import run_profile
 
     if services.store.get(ClusterPacks, cluster.id) is None:
-        return Outcome(True, "The cluster has no profile.")
+        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
     driver, work = cloud_work(services, cluster, "profile", fence)
     return run_profile(services, cluster, driver, packs_work(services, work))
 

@@ -18,7 +18,7 @@ from stockyard.lifecycle.change import Transition
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve
 from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, Outcome, Replace
+from stockyard.ports import CloudWork, Outcome, Remove, Replace
 from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
 
 PHASE = "profile"
@@ -30,27 +30,38 @@ SECONDS_AT_ONCE = 45
 
 def run_profile(services: Services, cluster: Cluster, driver: object, work: CloudWork) -> Outcome:
     """Bring the packs of a cluster about. What has no answer just now is waited for, as long as the phase may take;
-    ``VendorRefused`` for an object that the cluster refuses, or a job that has failed."""
+    ``VendorRefused`` for an object that the cluster refuses, or a job that has failed.
+
+    The record of a cluster that has no profile any more goes last: as long as it is there, so may the account be."""
     record = services.store.get(ClusterPacks, cluster.id)
-    if record is None or not (record.profiles or record.objects):
+    if record is None:
         return Outcome(True, "The cluster has no profile.")
     if not isinstance(driver, AdmitsPacks):
         raise VendorRefused("clusters of this driver have no profiles")
     packs = resolve(services, record.profiles, cluster.driver).packs
     record = _listed(services, record, packs)
     try:
-        api = driver.packs_api(work)
-        try:
-            outcome = _Application(services, record, api).run(packs)
-        finally:
-            api.close()
+        outcome = _applied(services, record, driver, work, packs)
         if outcome.done and not record.profiles:
             driver.forget_packs(work)
+            services.store.commit(Remove(ClusterPacks, cluster.id))
     except VendorError as error:
         if not error.retryable:
             raise
         return Outcome(False, f"The cluster gives no answer: {error.detail}", WAIT_SECONDS)
     return outcome
+
+
+def _applied(
+    services: Services, record: ClusterPacks, driver: AdmitsPacks, work: CloudWork, packs: Sequence[Pack]
+) -> Outcome:
+    if not (packs or record.objects):
+        return Outcome(True, "The cluster has no profile any more.")
+    api = driver.packs_api(work)
+    try:
+        return _Application(services, record, api).run(packs)
+    finally:
+        api.close()
 
 
 def _listed(services: Services, record: ClusterPacks, packs: Sequence[Pack]) -> ClusterPacks:
