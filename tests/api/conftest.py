@@ -103,7 +103,7 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         if tenant is not None:
             headers["X-Stockyard-Tenant"] = tenant
-        body: Any = {} if operation.method == "PATCH" else BODIES.get(str(operation))
+        body: Any = BODIES.get(str(operation), {} if operation.method == "PATCH" else None)
         return self.send(operation.method, operation.at(at) + query, headers, body)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: Any = None) -> httpx.Response:
@@ -202,6 +202,7 @@ BODIES: Mapping[str, Any] = {
         "version": "1.0.0",
         "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}],
     },
+    "PATCH /v1/clusters/{id}/repave": {"approved": True},
     "PUT /v1/clusters/{id}/profiles": {"profiles": []},
     "PUT /v1/allowed-node-types": {"allowed": None},
     "PUT /v1/disruption": {"paused": True},

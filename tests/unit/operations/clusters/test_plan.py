@@ -11,7 +11,6 @@ from stockyard.domain import control_plane
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.operations.clusters.create import plan_creation
-from stockyard.providers.clusters.ec2 import machine
 from stockyard.providers.clusters.ec2.planning import price_items
 
 BASTION = {"enabled": True, "instance_type": "t3.micro"}
@@ -23,7 +22,7 @@ def _cluster(world: Any, settings: dict[str, Any]) -> Cluster:
 
 
 def test_plan_prices_disk_that_is_created(world: Any) -> None:
-    assert machine.DISK_GIB == control_plane.DISK_GIB == 50
+    assert control_plane.DISK_GIB == 50
     disk = next(item for item in price_items(_cluster(world, {}), world.services.prices) if "gp3" in item.name)
     assert disk.name == "control plane disk gp3 50 GiB"
     assert disk.hour == pytest.approx(50 * 0.08 / 730)
