@@ -41,6 +41,48 @@ def test_a_new_cluster_gets_its_packs_in_order_of_layers(packs_world: PacksWorld
     assert reasons == ["PackApplying", "PackReady"]
 
 
+def test_a_new_cluster_waits_for_no_pods_that_need_workers(packs_world: PacksWorld) -> None:
+    packs_world.make()
+    packs_world.packs.unready = {"Deployment"}
+    packs_world.create(CHOICE)
+    assert packs_world.drive("provision_managed") == "ready"
+    assert packs_world.conditions() == {"kubernetes": "Ready", "net": "Ready", "server": "Applying"}
+    message = next(status.message for status in packs_world.record.packs if status.name == "server")
+    assert message == "Deployment tools/server is not seen by its controller yet"
+    packs_world.packs.unready = set()
+    clusters.compare(packs_world.services, packs_world.cluster, USER)
+    assert set(packs_world.conditions().values()) == {"Ready"}
+    assert packs_world.record.drift == ()
+
+
+def test_a_change_of_profiles_waits_for_all_pods(packs_world: PacksWorld) -> None:
+    packs_world.make(packs=DOCUMENT["packs"][1:])
+    packs_world.create()
+    packs_world.drive("provision_managed")
+    packs_world.packs.unready = {"Deployment"}
+    packs_world.put(CHOICE)
+    assert packs_world.drive() == "not_changed"
+    assert packs_world.operation.error is not None
+    assert "Deployment tools/server" in packs_world.operation.error.cause
+
+
+def test_a_change_of_something_else_waits_for_no_pod_and_asks_nothing_of_ready_packs(packs_world: PacksWorld) -> None:
+    packs_world.make()
+    packs_world.packs.unready = {"Deployment"}
+    packs_world.create(CHOICE)
+    packs_world.drive("provision_managed")
+    packs_world.patch({"settings": {"public_access_cidrs": ["198.51.100.1/32"]}})
+    assert packs_world.drive() == "changed"
+    assert packs_world.conditions()["server"] == "Applying"
+    packs_world.packs.unready = set()
+    packs_world.patch({"settings": {"public_access_cidrs": ["198.51.100.2/32"]}})
+    assert packs_world.drive() == "changed"
+    assert packs_world.conditions()["server"] == "Ready"
+    packs_world.packs.faults = [VendorRefused("nobody is to ask")]
+    packs_world.patch({"settings": {"public_access_cidrs": ["198.51.100.3/32"]}})
+    assert packs_world.drive() == "changed"
+
+
 def test_a_later_layer_waits_for_an_earlier_one(packs_world: PacksWorld) -> None:
     packs_world.make()
     packs_world.packs.unready = {"DaemonSet"}

@@ -199,6 +199,9 @@ _COUNTED = {
 }
 """How many pods are wanted, how many are of now, how many are ready: the fields by kind."""
 
+WORKLOADS = frozenset({*_COUNTED, "Job"})
+"""Kinds that are ready when their pods are."""
+
 
 def readiness(item: Object, live: Object | None) -> str:
     """What an applied object still waits for; empty when it is ready. ``TemplateFault`` for one that has failed."""

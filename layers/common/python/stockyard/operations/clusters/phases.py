@@ -154,12 +154,15 @@ def _pools_replaced(services: Services, cluster: Cluster, fence: Fence[Cluster])
 
 def _profile(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     from stockyard.operations.profiles.clusters import packs_work
-    from stockyard.operations.profiles.phase import run_profile
+    from stockyard.operations.profiles.phase import awaited_kinds, run_profile
 
     if services.store.get(ClusterPacks, cluster.id) is None:
         return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+    operation = services.store.get(Operation, fence.operation_id)
+    if operation is None:
+        return Outcome(False)
     driver, work = cloud_work(services, cluster, "profile", fence)
-    return run_profile(services, cluster, driver, packs_work(services, work))
+    return run_profile(services, cluster, driver, packs_work(services, work), awaited_kinds(operation))
 
 
 def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:

@@ -24,6 +24,7 @@ from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.profiles.phase import look_again
 from stockyard.operations.profiles.resolve import Choice, Resolved, resolve, statuses, uses
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Replace, Write
@@ -169,7 +170,8 @@ def packs_work(services: Services, work: CloudWork) -> CloudWork:
 
 
 def compare(services: Services, cluster: Cluster, actor: str) -> None:
-    """Look which objects are not as they were applied, by an apply that changes nothing, and write it down.
+    """Look which objects are not as they were applied, by an apply that changes nothing, and which packs have become
+    ready; and write both down.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it; ``UnexpectedBehavior`` when it gives no
     answer.
@@ -189,13 +191,13 @@ def compare(services: Services, cluster: Cluster, actor: str) -> None:
         api = driver.packs_api(packs_work(services, work))
         try:
             drift = tuple(_drift(api, packs))
+            record = look_again(services, record, api, packs)
         finally:
             api.close()
+        compared = replace(record, drift=drift, compared_at=services.now(), version=record.version + 1)
+        services.store.commit(Replace(compared))
     except VendorError as error:
         raise UnexpectedBehavior(f"The cluster could not be asked ({error.error_type}).") from error
-    compared = replace(record, drift=drift, compared_at=services.now(), version=record.version + 1)
-    try:
-        services.store.commit(Replace(compared))
     except Conflict as conflict:
         raise IllegalTransition("The profiles of the cluster were changed just now.") from conflict
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stockyard.domain.cluster_profiles import Pack, identity, in_order, readiness, reference, spoken
+from stockyard.domain.cluster_profiles import WORKLOADS, Object, Pack, identity, in_order, readiness, reference, spoken
 from stockyard.domain.pack_templates import TemplateFault
 from stockyard.domain.profile_records import ClusterPacks, PackStatus
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import VendorError, VendorNotFound, VendorRefused
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve
 from stockyard.operations.services import Services
@@ -28,9 +29,22 @@ SECONDS_AT_ONCE = 45
 """After so long the function is called again, which has 120 seconds."""
 
 
-def run_profile(services: Services, cluster: Cluster, driver: object, work: CloudWork) -> Outcome:
-    """Bring the packs of a cluster about. What has no answer just now is waited for, as long as the phase may take;
-    ``VendorRefused`` for an object that the cluster refuses, or a job that has failed.
+def awaited_kinds(operation: Operation) -> frozenset[str]:
+    """The kinds whose pods an operation waits for.
+
+    A cluster gets its workers once it is ready, so a creation waits for no pods but those that run on every node; and
+    a change of something else is not held up by what a pod lacks.
+    """
+    if any(change["pointer"] == "/profiles" for change in operation.changes):
+        return WORKLOADS
+    return frozenset({"DaemonSet"}) if operation.kind == CREATE_CLUSTER else frozenset()
+
+
+def run_profile(
+    services: Services, cluster: Cluster, driver: object, work: CloudWork, kinds: frozenset[str]
+) -> Outcome:
+    """Bring the packs of a cluster about, and wait for pods of ``kinds``. What has no answer just now is waited for, as
+    long as the phase may take; ``VendorRefused`` for an object that the cluster refuses, or a job that has failed.
 
     The record of a cluster that has no profile any more goes last: as long as it is there, so may the account be."""
     record = services.store.get(ClusterPacks, cluster.id)
@@ -41,7 +55,7 @@ def run_profile(services: Services, cluster: Cluster, driver: object, work: Clou
     packs = resolve(services, record.profiles, cluster.driver).packs
     record = _listed(services, record, packs)
     try:
-        outcome = _applied(services, record, driver, work, packs)
+        outcome = _apply_all(services, record, driver, work, packs, kinds)
         if outcome.done and not record.profiles:
             driver.forget_packs(work)
             services.store.commit(Remove(ClusterPacks, cluster.id))
@@ -52,16 +66,28 @@ def run_profile(services: Services, cluster: Cluster, driver: object, work: Clou
     return outcome
 
 
-def _applied(
-    services: Services, record: ClusterPacks, driver: AdmitsPacks, work: CloudWork, packs: Sequence[Pack]
+def _apply_all(
+    services: Services,
+    record: ClusterPacks,
+    driver: AdmitsPacks,
+    work: CloudWork,
+    packs: Sequence[Pack],
+    kinds: frozenset[str],
 ) -> Outcome:
-    if not (packs or record.objects):
-        return Outcome(True, "The cluster has no profile any more.")
+    """The cluster is not asked where nothing is to do."""
+    surplus = len(record.objects) - sum(len(pack.objects) for pack in packs)
+    if not surplus and all(status.condition == READY for status in record.packs):
+        return Outcome(True, f"{len(packs)} packs are ready.")
     api = driver.packs_api(work)
     try:
-        return _Application(services, record, api).run(packs)
+        return _Application(services, record, api, kinds).run(packs)
     finally:
         api.close()
+
+
+def look_again(services: Services, record: ClusterPacks, api: PacksApi, packs: Sequence[Pack]) -> ClusterPacks:
+    """Write down which packs have become ready since they were applied; the record as it then is."""
+    return _Application(services, record, api, frozenset()).look(packs)
 
 
 def _listed(services: Services, record: ClusterPacks, packs: Sequence[Pack]) -> ClusterPacks:
@@ -82,8 +108,8 @@ def _stored(services: Services, record: ClusterPacks) -> ClusterPacks:
 class _Application:
     """One run of the phase."""
 
-    def __init__(self, services: Services, record: ClusterPacks, api: PacksApi) -> None:
-        self._services, self._record, self._api = services, record, api
+    def __init__(self, services: Services, record: ClusterPacks, api: PacksApi, kinds: frozenset[str]) -> None:
+        self._services, self._record, self._api, self._kinds = services, record, api, kinds
         self._begun = services.clock.now()
 
     def run(self, packs: Sequence[Pack]) -> Outcome:
@@ -97,6 +123,13 @@ class _Application:
                 if self._status(pack).condition != READY and not self._is_ready(pack):
                     return self._waiting(pack)
         return self._prune(packs)
+
+    def look(self, packs: Sequence[Pack]) -> ClusterPacks:
+        """See ``look_again``."""
+        for pack in packs:
+            if self._status(pack).condition == APPLYING:
+                self._is_ready(pack)
+        return self._record
 
     def _waiting(self, pack: Pack) -> Outcome:
         return Outcome(False, f"{pack.name}: {self._status(pack).message}", WAIT_SECONDS)
@@ -121,19 +154,28 @@ class _Application:
         return True
 
     def _is_ready(self, pack: Pack) -> bool:
+        """Whether the next layer may follow. A pack whose pods are not waited for stays until somebody looks."""
+        lack = ""
         for item in pack.objects:
-            meta = item["metadata"]
-            live = self._api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
-            try:
-                lack = readiness(item, live)
-            except TemplateFault as fault:
-                self._say(pack, FAILED, str(fault))
-                raise VendorRefused(f"{pack.name}: {fault}", code="JobFailed") from fault
-            if lack:
-                self._say(pack, PENDING if live is None else APPLYING, lack)
+            is_awaited = item["kind"] not in WORKLOADS or item["kind"] in self._kinds
+            item_lack = self._lack(pack, item, is_awaited=is_awaited)
+            if item_lack and is_awaited:
+                self._say(pack, APPLYING, item_lack)
                 return False
-        self._say(pack, READY, "")
+            lack = lack or item_lack
+        self._say(pack, APPLYING if lack else READY, lack)
         return True
+
+    def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str:
+        meta = item["metadata"]
+        live = self._api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
+        try:
+            return readiness(item, live)
+        except TemplateFault as fault:
+            if not is_awaited:
+                return str(fault)
+            self._say(pack, FAILED, str(fault))
+            raise VendorRefused(f"{pack.name}: {fault}", code="JobFailed") from fault
 
     def _prune(self, packs: Sequence[Pack]) -> Outcome:
         """Remove what no pack has any more, in the reverse of the order in which it was applied."""
@@ -147,7 +189,8 @@ class _Application:
                     return Outcome(False, f"{spoken(line)} is being removed", WAIT_SECONDS)
             objects = tuple(other for other in self._record.objects if other != line)
             self._record = _stored(self._services, replace(self._record, objects=objects))
-        return Outcome(True, f"{len(packs)} packs are ready.")
+        ready = sum(self._status(pack).condition == READY for pack in packs)
+        return Outcome(True, f"{ready} of {len(packs)} packs are ready.")
 
     def _say(self, pack: Pack, condition: str, message: str) -> None:
         """Write where a pack is; with an event when its condition is another one."""
