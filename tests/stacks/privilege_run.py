@@ -164,9 +164,9 @@ def _profiles(good: Good, cluster: str) -> None:
         match = f'"{good("GET", f"clusters/{cluster}")["version"]}"'
         good.wait_for_success(good("PUT", of_cluster, {"profiles": choices}, If_Match=match)["id"])
         if choices:
-            shown = good("GET", f"{of_cluster}?refresh=true")
-            assert (shown["drift"], [pack["condition"] for pack in shown["packs"]]) == ([], ["Ready"])
-            assert shown["compared_at"]
+            view = good("GET", f"{of_cluster}?refresh=true")
+            assert (view["drift"], [pack["condition"] for pack in view["packs"]]) == ([], ["Ready"])
+            assert view["compared_at"]
     for name in ("site", "other"):
         good("DELETE", f"cluster-profiles/{name}")
 

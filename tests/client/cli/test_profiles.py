@@ -108,7 +108,7 @@ def test_the_profiles_of_a_cluster_are_planned_and_set(cli, api, written, cluste
 
 @pytest.mark.parametrize(("flag", "query"), [((), {}), (("--refresh",), {"refresh": "true"})])
 def test_the_profiles_of_a_cluster_are_shown(cli, api, flag, query):
-    shown = {"profiles": CHOICES, "packs": [], "objects": 3, "drift": [], "compared_at": None}
-    api.answer("GET", OF_CLUSTER, shown)
-    assert yaml.safe_load(cli("cluster", "profiles", "demo", *flag).stdout) == shown
+    view = {"profiles": CHOICES, "packs": [], "objects": 3, "drift": [], "compared_at": None}
+    api.answer("GET", OF_CLUSTER, view)
+    assert yaml.safe_load(cli("cluster", "profiles", "demo", *flag).stdout) == view
     assert dict(api.requests[0].url.params) == query

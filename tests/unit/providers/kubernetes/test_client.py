@@ -151,8 +151,8 @@ def test_a_certificate_is_shown_to_the_server(authority: Authority):
     url = api.serve(context)
     # The simulated API knows tokens alone: its 401 says that the connection was let in.
     try:
-        for shown, leaf in ((user, CredentialsRevoked), (stranger, VendorUnavailable)):
-            client = KubernetesApi(url, pem, lambda: "", certificate=shown)
+        for certificate_of_user, leaf in ((user, CredentialsRevoked), (stranger, VendorUnavailable)):
+            client = KubernetesApi(url, pem, lambda: "", certificate=certificate_of_user)
             with pytest.raises(leaf):
                 client.get("v1", "Node", "a")
             client.close()

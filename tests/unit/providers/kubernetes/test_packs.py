@@ -105,10 +105,10 @@ def test_an_api_lets_the_account_apply_and_ask_until_it_is_forgotten(
     master = api.administrator()
     own = packs.account_api(connect(lambda: master), connect)
     own.apply(CONFIG, manager=PACKS_MANAGER)
-    asked = own.apply({**CONFIG, "data": {"x": "2"}}, manager=PACKS_MANAGER, dry_run=True)
+    answer = own.apply({**CONFIG, "data": {"x": "2"}}, manager=PACKS_MANAGER, dry_run=True)
     live = own.get("v1", "ConfigMap", "a", "default")
     assert live is not None
-    assert (asked["data"], live["data"]) == ({"x": "2"}, {"x": "1"})
+    assert (answer["data"], live["data"]) == ({"x": "2"}, {"x": "1"})
     own.apply({**CONFIG, "metadata": {"name": "b"}}, manager=PACKS_MANAGER, dry_run=True)
     assert own.get("v1", "ConfigMap", "b") is None
     assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {PACKS_MANAGER}
