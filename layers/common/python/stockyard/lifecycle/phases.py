@@ -14,6 +14,7 @@ from stockyard.lifecycle.change_phases import (
     CHANGE,
     CHANGE_BALANCED,
     CHANGE_CLUSTER,
+    PROFILE,
     UPGRADE,
     UPGRADE_BALANCED,
     UPGRADE_CLUSTER,
@@ -67,7 +68,6 @@ _deletion = partial(
     failure="DeletionBlocked",
     timeout_seconds=28_800,
 )
-_PROFILE = Phase("profile", 3600, "profile")
 _AFTER_THE_MACHINE = (
     Phase(
         "report",
@@ -98,7 +98,7 @@ _CREATE = Procedure(
         _ensure_phase("bastion", 900, "BastionReady"),
         _ensure_phase("control_plane", 1800, "ControlPlaneRunning", machine=True),
         _AFTER_THE_MACHINE[0],
-        _PROFILE,
+        PROFILE,
         *_AFTER_THE_MACHINE[1:],
     ),
     on_failure=COMPENSATE,
@@ -172,7 +172,7 @@ _CREATE_MANAGED = replace(
         _ensure_phase("addons", 2400, "AddonsReady"),
         _ensure_phase("storage", 1800, "StorageReady"),
         _ensure_phase("objects", 900, "ObjectsApplied"),
-        _PROFILE,
+        PROFILE,
         *_AFTER_THE_MACHINE[1:],
     ),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stockyard.domain.cluster_profiles import WORKLOADS, Object, Pack, identity, in_order, readiness, reference, spoken
-from stockyard.domain.pack_templates import TemplateFault
+from stockyard.domain.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
+from stockyard.domain.pack_templates import Object, TemplateFault
 from stockyard.domain.profile_records import ClusterPacks, PackStatus
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import VendorError, VendorNotFound, VendorRefused
