@@ -11,6 +11,8 @@ UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
 OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the changes have ended before"
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
+GROUPS = "a pool of a node group is changed by its settings; the tests of pools do it, here no pool has a group"
+CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -24,17 +26,18 @@ UNUSED: Mapping[tuple[str, str], str] = {
         "ClusterSecrets kms:Decrypt",
     ): "opens the kubeconfig that a control plane of machines has sent; "
     "here no cluster on EC2 answers, the provider's tests read one",
+    ("pools", "ClusterSecrets kms:Decrypt"): GROUPS,
+    ("pools", "TenantRoles sts:AssumeRole"): GROUPS,
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionManagedCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteManagedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "ChangeManagedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "UpgradeManagedCluster states:DescribeExecution"): SWEEP,
+    **{("reaper", f"{workflow}Cluster states:DescribeExecution"): SWEEP for workflow in CHANGES},
     **{
-        ("cluster_phases", f"{workflow}ManagedCluster states:{action}Execution"): OVERTAKEN
-        for workflow in ("Change", "Upgrade")
+        ("cluster_phases", f"{workflow}Cluster states:{action}Execution"): OVERTAKEN
+        for workflow in CHANGES
         for action in ("Describe", "Stop")
     },
     ("reaper", "RetagCluster states:DescribeExecution"): SWEEP,
