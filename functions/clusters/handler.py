@@ -48,7 +48,9 @@ def create_cluster(request: Request) -> Answer:
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
     organization_id = request.caller.organization_id
-    new_cluster = create.NewCluster(**{**dict(body), "secret": secret, "organization_id": organization_id})
+    profiles = tuple(choice.model_dump() for choice in body.profiles)
+    fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
+    new_cluster = create.NewCluster(**fields)
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
