@@ -12,6 +12,7 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import Query
+from stockyard.errors import UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -200,16 +201,29 @@ def get_profiles_of_cluster(request: Request) -> Answer:
 def put_profiles_of_cluster(request: Request) -> Answer:
     """Set the profiles of a cluster. All of them, on a ready cluster."""
     from stockyard.domain.models.cluster_profiles import choice_documents
-    from stockyard.operations.profiles import clusters
+    from stockyard.operations.clusters import reconfigure
+    from stockyard.operations.clusters.change import change_cluster
+    from stockyard.operations.profiles.clusters import profile_change
 
     services, choices = wiring.services(request.caller.tenant), choice_documents(request.body.profiles)
     cluster: Cluster = find_cluster(services, request.params["id"])
     if request.dry_run:
         request.check_version("cluster", cluster.version)
-        plan = clusters.plan_profiles(services, cluster, choices)
-        return Answer.free_plan(**plan)
-    actor, request_id = request.caller.actor, request.request_id
-    operation: Operation = clusters.put_profiles(services, cluster, request.version, choices, actor, request_id)
-    return Answer.accepted(
-        operation_view(operation, progress(operation)), operation.id, subject=cluster.id, audited=True
+        reconfigure.operation_kind(services, cluster, cluster, profiles=True)
+        change = profile_change(services, cluster, cluster, choices)
+        return Answer.plan(reconfigure.plan_change(services, cluster, cluster, {}, change))
+    changed = change_cluster(
+        services,
+        cluster.id,
+        request.version,
+        description=None,
+        tags=None,
+        profiles=choices,
+        actor=request.caller.actor,
+        request_id=request.request_id,
     )
+    operation = services.store.get(Operation, changed.operation_id or "")
+    if operation is None:
+        raise UnexpectedBehavior("The operation is not readable just now; the cluster names it.")
+    view = operation_view(operation, progress(operation))
+    return Answer.accepted(view, operation.id, subject=cluster.id, audited=True)

@@ -104,9 +104,9 @@ def get_cluster(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
-    " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
-    " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
-    " operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
+    " background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver lets change"
+    " are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names"
+    " the operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
     " `Location` names an operation in status `queued`, and `If-Match` is not compared. With `dry_run` the answer is a"
     " plan.",
 )
@@ -114,6 +114,7 @@ def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters import change, queue, reconfigure
     from stockyard.operations.clusters.alignment import aligned
+    from stockyard.operations.profiles.clusters import profile_change
 
     services, body = wiring.services(request.caller.tenant), request.body
     cluster = aligned(services, find_cluster(services, request.params["id"]))
@@ -121,6 +122,7 @@ def change_cluster(request: Request) -> Answer:
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
+    profiles = body.profile_choices()
     target = reconfigure.target_of(cluster, settings, version)
     if body.queue and not request.dry_run and queue.is_busy(services, cluster):
         document, actor = body.document(), request.caller.actor
@@ -128,11 +130,12 @@ def change_cluster(request: Request) -> Answer:
         waiting = find_cluster(services, cluster.id)
         return _cluster_answer(waiting, 202, audited=True, location=f"/v1/operations/{operation.id}")
     if request.dry_run:
-        kind = reconfigure.operation_kind(services, cluster, target)
+        kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
         if kind:
-            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
+            packs = None if profiles is None else profile_change(services, cluster, target, profiles)
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
@@ -141,6 +144,7 @@ def change_cluster(request: Request) -> Answer:
         **fields,
         settings=settings,
         kubernetes_version=version,
+        profiles=profiles,
         actor=request.caller.actor,
         request_id=request.request_id,
     )

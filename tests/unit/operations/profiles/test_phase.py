@@ -16,7 +16,7 @@ from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.profiles import clusters, profiles
 from tests.unit.operations.clusters.managed_world import USER
-from tests.unit.operations.profiles.conftest import DOCUMENT, PacksWorld
+from tests.unit.operations.profiles.packs_world import DOCUMENT, PacksWorld
 
 CHOICE = {"name": "base", "variables": {"env": "prod"}}
 
@@ -120,7 +120,7 @@ def test_a_new_version_removes_what_it_has_no_more(packs_world: PacksWorld) -> N
     packs_world.create(CHOICE)
     packs_world.drive("provision_managed")
     packs_world.add(profile, version="2.0.0", packs=without_server(tag="2.1"))
-    plan = clusters.plan_profiles(packs_world.services, packs_world.cluster, [CHOICE])
+    plan = packs_world.plan({"profiles": [CHOICE]})
     assert {thing["name"] for thing in plan["deletes"]} == {"tools", "tools/server"}
     assert {"pointer": "/packs/base~1net/tag", "before": "2.0", "after": "2.1"} in plan["changes"]
     operation = packs_world.put(CHOICE)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from stockyard.domain import ids
 from stockyard.domain.cluster_profiles import Pack, object_digests, reference, spoken
 from stockyard.domain.profile_records import ClusterPacks
 from stockyard.domain.records import CloudAccount, Cluster, Operation
@@ -14,15 +13,11 @@ from stockyard.errors import (
     Conflict,
     IllegalTransition,
     InvalidInput,
-    PreconditionFailed,
     UnexpectedBehavior,
     VendorError,
 )
-from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
-from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.cluster_changes import PROFILES
 from stockyard.operations.clusters import secrets as cluster_secrets
-from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.profiles.phase import look_again
 from stockyard.operations.profiles.resolve import Choice, Resolved, resolve, statuses, uses
@@ -63,14 +58,68 @@ def creation_writes(services: Services, cluster_id: str, resolved: Resolved) -> 
     return [Create(record), *uses(services, cluster_id, (), resolved.profiles)]
 
 
-def plan_profiles(services: Services, cluster: Cluster, choices: Sequence[Choice]) -> dict[str, Any]:
-    """The dry run of a change: objects that come, change and go, variables and values before and after."""
-    target = _target(services, cluster, choices)
-    before = resolve(services, packs_record(services, cluster).profiles, cluster.driver)
-    return difference(before, target)
+@dataclass(frozen=True, slots=True)
+class ProfileChange:
+    """Other profiles for a standing cluster: the record of its packs before and after, and what both come to."""
+
+    record: ClusterPacks
+    before: Resolved
+    after: Resolved
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is chosen otherwise than before."""
+        return self.record.profiles != self.after.profiles
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What an operation remembers of it."""
+        before, after = (
+            [{"name": profile["name"], "version": profile["version"]} for profile in profiles]
+            for profiles in (self.record.profiles, self.after.profiles)
+        )
+        return {"pointer": PROFILES, "before": before, "after": after}
+
+    def step(self) -> str:
+        """The change in words."""
+        diff = difference(self.before, self.after)
+        changed = sum(entry["pointer"].startswith("/objects/") for entry in diff["changes"])
+        names = ", ".join(f"{profile['name']} {profile['version']}" for profile in self.after.profiles)
+        counts = f"{len(diff['creates'])} objects come, {changed} change, {len(diff['deletes'])} go"
+        return f"Apply the packs of {names} layer by layer: {counts}." if names else f"Remove all packs: {counts}."
+
+    def writes(self, services: Services) -> list[Write]:
+        """What is written with the operation that begins."""
+        after = replace(
+            self.record,
+            profiles=self.after.profiles,
+            packs=statuses(self.after.packs),
+            drift=(),
+            compared_at=None,
+            version=self.record.version + 1,
+        )
+        return [
+            Create(after) if self.record.version == 0 else Replace(after),
+            *uses(services, self.record.id, self.record.profiles, self.after.profiles),
+        ]
 
 
-def difference(before: Resolved, after: Resolved) -> dict[str, Any]:
+def profile_change(services: Services, cluster: Cluster, target: Cluster, choices: Sequence[Choice]) -> ProfileChange:
+    """What it means for the cluster to have these profiles when it has become the target. ``InvalidInput`` with every
+    fault."""
+    check_driver(services, cluster.driver, choices)
+    after = resolve(services, choices, cluster.driver)
+    if after.kubernetes_version not in ("", target.kubernetes_version):
+        text = f"the layer k8s is {after.kubernetes_version}, and the cluster's minor {target.kubernetes_version}"
+        raise InvalidInput.at(PROFILES, f"{text}; change kubernetes_version with it")
+    record = packs_record(services, cluster)
+    return ProfileChange(record, resolve(services, record.profiles, cluster.driver), after)
+
+
+NO_DIFFERENCE: Mapping[str, list[Any]] = {"creates": [], "deletes": [], "changes": []}
+
+
+def difference(before: Resolved, after: Resolved) -> dict[str, list[Any]]:
     """What is different between two choices of profiles, as a plan."""
     old, new = object_digests(before.packs), object_digests(after.packs)
     changed = [thing for thing in new if thing in old and new[thing] != old[thing]]
@@ -84,8 +133,6 @@ def difference(before: Resolved, after: Resolved) -> dict[str, Any]:
                 for thing in changed
             ),
         ],
-        "rejected": [],
-        "warnings": [],
     }
 
 
@@ -108,59 +155,6 @@ def _thing(identity: str) -> dict[str, str]:
 
 def _pointed(text: str) -> str:
     return text.replace("~", "~0").replace("/", "~1")
-
-
-def _target(services: Services, cluster: Cluster, choices: Sequence[Choice]) -> Resolved:
-    check_driver(services, cluster.driver, choices)
-    target = resolve(services, choices, cluster.driver)
-    if target.kubernetes_version not in ("", cluster.kubernetes_version):
-        text = f"the layer k8s is {target.kubernetes_version}; upgrade the cluster to it first, by kubernetes_version"
-        raise InvalidInput.at("/profiles", text)
-    return target
-
-
-def put_profiles(
-    services: Services, cluster: Cluster, match: int, choices: Sequence[Choice], actor: str, request_id: str
-) -> Operation:
-    """Give a ready cluster these profiles, by an operation of kind change.
-
-    ``PreconditionFailed`` unless the cluster stands at ``match``; ``IllegalTransition`` unless it is ready and nothing
-    works on it.
-    """
-    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
-    procedure = services.procedure(CHANGE_CLUSTER, cluster.driver)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, services.now())
-    record, target = packs_record(services, cluster), _target(services, cluster, choices)
-    diff = difference(resolve(services, record.profiles, cluster.driver), target)
-    named = [{"name": profile["name"], "version": profile["version"]} for profile in record.profiles]
-    later = [{"name": profile["name"], "version": profile["version"]} for profile in target.profiles]
-    operation = replace(operation, changes=({"pointer": "/profiles", "before": named, "after": later},))
-    change = MOVES.start_change(cluster, current, operation, procedure, services.now())
-    if cluster.version != match:
-        raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {match}.")
-    changed, started, writes = change_writes(services, actor, change)
-    after = replace(
-        record,
-        profiles=target.profiles,
-        packs=statuses(target.packs),
-        drift=(),
-        compared_at=None,
-        version=record.version + 1,
-    )
-    text = f"{len(diff['creates'])} objects come, {len(diff['deletes'])} go."
-    audit = services.audit_record(actor, "ChangeClusterProfiles", cluster.id, request_id, text)
-    try:
-        services.store.commit(
-            Replace(changed),
-            Create(started),
-            Create(after) if record.version == 0 else Replace(after),
-            *uses(services, cluster.id, record.profiles, target.profiles),
-            Create(audit),
-            *writes,
-        )
-    except Conflict as conflict:
-        raise PreconditionFailed("The cluster or a profile was changed by someone else just now.") from conflict
-    return started
 
 
 def packs_work(services: Services, work: CloudWork) -> CloudWork:

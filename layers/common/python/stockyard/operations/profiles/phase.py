@@ -15,6 +15,7 @@ from stockyard.domain.profile_records import ClusterPacks, PackStatus
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import VendorError, VendorNotFound, VendorRefused
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.cluster_changes import PROFILES
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve
@@ -35,7 +36,7 @@ def awaited_kinds(operation: Operation) -> frozenset[str]:
     A cluster gets its workers once it is ready, so a creation waits for no pods but those that run on every node; and
     a change of something else is not held up by what a pod lacks.
     """
-    if any(change["pointer"] == "/profiles" for change in operation.changes):
+    if any(change["pointer"] == PROFILES for change in operation.changes):
         return WORKLOADS
     return frozenset({"DaemonSet"}) if operation.kind == CREATE_CLUSTER else frozenset()
 
