@@ -88,11 +88,14 @@ def list_clusters(request: Request) -> Answer:
 )
 def get_cluster(request: Request) -> Answer:
     """Get a cluster."""
-    cluster = find_cluster(wiring.services(request.caller.tenant), request.params["id"])
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         from stockyard.operations.manifests.clusters import cluster_manifest
+        from stockyard.operations.profiles.clusters import packs_record
 
-        return Answer(200, cluster_manifest(cluster), version=cluster.version)
+        manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
+        return Answer(200, manifest, version=cluster.version)
     return _cluster_answer(cluster, 200)
 
 

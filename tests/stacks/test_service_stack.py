@@ -82,7 +82,6 @@ def test_function_environment_equals_settings_fields(assembly: Any, name: str) -
     elsewhere = {
         "STOCKYARD_ORIGIN_KEY_HASHES": "a stage with CloudFront",
         "STOCKYARD_VAULT_URL": "the local cloud",
-        "STOCKYARD_FORCE_DELETION_SECONDS": "nobody: every stage has the default",
     }
     assert names == expected - set(elsewhere)
     settings = read({key: value if isinstance(value, str) else "reference" for key, value in variables.items()})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.pack_templates import VALUE, VARIABLE, Object, TemplateFault, documents, fill, paths
+from stockyard.domain.pointers import pointer
 
 OS, K8S, CNI, CSI, ADD_ON = "os", "k8s", "cni", "csi", "addon"
 LAYERS = (OS, K8S, CNI, CSI, ADD_ON)
@@ -22,6 +23,20 @@ MAX_OBJECTS = 1000
 Content = Mapping[str, Any]
 """``variables`` and ``packs``, as ``models.cluster_profiles`` has read them, manifests with their text."""
 Fault = tuple[tuple[str | int, ...], str]
+
+
+PROFILE_KIND = "ClusterProfile"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileDocument:
+    """A version of a profile that a manifest asks for; None leaves what the profile has."""
+
+    name: str
+    version: str
+    content: Content
+    description: str | None = None
+    cloud: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,7 @@ def variables_of(content: Content, overrides: Mapping[str, Any]) -> tuple[dict[s
     faults: list[Fault] = [((name,), "the profile has no such variable") for name in overrides if name not in declared]
     values: dict[str, Any] = {}
     for name, variable in declared.items():
-        value = overrides.get(name, variable.get("default"))
+        value = _spoken_value(variable, overrides.get(name, variable.get("default")))
         if value is None:
             if variable.get("required"):
                 faults.append(((name,), "this variable is required"))
@@ -68,6 +83,16 @@ def variables_of(content: Content, overrides: Mapping[str, Any]) -> tuple[dict[s
             faults.append(((name,), fault))
         values[name] = value
     return values, faults
+
+
+def _spoken_value(variable: Mapping[str, Any], value: Any) -> Any:
+    """The value; of a number or a boolean also as a text, since forms of others have nothing but texts."""
+    if variable["type"] == "string" or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def value_fault(variable: Mapping[str, Any], value: Any) -> str | None:
@@ -152,6 +177,34 @@ def _ordered(objects: Sequence[Object]) -> Iterator[Object]:
     for kind in _FIRST:
         yield from (item for item in objects if item["kind"] == kind)
     yield from (item for item in objects if item["kind"] not in _FIRST)
+
+
+def content_changes(before: Content, after: Content) -> dict[str, list[Any]]:
+    """What is different between two versions, as parts of a plan; pointers are into the later one."""
+    earlier = {pack["name"]: pack for pack in before["packs"]}
+    later = {pack["name"]: pack for pack in after["packs"]}
+    changes = []
+    for index, (name, pack) in enumerate(later.items()):
+        for field in ("layer", "tag", "namespace", "values", "manifests"):
+            pair = [_plain(each.get(field)) for each in (earlier.get(name, pack), pack)]
+            if pair[0] != pair[1]:
+                changes.append({"pointer": pointer("packs", index, field), "before": pair[0], "after": pair[1]})
+    if before["variables"] != after["variables"]:
+        changes.append({"pointer": "/variables", "before": before["variables"], "after": after["variables"]})
+    return {
+        "creates": [{"kind": "pack", "name": f"{name} {later[name]['tag']}"} for name in later if name not in earlier],
+        "deletes": [
+            {"kind": "pack", "name": f"{name} {earlier[name]['tag']}"} for name in earlier if name not in later
+        ],
+        "changes": changes,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A field of a pack for people: of each manifest its digest in place of its text."""
+    if not isinstance(value, list):
+        return value or None
+    return {manifest["name"]: f"sha256:{digest(manifest['content'])}" for manifest in value} or None
 
 
 def in_order(packs: Sequence[Pack]) -> list[list[Pack]]:

@@ -57,6 +57,7 @@ def _values(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+Cloud = Annotated[str, AfterValidator(_cloud), Field(json_schema_extra=_clouds)]
 Values = Annotated[dict[str, Any] | str, AfterValidator(_values)]
 
 
@@ -131,7 +132,9 @@ class Pack(Input):
         return self
 
 
-class _Content(Input):
+class ProfileContent(Input):
+    """What a version of a profile says, and its number."""
+
     version: Semantic
     variables: Annotated[list[Variable], Field(max_length=64)] = Field(default_factory=list)
     packs: Annotated[list[Pack], Field(min_length=1, max_length=40)]
@@ -164,15 +167,15 @@ class _Content(Input):
         return {"variables": document["variables"], "packs": document["packs"]}
 
 
-class ClusterProfileCreate(_Content):
+class ClusterProfileCreate(ProfileContent):
     """A cluster profile to make, with its first version."""
 
     name: PackName
     description: fields.Description = ""
-    cloud: Annotated[str, AfterValidator(_cloud), Field(json_schema_extra=_clouds)] = cloud_kinds.ANY_CLOUD
+    cloud: Cloud = cloud_kinds.ANY_CLOUD
 
 
-class ClusterProfilePut(_Content):
+class ClusterProfilePut(ProfileContent):
     """A further version of a profile. The earlier ones stay."""
 
     description: fields.Description | None = None
@@ -187,7 +190,9 @@ class ProfileChoice(Input):
     pack_values: Annotated[dict[str, Values], Field(max_length=40)] = Field(default_factory=dict)
 
 
-Choices = Annotated[list[ProfileChoice], Field(max_length=5)]
+MAX_PROFILES = 5
+"""Of a cluster."""
+Choices = Annotated[list[ProfileChoice], Field(max_length=MAX_PROFILES)]
 
 
 def choice_documents(choices: list[ProfileChoice]) -> tuple[dict[str, Any], ...]:

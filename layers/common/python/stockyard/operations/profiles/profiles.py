@@ -98,8 +98,8 @@ def complete_content(services: Services, content: Content) -> Content:
 
 def _text(services: Services, manifest: dict[str, Any]) -> tuple[str, tuple[tuple[str, ...], str] | None]:
     url = manifest.get("url")
-    if not url:
-        return manifest["content"], None
+    if "content" in manifest or not url:
+        return manifest["content"], None  # written out, or fetched before
     try:
         data = services.documents.fetch(url)
     except VendorError as error:
@@ -122,8 +122,31 @@ def create_profile(
         return earlier
     check_name(services, name)
     complete = complete_content(services, content)
+    profile, named, *parts = draft(
+        services,
+        id=id,
+        name=name,
+        description=description,
+        cloud=cloud,
+        version=version,
+        content=complete,
+        actor=actor,
+    )
+    transition = Transition("ClusterProfile", None, version, "Created", f"Cluster profile {name} was made.")
+    writes = tell(services, actor, profile, transition)
+    try:
+        services.store.commit(Create(named), Create(profile), *map(Create, parts), *writes)
+    except Conflict as conflict:
+        raise IllegalTransition(f"There is a cluster profile called {name}.") from conflict
+    return profile
+
+
+def draft(
+    services: Services, *, id: str, name: str, description: str, cloud: str, version: str, content: Content, actor: str
+) -> tuple[ClusterProfile, Name, *tuple[ProfilePart, ...]]:
+    """The records of a new profile."""
     now = services.now()
-    first, parts = _version(services, id, version, complete, actor)
+    first, parts = _version(services, id, version, content, actor)
     profile = ClusterProfile(
         id=id,
         name=name,
@@ -134,13 +157,15 @@ def create_profile(
         updated_at=now,
         sequence=1,
     )
-    transition = Transition("ClusterProfile", None, version, "Created", f"Cluster profile {name} was made.")
-    writes = tell(services, actor, profile, transition)
-    try:
-        services.store.commit(Create(Name(_name(name), id)), Create(profile), *parts, *writes)
-    except Conflict as conflict:
-        raise IllegalTransition(f"There is a cluster profile called {name}.") from conflict
-    return profile
+    return profile, Name(_name(name), id), *parts
+
+
+def with_version(
+    services: Services, profile: ClusterProfile, version: str, content: Content, actor: str
+) -> tuple[ClusterProfile, *tuple[ProfilePart, ...]]:
+    """The records of a profile that has got a version."""
+    added, parts = _version(services, profile.id, version, content, actor)
+    return replace(profile, versions=(*profile.versions, added)), *parts
 
 
 def check_name(services: Services, name: str) -> None:
@@ -166,10 +191,9 @@ def add_version(
         raise PreconditionFailed(f"The cluster profile is at version {profile.version}, not {match}.")
     check_version(profile, version)
     complete = complete_content(services, content)
-    added, parts = _version(services, profile.id, version, complete, actor)
+    changed, *parts = with_version(services, profile, version, complete, actor)
     changed = replace(
-        profile,
-        versions=(*profile.versions, added),
+        changed,
         description=profile.description if description is None else description,
         updated_at=services.now(),
         version=profile.version + 1,
@@ -179,7 +203,8 @@ def add_version(
     transition = Transition("ClusterProfile", before, version, "Changed", f"Version {version} was added.")
     audit = services.audit_record(actor, "ChangeClusterProfile", profile.id, request_id, transition.message)
     try:
-        services.store.commit(Replace(changed), *parts, Create(audit), *tell(services, actor, changed, transition))
+        writes = [*map(Create, parts), Create(audit), *tell(services, actor, changed, transition)]
+        services.store.commit(Replace(changed), *writes)
     except Conflict as conflict:
         raise PreconditionFailed("The cluster profile was changed by someone else just now.") from conflict
     return changed
@@ -234,14 +259,20 @@ def check_unused(services: Services, profile: ClusterProfile) -> None:
 
 def _version(
     services: Services, profile_id: str, number: str, content: Content, actor: str
-) -> tuple[ProfileVersion, list[Write]]:
-    text = json.dumps(content, sort_keys=True)
-    data = gzip.compress(text.encode(), mtime=0)
+) -> tuple[ProfileVersion, list[ProfilePart]]:
+    data = gzip.compress(_text_of(content).encode(), mtime=0)
     pieces = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
-    parts: list[Write] = [
-        Create(ProfilePart(id=_part(profile_id, number, index), data=piece)) for index, piece in enumerate(pieces)
-    ]
-    return ProfileVersion(number, f"sha256:{digest(text)}", len(pieces), services.now(), actor), parts
+    parts = [ProfilePart(id=_part(profile_id, number, index), data=piece) for index, piece in enumerate(pieces)]
+    return ProfileVersion(number, content_digest(content), len(pieces), services.now(), actor), parts
+
+
+def content_digest(content: Content) -> str:
+    """What a version with this content, which is complete, has as its digest."""
+    return f"sha256:{digest(_text_of(content))}"
+
+
+def _text_of(content: Content) -> str:
+    return json.dumps(content, sort_keys=True)
 
 
 def _part(profile_id: str, number: str, index: int) -> str:

@@ -27,6 +27,8 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
 
 Choice = Mapping[str, Any]
+"""``name``, and what is said beside it: ``version``, ``variables``, ``pack_values``, and ``pack_tags`` that packs of
+``pack_values`` are taken to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resol
                 "id": profile.id,
                 "name": profile.name,
                 "version": version.number,
-                "variables": dict(choice.get("variables") or {}),
+                "variables": {name: variables[name] for name in choice.get("variables") or {} if name in variables},
                 "pack_values": dict(choice.get("pack_values") or {}),
                 "effective_variables": variables,
             }
@@ -89,6 +91,12 @@ def _of_one(
     pack_values = choice.get("pack_values") or {}
     names = {pack["name"] for pack in content["packs"]}
     faults += [(("pack_values", name), "the profile has no such pack") for name in pack_values if name not in names]
+    tags = {pack["name"]: pack["tag"] for pack in content["packs"]}
+    faults += [
+        (("pack_values", name), f"is {tags[name]} in this version of the profile, not {tag}")
+        for name, tag in (choice.get("pack_tags") or {}).items()
+        if name in tags and tag != tags[name]
+    ]
     if faults:
         return faults, [], variables
     packs, faults_here = packs_of(content, profile.name, variables, pack_values)
