@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stockyard import wiring
 from stockyard.domain import ids
+from stockyard.domain.cluster_profiles import PROFILE_KIND
+from stockyard.domain.manifests import OWN
 from stockyard.domain.profile_records import ClusterProfile
 from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import Query
+from stockyard.edge.query import FORM, Query
 from stockyard.errors import UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
@@ -107,15 +110,23 @@ def list_cluster_profiles(request: Request) -> Answer:
 @http.route(
     "GET /v1/cluster-profiles/{id}",
     roles=Roles.READERS,
-    answers={200: VIEW},
-    query=(Query("version", "The version to show; by default the newest."),),
+    answers={200: "cluster_profiles:ClusterProfileDocument"},
+    query=(Query("version", "The version to show; by default the newest."), FORM),
+    description="With `form=manifest` the answer is a document that `POST /v1/apply` takes.",
 )
 def get_cluster_profile(request: Request) -> Answer:
     """Get a cluster profile. By id or name, with what one of its versions says."""
     from stockyard.operations.profiles.profiles import find_profile
 
     services = wiring.services(request.caller.tenant)
-    return _answer(services, find_profile(services, request.params["id"]), 200, request.query.get("version"))
+    answer = _answer(services, find_profile(services, request.params["id"]), 200, request.query.get("version"))
+    return replace(answer, body=_manifest(answer.body)) if request.query.get("form") else answer
+
+
+def _manifest(view: Any) -> dict[str, Any]:
+    """A version of a profile as a document."""
+    spec = {name: view[name] for name in ("version", "description", "cloud", "variables", "packs") if view[name]}
+    return {"apiVersion": OWN, "kind": PROFILE_KIND, "metadata": {"name": view["name"]}, "spec": spec}
 
 
 @http.route(

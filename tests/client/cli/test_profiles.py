@@ -36,7 +36,7 @@ def test_a_profile_is_made_from_a_document_of_its_kind(cli, api, written):
     result = cli("profile", "create", "-f", written(MANIFEST))
     assert result.exit_code == 0, result.stderr
     assert api.bodies("POST") == [{**SPEC, "name": "base"}]
-    assert yaml.safe_load(result.stdout) == {"id": "cpr_01", "name": "base", "version": "1.1.0"}
+    assert result.stdout.splitlines()[1].split()[:3] == ["base", "1.1.0", "any"]
 
 
 def test_a_request_is_sent_as_it_is(cli, api, written):
@@ -77,10 +77,14 @@ def test_a_document_of_another_kind_is_refused_before_anything_is_sent(cli, api,
 def test_profiles_are_listed_shown_and_removed(cli, api, operation_document):
     first = {"items": [PROFILE], "next_page_token": "p2"}
     api.answer("GET", PATH, first).answer("GET", PATH, page({**PROFILE, "name": "other"}))
-    assert [line["name"] for line in yaml.safe_load(cli("profile", "list").stdout)] == ["base", "other"]
+    assert [line.split()[0] for line in cli("profile", "list").stdout.splitlines()] == ["NAME", "base", "other"]
     assert api.requests[1].url.params["page_token"] == "p2"
     api.answer("GET", f"{PATH}/base", PROFILE)
-    assert yaml.safe_load(cli("profile", "get", "base").stdout) == PROFILE
+    assert yaml.safe_load(cli("profile", "get", "base", "--version", "1.1.0", "-o", "yaml").stdout) == PROFILE
+    assert dict(api.requests[-1].url.params) == {"version": "1.1.0"}
+    plan = {"plan": {"deletes": [{"kind": "cluster-profile", "name": "old"}]}}
+    api.answer("DELETE", f"{PATH}/old", plan)
+    assert "- cluster-profile  old" in cli("profile", "delete", "old", "--dry-run").stdout
     api.answer("DELETE", f"{PATH}/base", operation_document("succeeded"), status=202)
     assert "Profile base is removed." in cli("profile", "delete", "base").stderr
 
@@ -94,10 +98,11 @@ def test_a_profile_in_use_is_not_said_to_be_removed(cli, api):
 
 def test_the_profiles_of_a_cluster_are_planned_and_set(cli, api, written, cluster_document, operation_document):
     api.answer("GET", "/v1/clusters/demo", cluster_document(), ETag='"3"')
-    plan = {"creates": [], "deletes": [{"kind": "Deployment", "name": "tools/server"}]}
+    plan = {"deletes": [{"kind": "Deployment", "name": "tools/server"}], "steps": ["Apply the packs."]}
     api.answer("PUT", OF_CLUSTER, {"plan": plan}).answer("PUT", OF_CLUSTER, operation_document(), status=202)
     file = written({"profiles": CHOICES})
-    assert yaml.safe_load(cli("profile", "diff", "demo", "-f", file).stdout) == plan
+    lines = cli("profile", "diff", "demo", "-f", file).stdout.splitlines()
+    assert lines == ["- Deployment  tools/server", "1. Apply the packs."]
     result = cli("cluster", "profiles", "demo", "-f", file)
     assert "Operation op_01 changes the profiles." in result.stderr
     puts = [request for request in api.requests if request.method == "PUT"]
@@ -106,9 +111,52 @@ def test_the_profiles_of_a_cluster_are_planned_and_set(cli, api, written, cluste
     assert [json.loads(request.content) for request in puts] == [{"profiles": CHOICES}] * 2
 
 
+def test_a_file_without_a_list_of_profiles_removes_no_packs(cli, api, written):
+    for command in (("cluster", "profiles"), ("profile", "diff")):
+        result = cli(*command, "demo", "-f", written({"profile": CHOICES}))
+        assert result.exit_code == 2
+        assert "has no list profiles" in result.stderr
+    assert api.requests == []
+
+
 @pytest.mark.parametrize(("flag", "query"), [((), {}), (("--refresh",), {"refresh": "true"})])
 def test_the_profiles_of_a_cluster_are_shown(cli, api, flag, query):
-    view = {"profiles": CHOICES, "packs": [], "objects": 3, "drift": [], "compared_at": None}
+    pack = {"profile": "base", "layer": "cni", "name": "net", "tag": "2.0", "condition": "Applying", "message": "late"}
+    view = {"profiles": CHOICES, "packs": [pack], "objects": 3, "drift": ["net: DaemonSet agent is not there"]}
+    view["compared_at"] = "2026-01-31T12:00:00.000Z"
     api.answer("GET", OF_CLUSTER, view)
-    assert yaml.safe_load(cli("cluster", "profiles", "demo", *flag).stdout) == view
+    assert yaml.safe_load(cli("cluster", "profiles", "demo", "-o", "yaml", *flag).stdout) == view
     assert dict(api.requests[0].url.params) == query
+    result = cli("cluster", "profiles", "demo")
+    assert result.stdout.splitlines()[1].split() == ["cni", "net", "2.0", "Applying", "base", "late"]
+    assert "Drift: net: DaemonSet agent is not there" in result.stderr
+
+
+def test_a_cluster_is_created_with_profiles_by_name_and_version(cli, api, written, cluster_document):
+    api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+    document = {"name": "demo", "settings": {}, "profiles": [{"name": "old"}]}
+    result = cli("cluster", "create", "-f", written(document), "--profile", "base@1.1.0", "--profile", "other")
+    assert result.exit_code == 0, result.stderr
+    assert api.bodies("POST")[0]["profiles"] == [{"name": "base", "version": "1.1.0"}, {"name": "other"}]
+
+
+def test_a_profile_is_drawn_with_its_packs_and_variables(cli, api):
+    variables = [{"name": "env", "type": "string", "default": "dev", "required": False, "description": "Where"}]
+    versions = [{"version": "1.0.0"}, {"version": "1.1.0"}]
+    api.answer("GET", f"{PATH}/base", {**PROFILE, "variables": variables, "versions": versions})
+    assert cli("profile", "describe", "base").stdout.splitlines() == [
+        "profile base  1.1.0",
+        "├── id cpr_01",
+        "├── cloud any",
+        "├── versions 1.0.0, 1.1.0",
+        "├── variables",
+        "│   └── env  string = dev  Where",
+        "└── packs",
+        "    └── k8s kubernetes 1.34",
+    ]
+
+
+def test_a_profile_is_shown_as_a_document_to_apply(cli, api):
+    api.answer("GET", f"{PATH}/base", MANIFEST)
+    assert yaml.safe_load(cli("profile", "get", "base", "--manifest").stdout) == MANIFEST
+    assert dict(api.requests[0].url.params) == {"form": "manifest"}

@@ -48,6 +48,9 @@ class ProfileUse(VersionedRecord):
     cluster_id: str
 
 
+PACK_PENDING, PACK_APPLYING, PACK_READY, PACK_FAILED = "Pending", "Applying", "Ready", "Failed"
+
+
 @dataclass(frozen=True, slots=True)
 class PackStatus:
     """Where a pack is: ``Pending``, ``Applying``, ``Ready`` or ``Failed``."""
@@ -56,7 +59,7 @@ class PackStatus:
     layer: str
     name: str
     tag: str
-    condition: str = "Pending"
+    condition: str = PACK_PENDING
     message: str = ""
     started_at: str | None = None
     ended_at: str | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
 
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_profiles import K8S, LAYERS, OS, value_fault
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, View, check, refuse, repeated
+from stockyard.domain.models.manifest_views import ManifestView
 from stockyard.domain.pack_templates import TemplateFault, load_yaml
 
 SEMANTIC = r"^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})(-[0-9A-Za-z.-]{1,32})?$"
@@ -228,6 +229,10 @@ class ClusterProfileView(View):
     packs: list[dict[str, Any]] | None
     created_at: str
     updated_at: str
+
+
+class ClusterProfileDocument(RootModel[ClusterProfileView | ManifestView]):
+    """A cluster profile, or with ``form=manifest`` a version of it as a document that can be applied."""
 
 
 class PackStatusView(View):

@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from stockyard.domain.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
 from stockyard.domain.pack_templates import Object, TemplateFault
-from stockyard.domain.profile_records import ClusterPacks, PackStatus
+from stockyard.domain.profile_records import (
+    PACK_APPLYING,
+    PACK_FAILED,
+    PACK_PENDING,
+    PACK_READY,
+    ClusterPacks,
+    PackStatus,
+)
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import VendorError, VendorNotFound, VendorRefused
 from stockyard.lifecycle.change import Transition
@@ -24,7 +31,6 @@ from stockyard.ports import CloudWork, Outcome, Remove, Replace
 from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
 
 PHASE = "profile"
-PENDING, APPLYING, READY, FAILED = "Pending", "Applying", "Ready", "Failed"
 WAIT_SECONDS = 15
 SECONDS_AT_ONCE = 45
 """After so long the function is called again, which has 120 seconds."""
@@ -77,7 +83,7 @@ def _apply_all(
 ) -> Outcome:
     """The cluster is not asked where nothing is to do."""
     surplus = len(record.objects) - sum(len(pack.objects) for pack in packs)
-    if not surplus and all(status.condition == READY for status in record.packs):
+    if not surplus and all(status.condition == PACK_READY for status in record.packs):
         return Outcome(True, f"{len(packs)} packs are ready.")
     api = driver.packs_api(work)
     try:
@@ -116,19 +122,19 @@ class _Application:
     def run(self, packs: Sequence[Pack]) -> Outcome:
         for layer in in_order(packs):
             for pack in layer:
-                if self._status(pack).condition in (PENDING, FAILED) and not self._applied(pack):
+                if self._status(pack).condition in (PACK_PENDING, PACK_FAILED) and not self._applied(pack):
                     return self._waiting(pack)
                 if (self._services.clock.now() - self._begun).total_seconds() > SECONDS_AT_ONCE:
                     return Outcome(False, f"{pack.name} is applied", 1)
             for pack in layer:
-                if self._status(pack).condition != READY and not self._is_ready(pack):
+                if self._status(pack).condition != PACK_READY and not self._is_ready(pack):
                     return self._waiting(pack)
         return self._prune(packs)
 
     def look(self, packs: Sequence[Pack]) -> ClusterPacks:
         """See ``look_again``."""
         for pack in packs:
-            if self._status(pack).condition == APPLYING:
+            if self._status(pack).condition == PACK_APPLYING:
                 self._is_ready(pack)
         return self._record
 
@@ -144,14 +150,14 @@ class _Application:
             try:
                 self._api.apply(item, manager=PACKS_MANAGER)
             except VendorNotFound as missing:
-                self._say(pack, PENDING, f"{spoken(reference('', item))}: {missing.detail}")
+                self._say(pack, PACK_PENDING, f"{spoken(reference('', item))}: {missing.detail}")
                 return False
             except VendorError as error:
                 if error.retryable:
                     raise
-                self._say(pack, FAILED, f"{spoken(reference('', item))}: {error.detail}")
+                self._say(pack, PACK_FAILED, f"{spoken(reference('', item))}: {error.detail}")
                 raise VendorRefused(f"{pack.name}: {error.detail}", code=error.code, hint=error.hint) from error
-        self._say(pack, APPLYING, "applied")
+        self._say(pack, PACK_APPLYING, "applied")
         return True
 
     def _is_ready(self, pack: Pack) -> bool:
@@ -161,10 +167,10 @@ class _Application:
             is_awaited = item["kind"] not in WORKLOADS or item["kind"] in self._kinds
             item_lack = self._lack(pack, item, is_awaited=is_awaited)
             if item_lack and is_awaited:
-                self._say(pack, APPLYING, item_lack)
+                self._say(pack, PACK_APPLYING, item_lack)
                 return False
             lack = lack or item_lack
-        self._say(pack, APPLYING if lack else READY, lack)
+        self._say(pack, PACK_APPLYING if lack else PACK_READY, lack)
         return True
 
     def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str:
@@ -175,7 +181,7 @@ class _Application:
         except TemplateFault as fault:
             if not is_awaited:
                 return str(fault)
-            self._say(pack, FAILED, str(fault))
+            self._say(pack, PACK_FAILED, str(fault))
             raise VendorRefused(f"{pack.name}: {fault}", code="JobFailed") from fault
 
     def _prune(self, packs: Sequence[Pack]) -> Outcome:
@@ -190,14 +196,14 @@ class _Application:
                     return Outcome(False, f"{spoken(line)} is being removed", WAIT_SECONDS)
             objects = tuple(other for other in self._record.objects if other != line)
             self._record = _stored(self._services, replace(self._record, objects=objects))
-        ready = sum(self._status(pack).condition == READY for pack in packs)
+        ready = sum(self._status(pack).condition == PACK_READY for pack in packs)
         return Outcome(True, f"{ready} of {len(packs)} packs are ready.")
 
     def _say(self, pack: Pack, condition: str, message: str) -> None:
         """Write where a pack is; with an event when its condition is another one."""
         before, now = self._status(pack), self._services.now()
         started = before.started_at or now
-        end = now if condition in (READY, FAILED) else None
+        end = now if condition in (PACK_READY, PACK_FAILED) else None
         after = replace(before, condition=condition, message=message, started_at=started, ended_at=end)
         if (before.condition, before.message) == (condition, message):
             return
