@@ -31,7 +31,7 @@ from tests.unit.operations.clusters.managed_world import USER
 from tests.unit.operations.profiles.packs_world import DOCUMENT, PacksWorld, packs_world
 from tests.workflows.test_change_crash_matrix import Died, Faults, FaultyStore
 
-SAMPLE = 12
+SAMPLE = 4
 """Cells of a story that are run normally; in the soak all are."""
 PATIENCE = 6
 FIRST = {"name": "base", "version": "1.0.0", "variables": {"env": "prod"}}

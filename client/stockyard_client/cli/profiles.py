@@ -150,7 +150,7 @@ def _drawn(profile: ClusterProfile) -> Tree:
     for pack in profile.packs or ():
         count = len(pack.get("manifests") or ())
         text = Text.assemble((f"{pack['layer']} ", "dim"), (str(pack["name"]), "bold"), f" {pack['tag']}")
-        branch.add(text.append(f"  {count} manifests" if count else "", style="dim"))
+        branch.add(text.append(f"  {count} manifest{'s' if count > 1 else ''}" if count else "", style="dim"))
     return root
 
 

@@ -142,7 +142,7 @@ def _value_changes(before: Sequence[Pack], after: Sequence[Pack]) -> list[dict[s
     for key in (*old, *(key for key in new if key not in old)):
         earlier, later = old.get(key), new.get(key)
         for field in ("tag", "values"):
-            pair = [getattr(pack, field) if pack is not None else None for pack in (earlier, later)]
+            pair = [getattr(pack, field) or None if pack is not None else None for pack in (earlier, later)]
             if pair[0] != pair[1]:
                 changes.append({"pointer": f"/packs/{_pointed(key)}/{field}", "before": pair[0], "after": pair[1]})
     return changes

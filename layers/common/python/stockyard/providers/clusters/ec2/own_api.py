@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from stockyard.domain.kubeconfigs import check
 from stockyard.errors import VendorRefused
@@ -14,22 +14,34 @@ MakeApi = Callable[..., KubernetesApi]
 """Makes a client of the API at an address, with an authority's certificate, what gives tokens, and ``certificate``."""
 
 
-def admin(work: CloudWork, make_api: MakeApi) -> KubernetesApi:
-    """The cluster's API as its admin. The address and its authority are those of the record."""
-    cluster = work.cluster
-    if not cluster.endpoint or not cluster.certificate_authority or not work.kubeconfig:
-        raise VendorRefused("the control plane has not sent a kubeconfig", hint="Resume from the phase report.")
-    try:
-        user = check(work.kubeconfig)
-    except ValueError:
-        raise VendorRefused("the kubeconfig that the control plane has sent cannot be read") from None
-    key = user.get("client-key-data", "")
-    certificate = ClientCertificate(user.get("client-certificate-data", ""), key) if key else None
-    token = user.get("token", "")
-    return make_api(cluster.endpoint, cluster.certificate_authority, lambda: token, certificate=certificate)
-
-
 def packs_api(work: CloudWork, make_api: MakeApi) -> KubernetesApi:
     """The cluster's API as the account that applies packs."""
-    endpoint, authority = str(work.cluster.endpoint), str(work.cluster.certificate_authority)
-    return packs.account_api(admin(work, make_api), lambda token: make_api(endpoint, authority, token))
+    endpoint, fields = _known(work)
+    authority = fields["certificate-authority-data"]
+    return packs.account_api(_admin(endpoint, fields, make_api), lambda token: make_api(endpoint, authority, token))
+
+
+def forget_packs(work: CloudWork, make_api: MakeApi) -> None:
+    """Remove the account that applies packs."""
+    packs.forget(_admin(*_known(work), make_api))
+
+
+def _known(work: CloudWork) -> tuple[str, Mapping[str, str]]:
+    """The address on the record, and what the kubeconfig says. Its authority is the one that was reported first: a
+    report with another one is refused, and so is one of another address."""
+    endpoint = work.cluster.endpoint
+    if not endpoint or not work.kubeconfig:
+        raise VendorRefused("the control plane has not sent a kubeconfig", hint="Resume from the phase report.")
+    try:
+        fields = check(work.kubeconfig)
+    except ValueError:
+        raise VendorRefused("the kubeconfig that the control plane has sent cannot be read") from None
+    if not fields.get("certificate-authority-data"):
+        raise VendorRefused("the kubeconfig that the control plane has sent names no authority")
+    return endpoint, fields
+
+
+def _admin(endpoint: str, fields: Mapping[str, str], make_api: MakeApi) -> KubernetesApi:
+    key, token = fields.get("client-key-data", ""), fields.get("token", "")
+    certificate = ClientCertificate(fields.get("client-certificate-data", ""), key) if key else None
+    return make_api(endpoint, fields["certificate-authority-data"], lambda: token, certificate=certificate)

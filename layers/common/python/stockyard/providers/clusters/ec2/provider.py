@@ -32,7 +32,6 @@ from stockyard.providers.clusters.ec2 import (
 )
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
-from stockyard.providers.kubernetes import packs
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 __all__ = ["Ec2ClusterDriver", "Ec2Config"]
@@ -114,7 +113,7 @@ class Ec2ClusterDriver:
 
     def forget_packs(self, work: CloudWork) -> None:
         """See ``ports.clusters.AdmitsPacks``."""
-        packs.forget(own_api.admin(work, self._make_api))
+        own_api.forget_packs(work, self._make_api)
 
     def member_pool(self, cluster: Cluster) -> NewPool:
         """See ``ports.clusters.BalancesMembers``."""
