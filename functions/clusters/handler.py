@@ -48,7 +48,9 @@ def create_cluster(request: Request) -> Answer:
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
     organization_id = request.caller.organization_id
-    new_cluster = create.NewCluster(**{**dict(body), "secret": secret, "organization_id": organization_id})
+    profiles = tuple(choice.model_dump() for choice in body.profiles)
+    fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
+    new_cluster = create.NewCluster(**fields)
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
@@ -86,11 +88,14 @@ def list_clusters(request: Request) -> Answer:
 )
 def get_cluster(request: Request) -> Answer:
     """Get a cluster."""
-    cluster = find_cluster(wiring.services(request.caller.tenant), request.params["id"])
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         from stockyard.operations.manifests.clusters import cluster_manifest
+        from stockyard.operations.profiles.clusters import packs_record
 
-        return Answer(200, cluster_manifest(cluster), version=cluster.version)
+        manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
+        return Answer(200, manifest, version=cluster.version)
     return _cluster_answer(cluster, 200)
 
 
@@ -102,9 +107,9 @@ def get_cluster(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
-    " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
-    " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
-    " operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
+    " background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver lets change"
+    " are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names"
+    " the operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
     " `Location` names an operation in status `queued`, and `If-Match` is not compared. With `dry_run` the answer is a"
     " plan.",
 )
@@ -112,6 +117,7 @@ def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters import change, queue, reconfigure
     from stockyard.operations.clusters.alignment import aligned
+    from stockyard.operations.profiles.clusters import profile_change
 
     services, body = wiring.services(request.caller.tenant), request.body
     cluster = aligned(services, find_cluster(services, request.params["id"]))
@@ -119,6 +125,7 @@ def change_cluster(request: Request) -> Answer:
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
+    profiles = body.profile_choices()
     target = reconfigure.target_of(cluster, settings, version)
     if body.queue and not request.dry_run and queue.is_busy(services, cluster):
         document, actor = body.document(), request.caller.actor
@@ -126,11 +133,12 @@ def change_cluster(request: Request) -> Answer:
         waiting = find_cluster(services, cluster.id)
         return _cluster_answer(waiting, 202, audited=True, location=f"/v1/operations/{operation.id}")
     if request.dry_run:
-        kind = reconfigure.operation_kind(services, cluster, target)
+        kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
         if kind:
-            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
+            packs = None if profiles is None else profile_change(services, cluster, target, profiles)
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
@@ -139,6 +147,7 @@ def change_cluster(request: Request) -> Answer:
         **fields,
         settings=settings,
         kubernetes_version=version,
+        profiles=profiles,
         actor=request.caller.actor,
         request_id=request.request_id,
     )

@@ -166,6 +166,14 @@ class KubeStore:
         self._made = 0
         self._definitions: set[Key] = set()
 
+    def draft(self) -> KubeStore:
+        """Another store with the same objects: what is changed there does not change here."""
+        other = KubeStore(self.now)
+        # Objects are replaced, never changed in place.
+        other.objects, other.revision = dict(self.objects), self.revision
+        other._made, other._definitions = self._made, set(self._definitions)
+        return other
+
     @property
     def resources(self) -> tuple[Resource, ...]:
         """What is served: Kubernetes' own, and what definitions have made."""

@@ -25,6 +25,7 @@ from stockyard_client.cli.output import (
     show_one,
     write_document,
 )
+from stockyard_client.cli.profiles import Chosen, chosen
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
@@ -40,6 +41,7 @@ def create(
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    profile: Chosen = None,
     keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
     wait: Wait = False,
@@ -55,6 +57,8 @@ def create(
         body["settings"] = _override(dict(body.get("settings") or {}), settings)
     if tag:
         body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
+    if profile:
+        body["profiles"] = chosen(profile)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.clusters.plan_create(body))

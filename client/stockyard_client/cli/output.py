@@ -44,6 +44,8 @@ _STYLES = {
     "running": "yellow",
     "queued": "yellow",
     "reverted": "yellow",
+    "Ready": "green",
+    "Applying": "yellow",
     "Pending": "yellow",
     "changed": "yellow",
     "deleting": "magenta",

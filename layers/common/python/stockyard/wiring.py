@@ -239,6 +239,13 @@ def store(tenant: str) -> ports.Store:
 
 
 @cache
+def _documents() -> ports.Documents:
+    from stockyard.adapters.documents import HttpsDocuments
+
+    return HttpsDocuments()
+
+
+@cache
 def _factories() -> Factories:
     return Factories(
         identity=identity,
@@ -255,6 +262,7 @@ def _factories() -> Factories:
         node_sources=_node_sources,
         unavailable_offerings=_unavailable_offerings,
         token_key=machine_key,
+        documents=_documents,
     )
 
 

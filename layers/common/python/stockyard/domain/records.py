@@ -26,6 +26,7 @@ from stockyard.domain.node_records import (
     VersionedRecord,
 )
 from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
 from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
 
 SCHEMA = 1
@@ -392,4 +393,8 @@ Record = (
     | WorkloadReport
     | WorkloadPart
     | ClusterDisruption
+    | ClusterProfile
+    | ProfilePart
+    | ProfileUse
+    | ClusterPacks
 )

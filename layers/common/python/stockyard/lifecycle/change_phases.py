@@ -21,6 +21,8 @@ APPROVAL_SECONDS = 172_800
 """For how long an operation waits for somebody to approve that nodes are replaced."""
 
 _END = Phase("complete", 600, "changed")
+PROFILE = Phase("profile", 3600, "profile")
+"""The packs of a cluster's profiles; skipped where it has none."""
 _CHECKS = Phase("checks", 600, "checks")
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
@@ -39,6 +41,7 @@ CHANGE = Procedure(
         Phase("addons", 2400, ENSURE),
         Phase("storage", 1800, ENSURE),
         Phase("objects", 900, ENSURE),
+        PROFILE,
         _END,
     ),
     on_failure=FAIL,
@@ -61,6 +64,7 @@ UPGRADE = replace(
         Phase("addons", 2400, ENSURE),
         Phase("node_groups", 36_000, ENSURE),
         Phase("objects", 900, ENSURE),
+        PROFILE,
         _END,
     ),
     error="ClusterCouldNotBeUpgraded",
@@ -91,6 +95,7 @@ CHANGE_BALANCED = replace(
         # Pools of groups that go leave first: then new ones have room.
         Phase("surplus", 14_400, "surplus"),
         _POOLS,
+        PROFILE,
         _END,
     ),
     timeout_seconds=345_600,
@@ -105,6 +110,7 @@ UPGRADE_BALANCED = replace(
         _MEMBERS,
         _VERSION_SKEW,
         _POOLS,
+        PROFILE,
         _END,
     ),
     timeout_seconds=345_600,

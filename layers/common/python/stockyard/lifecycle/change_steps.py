@@ -16,6 +16,7 @@ class _Step:
     before: Cluster
     after: Cluster
     reasons: Sequence[Reason]
+    packs: str
 
     def differs(self, *names: str) -> bool:
         return any(self.before.settings.get(name) != self.after.settings.get(name) for name in names)
@@ -74,6 +75,10 @@ class _Step:
         elif self.differs(*GROUP_SETTINGS):
             yield "Bring the pools to their groups."
 
+    def profile(self) -> Iterator[str]:
+        if self.packs:
+            yield self.packs
+
 
 _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "approval": _Step.approval,
@@ -86,10 +91,14 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "version_skew": _Step.version_skew,
     "surplus": _Step.surplus,
     "pools": _Step.pools,
+    "profile": _Step.profile,
 }
 
 
-def steps(procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason]) -> list[str]:
-    """The steps that have something to do; none of rows whose words nobody has written."""
-    step = _Step(before, after, reasons)
+def steps(
+    procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason], packs: str = ""
+) -> list[str]:
+    """The steps that have something to do; none of rows whose words nobody has written. ``packs`` says what becomes of
+    packs of profiles."""
+    step = _Step(before, after, reasons, packs)
     return [text for name in procedure.names if name in _WORDS for text in _WORDS[name](step)]

@@ -13,6 +13,7 @@ from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_CLUSTER
 
 VERSION = "/kubernetes_version"
+PROFILES = "/profiles"
 LOOKS = frozenset({"checks", "approval"})
 """Phases that change nothing."""
 AT_ONCE = frozenset({"mirror", "repave_approval"})

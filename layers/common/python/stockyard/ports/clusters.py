@@ -56,6 +56,8 @@ class CloudWork:
     agent: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     """The objects that install the cluster's agent, its client's secret among them, in the order in which they are
     made. Only the phase that applies them is told them."""
+    kubeconfig: str = field(default="", repr=False)
+    """What the control plane has sent for admins. Only what applies packs is told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,42 @@ class MintsTokens(Protocol):
 
     def secret_name(self, cluster: Cluster) -> str:
         """What the Secret is called that holds the cluster's kubeconfig, wherever somebody puts it."""
+        ...
+
+
+PACKS_MANAGER = "stockyard-profile"
+"""Under this name the fields of packs' objects are ours."""
+
+
+class PacksApi(Protocol):
+    """A cluster's API, as the account knows it that applies packs. Objects are plain documents; errors are leaves of
+    ``VendorError``, and ``VendorNotFound`` says that the cluster does not serve a kind, or has not the namespace."""
+
+    def apply(
+        self, document: Mapping[str, Any], *, manager: str = PACKS_MANAGER, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Server-side apply, by force. The object as it then is, with ``dry_run`` as it would be."""
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """The object, or None."""
+
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
+        """Begin to delete the object; one that is gone is no error."""
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class AdmitsPacks(Protocol):
+    """A driver whose clusters can have profiles: it makes the account that applies packs, which is only there with a
+    profile, and gives tokens of it that end within minutes."""
+
+    def packs_api(self, work: CloudWork) -> PacksApi:
+        """The cluster's API as that account, which is made where it is missing."""
+        ...
+
+    def forget_packs(self, work: CloudWork) -> None:
+        """Remove the account with its rights. Twice is once."""
         ...
 
 

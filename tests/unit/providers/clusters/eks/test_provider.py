@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from stockyard.errors import CredentialsRevoked, VendorRefused, VendorUnavailable
+from stockyard.ports.clusters import AdmitsPacks
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, control_plane, names
 from tests.harness.memory_kubernetes import MemoryKubernetes
@@ -335,6 +336,28 @@ def test_objects_are_applied_by_a_token_of_the_tenants_role(eks: Any, run: Run, 
     driver = api.objects["DaemonSet", "kube-system", "aws-dranet"]
     tolerations = driver["spec"]["template"]["spec"]["tolerations"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
+
+
+def test_packs_are_applied_by_an_account_that_the_tenants_role_makes(eks: Any, run: Run, api: MemoryKubernetes) -> None:
+    run("control_plane")
+    assert isinstance(eks.provider, AdmitsPacks)
+    assert eks.provider.packs_api(eks.work("profile")) is api
+    assert api.asked == [(eks.cluster.endpoint, eks.cluster.certificate_authority)] * 2
+    admin, account = api.users
+    assert str(admin).startswith("k8s-aws-v1.")
+    assert account == "token-1"
+    assert api.closed == 1, "the admin's, and not what packs are applied by"
+    assert ("ClusterRoleBinding", "", "stockyard-packs") in api.objects
+    eks.provider.forget_packs(eks.work("profile"))
+    assert str(api.users[2]).startswith("k8s-aws-v1.")
+    assert ("ClusterRoleBinding", "", "stockyard-packs") not in api.objects
+
+
+def test_packs_of_a_cluster_without_an_endpoint_are_refused(eks: Any, api: MemoryKubernetes) -> None:
+    for call in (eks.provider.packs_api, eks.provider.forget_packs):
+        with pytest.raises(VendorRefused, match="endpoint is not known"):
+            call(eks.work("profile"))
+    assert api.asked == []
 
 
 def test_drivers_of_devices_come_only_with_a_group_that_needs_them(eks: Any, run: Run, api: MemoryKubernetes) -> None:

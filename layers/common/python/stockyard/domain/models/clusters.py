@@ -21,6 +21,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse, summary
+from stockyard.domain.models.cluster_profiles import Choices
 from stockyard.domain.provider_kinds import loaded
 from stockyard.domain.records import Cluster
 from stockyard.errors import FieldProblem, InvalidInput
@@ -209,6 +210,7 @@ class ClusterCreate(Input):
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)]
     tags: fields.Tags = Field(default_factory=dict)
+    profiles: Choices = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _name_beside_settings(self) -> ClusterCreate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.records import CloudAccount, Cluster, Fact, Name, Operation
+from stockyard.domain.records import CloudAccount, Cluster, ClusterPacks, Fact, Name, Operation
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
 from stockyard.lifecycle.change_phases import SNAPSHOTS
 from stockyard.lifecycle.cluster import MOVES
@@ -40,6 +40,7 @@ from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
+from stockyard.operations.profiles.resolve import removal_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
@@ -163,6 +164,19 @@ def _pools_replaced(services: Services, cluster: Cluster, fence: Fence[Cluster])
     return pools_replaced(services, cluster, operation) if operation is not None else Outcome(False)
 
 
+def _profile(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    from stockyard.operations.profiles.clusters import packs_work
+    from stockyard.operations.profiles.phase import awaited_kinds, run_profile
+
+    if services.store.get(ClusterPacks, cluster.id) is None:
+        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+    operation = services.store.get(Operation, fence.operation_id)
+    if operation is None:
+        return Outcome(False)
+    driver, work = cloud_work(services, cluster, "profile", fence)
+    return run_profile(services, cluster, driver, packs_work(services, work), awaited_kinds(operation))
+
+
 def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
     """The change is done. What waits for its turn follows, then tags that were changed meanwhile."""
     end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now))(services, fence, loaded, outcome)
@@ -204,11 +218,12 @@ def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster]
     return outcome
 
 
-def removal(_: Services, cluster: Cluster) -> list[Write]:
+def removal(services: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    told_facts = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
+    told_facts: list[Write] = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
+    told_facts += removal_writes(services, cluster.id)
     return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *told_facts]
 
 
@@ -227,6 +242,7 @@ RUNNER: Runner[Cluster] = Runner(
         "pools": _pools,
         "pools_replaced": _pools_replaced,
         "approval": await_approval,
+        "profile": _profile,
         "members": _members,
         "version_skew": await_version,
     },

@@ -18,16 +18,17 @@ from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, UPGRADE_CLUSTER
 from stockyard.lifecycle.change_steps import steps
-from stockyard.lifecycle.cluster_changes import VERSION, Difference, differences, kind_of
+from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, kind_of
 from stockyard.lifecycle.pool import living, surplus_of
 from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.lifecycle.repave import reasons
+from stockyard.lifecycle.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.operations.clusters.check import check
 from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
+from stockyard.operations.profiles.clusters import NO_DIFFERENCE, ProfileChange, difference
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
@@ -47,22 +48,23 @@ def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | 
     return changed if version is None else replace(changed, kubernetes_version=version)
 
 
-def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str:
+def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, profiles: bool = False) -> str:
     """The kind of operation that the change needs; empty when the record alone changes. ``target`` is the ``cluster``
-    itself where neither settings nor version are asked for.
+    itself where neither settings nor version are asked for; ``profiles`` are asked for too.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it, naming what does; ``InvalidInput`` for a
     version that it cannot have next, or that its driver does not change.
     """
     current = current_operation(services, cluster)
     again = target is not cluster and cluster.status == "ready"
-    kind = kind_of(cluster, target, current, again=again)
+    kind = kind_of(cluster, target, current, again=again) or (CHANGE_CLUSTER if profiles else "")
     if not kind:
         return ""
     try:
         services.procedure(kind, cluster.driver)
     except KeyError:
         places = sorted({_field(difference) for difference in differences(cluster, target)})
+        places += [PROFILES] if profiles else []
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
@@ -127,10 +129,17 @@ def _check_pools(services: Services, target: Cluster) -> None:
     check_pools(services, [*own_pools, *pools.values()])
 
 
-def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
+def plan_change(
+    services: Services,
+    cluster: Cluster,
+    target: Cluster,
+    fields: Mapping[str, Any],
+    profiles: ProfileChange | None = None,
+) -> dict[str, Any]:
     """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
-    change on the record with it."""
-    findings = check_target(services, cluster, target)
+    change on the record with it, and so do ``profiles``."""
+    findings = check_target(services, cluster, target) if target is not cluster else ()
+    diff = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
     before, after = (_items(services, cluster), _items(services, target))
     creates, deletes = _things(services, cluster, target)
     changes = [
@@ -140,28 +149,39 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
             if value != getattr(cluster, name)
         ),
         *differences(cluster, target),
+        *([profiles.entry] if profiles is not None and profiles.is_needed else ()),
+        *diff["changes"],
     ]
     return {
         **plan_of(
             after,
-            creates=creates,
+            creates=[*creates, *diff["creates"]],
             changes=changes,
-            deletes=deletes,
+            deletes=[*deletes, *diff["deletes"]],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
                 *_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
-        **_steps(services, cluster, target),
+        **_steps(services, cluster, target, profiles),
     }
 
 
-def _steps(services: Services, cluster: Cluster, target: Cluster) -> dict[str, Any]:
+def _steps(services: Services, cluster: Cluster, target: Cluster, profiles: ProfileChange | None) -> dict[str, Any]:
     kind = UPGRADE_CLUSTER if target.kubernetes_version != cluster.kubernetes_version else CHANGE_CLUSTER
     procedure = services.procedure(kind, cluster.driver)
     why = reasons(cluster, target, replaced_pools(services, cluster, target)) if APPROVAL in procedure.names else ()
-    return {"steps": steps(procedure, cluster, target, why)}
+    if profiles is not None:
+        check_alone(cluster, why)
+    return {"steps": steps(procedure, cluster, target, why, profiles.step() if profiles is not None else "")}
+
+
+def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
+    """``InvalidInput`` where profiles would change together with what somebody has to approve of: settings that are not
+    approved of come back, and packs could not."""
+    if why and cluster.settings.get(SETTING) == REQUIRED:
+        raise InvalidInput.at(PROFILES, "cannot change together with what waits for approval: one after the other")
 
 
 def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:

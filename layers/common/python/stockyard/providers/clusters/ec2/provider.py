@@ -12,6 +12,7 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import PacksApi
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
@@ -26,12 +27,14 @@ from stockyard.providers.clusters.ec2 import (
     machine,
     members,
     network,
+    own_api,
     planning,
     retag,
     security,
 )
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
+from stockyard.providers.kubernetes.client import KubernetesApi
 
 __all__ = ["Ec2ClusterDriver", "Ec2Config"]
 
@@ -52,8 +55,14 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
-    def __init__(self, config: Ec2Config, session_factory: SessionFactory, secrets: OpenSecrets | None = None) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: Ec2Config,
+        session_factory: SessionFactory,
+        secrets: OpenSecrets | None = None,
+        make_api: own_api.MakeApi = KubernetesApi,
+    ) -> None:
+        self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory, secrets=secrets)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
@@ -114,6 +123,14 @@ class Ec2ClusterDriver:
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
+
+    def packs_api(self, work: CloudWork) -> PacksApi:
+        """See ``ports.clusters.AdmitsPacks``."""
+        return own_api.packs_api(work, self._make_api)
+
+    def forget_packs(self, work: CloudWork) -> None:
+        """See ``ports.clusters.AdmitsPacks``."""
+        own_api.forget_packs(work, self._make_api)
 
     def member_pool(self, cluster: Cluster) -> NewPool:
         """See ``ports.clusters.BalancesMembers``."""
