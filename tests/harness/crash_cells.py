@@ -6,9 +6,7 @@ The stories of lives are those of the world's cloud.
 from __future__ import annotations
 
 import json
-import os
 import random
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,28 +79,54 @@ class Hanging(Exception):
     """A life does not end."""
 
 
-def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, variant: int = RESUMED) -> Life:
+HANGS = (Hanging, TwoClusters, crash_changes.Unchanged)
+
+
+@dataclass
+class Course:
+    """What a life meets: a fault or none, and what people do, see ``Cell.variant``.
+
+    ``seen`` is told of each call before that is done, and may change the course.
+    """
+
+    fault: Fault | None = None
+    variant: int = RESUMED
+    seen: Callable[[Call], None] = lambda _: None
+
+
+def live(
+    world: CrashWorld,
+    story: str,
+    seed: int,
+    fault: Fault | None = None,
+    variant: int = RESUMED,
+    course: Course | None = None,
+) -> Life:
     """Creates a cluster, resumes it or not when that failed, deletes it. Raises ``Hanging`` when this does not end."""
-    tale = world.cloud.stories[story]
+    tale, course = world.cloud.stories[story], course or Course(fault, variant)
     world.reset(seed, story)
-    world.tap.faults = [*([fault] if fault else []), *(Fault(call, Mode.REFUSED) for call in tale.refused)]
+    world.tap.on_call = course.seen
+    world.tap.faults = [
+        *([course.fault] if course.fault else []),
+        *(Fault(call, Mode.REFUSED) for call in tale.refused),
+    ]
     life = Life()
 
     def on_fault(by: Fault) -> None:
-        if by is fault:
-            world.vary(variant)
+        if by is course.fault:
+            world.vary(course.variant)
             life.too_late = _too_late(world, life, by.call)
 
     world.tap.on_fault = on_fault
     body = {**world.cloud.body, "keep_failed": KEPT_MINUTES} if tale.keeps_failed else world.cloud.body
-    life.created = _create(world, body, again=bool(variant & ASKED_AGAIN))
+    life.created = _create(world, body, course)
     if life.created:
         _provision(world, life)
         cluster = world.cluster()
         if life.failed and tale.is_swept:
             _sweep_kept(world)
         for place in RESUMES:  # The fault of the cell and the refusal of the story may each end an attempt.
-            if life.failed and not life.ready and cluster is not None and variant & RESUMED:
+            if life.failed and not life.ready and cluster is not None and course.variant & RESUMED:
                 world.repair()
                 _accepted(world, place, "POST", f"/v1/clusters/{cluster.id}/resume", {})
                 life.resumed = True
@@ -114,28 +138,27 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
     world.clock.advance(61)
     world.relay()
     world.relay()
-    life.fired = fault.fired if fault else True
+    life.fired = course.fault.fired if course.fault else True
     life.calls = world.tap.calls
     life.leftovers = world.leftovers()
     return life
 
 
-def _accepted(world: CrashWorld, place: str, method: str, path: str, body: Any = None) -> None:
-    """Sends a request. It must be accepted at the latest after all faults are lifted."""
+def _accepted(
+    world: CrashWorld, place: str, method: str, path: str, body: Any = None, *, again: Callable[[], bool] = lambda: True
+) -> None:
+    """Sends a request. It must be accepted at the latest after all faults are lifted, if it is sent ``again``."""
     status, answer = world.ask(place, method, path, body)
-    if status != 202:
+    if status != 202 and again():
         world.tap.lift()
         status, answer = world.ask(place, method, path, body)
-    if status != 202:
-        raise Hanging(f"{method} {path} is refused without any fault: {status} {answer}")
+        if status != 202:
+            raise Hanging(f"{method} {path} is refused without any fault: {status} {answer}")
 
 
-def _create(world: CrashWorld, body: Mapping[str, Any], *, again: bool) -> bool:
+def _create(world: CrashWorld, body: Mapping[str, Any], course: Course) -> bool:
     """Sends the creation. Returns whether a cluster exists then, even if the client gave up its request."""
-    if again:
-        _accepted(world, "create", "POST", "/v1/clusters", body)
-    else:
-        world.ask("create", "POST", "/v1/clusters", body)
+    _accepted(world, "create", "POST", "/v1/clusters", body, again=lambda: bool(course.variant & ASKED_AGAIN))
     cluster = world.cluster()
     if cluster is not None and cluster.status in ("accepting", "undoing"):
         world.tap.lift()
@@ -305,8 +328,13 @@ def judge(world: CrashWorld, cell: Cell, whole: Counter[str]) -> list[str]:
     fault = Fault(cell.call, cell.mode)
     try:
         life = live(world, cell.story, cell.seed, fault, cell.variant)
-    except (Hanging, TwoClusters, crash_changes.Unchanged) as error:
+    except HANGS as error:
         return [f"{type(error).__name__}: {error}"]
+    return verdict(world, cell, life, whole)
+
+
+def verdict(world: CrashWorld, cell: Cell, life: Life, whole: Counter[str]) -> list[str]:
+    """What is wrong with the life of a cell that has ended."""
     wrong = [*life.wrong, *(f"left: {thing}" for thing in life.leftovers)]
     if not life.fired:
         wrong.append("the fault never fired")
@@ -324,41 +352,3 @@ def judge(world: CrashWorld, cell: Cell, whole: Counter[str]) -> list[str]:
         if cell.call.place == "relay" and not cell.call.name.startswith("dynamodb.") and not world.alarms:
             wrong.append("nobody was told of what the relay was refused")
     return wrong
-
-
-def judge_all(
-    world: CrashWorld, selection: Sequence[Cell], whole: Counter[str], processes: int = 1
-) -> dict[Cell, list[str]]:
-    """``judge`` for each of the cells. Each of the ``processes`` has a copy of the world, made by a fork."""
-    if processes == 1:
-        return {cell: judge(world, cell, whole) for cell in selection}
-    parts = [selection[number::processes] for number in range(processes)]
-    children = [_forked(lambda part=part: [judge(world, cell, whole) for cell in part]) for part in parts]  # type: ignore[misc]
-    faults_by_cell: dict[Cell, list[str]] = {}
-    for part, (process, answers) in zip(parts, children, strict=True):
-        with os.fdopen(answers) as stream:
-            text = stream.read()
-        if os.waitpid(process, 0)[1]:
-            raise Hanging("a process that judges cells has died")
-        faults_by_cell |= zip(part, json.loads(text), strict=True)
-    return faults_by_cell
-
-
-def _forked(work: Callable[[], Any]) -> tuple[int, int]:
-    """Forks a child that writes the result of ``work`` as JSON. Returns its process id and the pipe to read from."""
-    readable, writable = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # The threads of the test runner need nothing from the child.
-        process = os.fork()
-    if process:
-        os.close(writable)
-        return process, readable
-    status = 1
-    try:
-        with os.fdopen(writable, "w") as out:
-            json.dump(work(), out)
-        status = 0
-    finally:
-        os._exit(status)

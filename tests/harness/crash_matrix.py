@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from statistics import median
 
-from tests.harness.crash_cells import Life, judge_all, live, matrix, sample
+from tests.harness.crash_branches import judge_all
+from tests.harness.crash_cells import Life, live, matrix, sample
 from tests.harness.crash_world import CrashWorld
 
 Recorded = dict[str, tuple[int, Life]]

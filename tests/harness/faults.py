@@ -156,6 +156,8 @@ class Tap:
     place: Callable[[], str]
     calls: list[Call] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    on_call: Callable[[Call], None] = lambda _: None
+    """Called before each call is done."""
     on_fault: Callable[[Fault], None] = lambda _: None
     """Called before a fault happens for the first time."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -174,6 +176,7 @@ class Tap:
         self._counts[(place, name)] += 1
         call = Call(place, name, self._counts[(place, name)])
         self.calls.append(call)
+        self.on_call(call)
         for fault in self.faults:
             if fault.applies_to(call):
                 if not fault.fired:

@@ -11,14 +11,15 @@ from tests.harness.crash_cells import Life, recordings
 from tests.harness.crash_world import CrashWorld, crash_world
 
 
-def _no_sleep(seconds: float) -> None:
+def no_sleep(seconds: float) -> None:
+    """Stands for ``time.sleep`` where a clock of the world passes."""
     raise AssertionError(f"something sleeps for {seconds} s of real time")
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[CrashWorld]:
     with pytest.MonkeyPatch.context() as patched, crash_world() as crash_world_of_module:
-        patched.setattr(time, "sleep", _no_sleep)
+        patched.setattr(time, "sleep", no_sleep)
         yield crash_world_of_module
 
 

@@ -15,7 +15,8 @@ from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
 from stockyard.operations.sweep import records as sweep_records
 from stockyard.providers.clouds.aws.making import Maker
-from tests.harness import crash_cells
+from tests.harness import crash_branches, crash_cells
+from tests.harness.crash_branches import judge_all
 from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
 from tests.harness.crash_ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
 from tests.harness.crash_world import CrashWorld
@@ -144,6 +145,28 @@ def test_a_seed_determines_the_life(world: CrashWorld, clean: Clean) -> None:
     cluster = [name for _, name in world.states.executions]
     live(world, "clean", seed + 1)
     assert [name for _, name in world.states.executions] != cluster
+
+
+def test_a_life_that_forks_at_its_fault_is_the_life_from_the_beginning(
+    world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both make the same calls until the end, whatever the fault and the people that answer it do."""
+
+    def calls(_: CrashWorld, __: Cell, life: Life, ___: object) -> list[str]:
+        return [*map(str, life.calls), *life.leftovers, str((life.ready, life.failed, life.resumed))]
+
+    for module in (crash_cells, crash_branches):
+        monkeypatch.setattr(module, "verdict", calls)
+    faults = [
+        (Call("create", "identity.create_client", 1), Mode.REFUSED),
+        (VPC, Mode.AFTER),
+        (VPC, Mode.REFUSED),
+        (Call("delete:security", "ec2.DeleteSecurityGroup", 1), Mode.TIMEOUT),
+    ]
+    cells = [cell(clean, *fault, variant=number) for number, fault in enumerate(faults)]
+    apart = {each: judge(world, each, clean[1].things) for each in cells}
+    assert judge_all(world, cells, clean[1].things, processes=2) == apart
+    assert len({tuple(answer) for answer in apart.values()}) == len(cells)
 
 
 def test_long_waits_pass_on_the_worlds_clock_without_sleep(world: CrashWorld, clean: Clean) -> None:

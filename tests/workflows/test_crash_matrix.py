@@ -1,19 +1,29 @@
 """The crash matrix: every fault at every call of every phase of both workflows and of the create handler.
 
 The cells are made from the documents and from recorded lives, so a new phase or call adds its own cells. ``make test``
-runs one cell of each place, ``make soak`` runs all.
+runs one cell of each place on a table in memory, ``make soak`` runs all on the real adapter, which is under the lives
+of ``test_crash_judge`` too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.harness.crash_cells import matrix, sample, tasks
 from tests.harness.crash_matrix import Recorded, judged
-from tests.harness.crash_world import CrashWorld
+from tests.harness.crash_world import CrashWorld, crash_world
 from tests.harness.faults import Mode
+from tests.workflows.conftest import no_sleep
+
+
+@pytest.fixture(scope="module")
+def world(soaking: bool) -> Iterator[CrashWorld]:
+    with pytest.MonkeyPatch.context() as patched, crash_world(lean=not soaking) as crash_world_of_module:
+        patched.setattr(time, "sleep", no_sleep)
+        yield crash_world_of_module
 
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
