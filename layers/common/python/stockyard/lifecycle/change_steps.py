@@ -16,6 +16,7 @@ class _Step:
     before: Cluster
     after: Cluster
     reasons: Sequence[Reason]
+    replaced_members: Sequence[str] = ()
 
     def differs(self, *names: str) -> bool:
         return any(self.before.settings.get(name) != self.after.settings.get(name) for name in names)
@@ -53,6 +54,11 @@ class _Step:
     def members(self) -> Iterator[str]:
         if self.differs("control_plane_size") or OF_MEMBERS & {reason["code"] for reason in self.reasons}:
             yield "Replace or add members of the control plane one after the other; most of them serve all the time."
+            for name in self.replaced_members:
+                yield (
+                    f"Add a member in the place of {name}; when it is healthy take {name} out of the balancer and of"
+                    " etcd, and remove it."
+                )
 
     def version_skew(self) -> Iterator[str]:
         if self.is_upgrade:
@@ -89,7 +95,10 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
 }
 
 
-def steps(procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason]) -> list[str]:
-    """The steps that have something to do; none of rows whose words nobody has written."""
-    step = _Step(before, after, reasons)
+def steps(
+    procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason], members: Sequence[str] = ()
+) -> list[str]:
+    """The steps that have something to do; none of rows whose words nobody has written. ``members`` are those of the
+    control plane that are replaced."""
+    step = _Step(before, after, reasons, members)
     return [text for name in procedure.names if name in _WORDS for text in _WORDS[name](step)]

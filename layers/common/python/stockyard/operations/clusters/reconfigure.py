@@ -22,8 +22,9 @@ from stockyard.lifecycle.cluster_changes import VERSION, Difference, differences
 from stockyard.lifecycle.pool import living, surplus_of
 from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.lifecycle.repave import reasons
+from stockyard.lifecycle.repave import Reason, reasons
 from stockyard.operations.clusters.check import check
+from stockyard.operations.clusters.replaced_members import replaced_members
 from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
@@ -131,8 +132,10 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
     """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
     change on the record with it."""
     findings = check_target(services, cluster, target)
-    before, after = (_items(services, cluster), _items(services, target))
+    before, after = (billed_items(services, cluster), billed_items(services, target))
     creates, deletes = _things(services, cluster, target)
+    kind, why = _reasons(services, cluster, target)
+    members = replaced_members(services, cluster, why)
     changes = [
         *(
             {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
@@ -144,27 +147,27 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
     return {
         **plan_of(
             after,
-            creates=creates,
+            creates=[*creates, *({"kind": "member", "name": f"in the place of {name}"} for name in members)],
             changes=changes,
-            deletes=deletes,
+            deletes=[*deletes, *({"kind": "member", "name": name} for name in members)],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
                 *_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
-        **_steps(services, cluster, target),
+        "steps": steps(services.procedure(kind, cluster.driver), cluster, target, why, members),
     }
 
 
-def _steps(services: Services, cluster: Cluster, target: Cluster) -> dict[str, Any]:
+def _reasons(services: Services, cluster: Cluster, target: Cluster) -> tuple[str, list[Reason]]:
+    """The kind of the operation, and why it replaces nodes."""
     kind = UPGRADE_CLUSTER if target.kubernetes_version != cluster.kubernetes_version else CHANGE_CLUSTER
-    procedure = services.procedure(kind, cluster.driver)
-    why = reasons(cluster, target, replaced_pools(services, cluster, target)) if APPROVAL in procedure.names else ()
-    return {"steps": steps(procedure, cluster, target, why)}
+    asks = APPROVAL in services.procedure(kind, cluster.driver).names
+    return kind, reasons(cluster, target, replaced_pools(services, cluster, target)) if asks else []
 
 
-def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     """What is billed while the cluster stands as it says, with the nodes that its groups never go below."""
     driver: object = services.cluster_drivers[cluster.driver]
     floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
