@@ -204,6 +204,18 @@ def test_a_group_is_added(cli, api, cluster_document, operation_document):
     assert cli("pool", "add-group", "web", "--cluster", "demo", "--type", "m5.large").exit_code == 2
 
 
+def test_a_group_is_added_with_a_bid_a_disk_and_a_strategy(cli, api, cluster_document, operation_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready", settings={"autoscaler_node_groups": []}))
+    api.answer("PATCH", CLUSTER, cluster_document(status="ready", operation_id="op_02"), status=202)
+    api.answer("GET", "/v1/operations/op_02", operation_document(id="op_02"))
+    options = ("--type", "m5.large", "--max-price", "80%", "--root-disk", "200", "--update-strategy", "2/1")
+    result = cli("pool", "add-group", "batch", "--cluster", "demo", *options)
+    assert result.exit_code == 0, result.stderr
+    ((batch,),) = (body["settings"]["autoscaler_node_groups"] for body in api.bodies("PATCH"))
+    assert (batch["capacity_type"], batch["max_price"], batch["root_disk_gib"]) == ("spot", {"percent": 80.0}, 200)
+    assert batch["update_strategy"] == {"type": "custom", "max_surge": 2, "max_unavailable": 1}
+
+
 def test_a_pool_of_a_group_is_scaled_by_count_with_an_operation(cli, api, cluster_document, operation_document):
     api.answer("GET", "/v1/clusters/demo/pools/web", pool(name="web"), ETag='"7"')
     api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))

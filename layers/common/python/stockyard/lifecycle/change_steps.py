@@ -16,7 +16,8 @@ class _Step:
     before: Cluster
     after: Cluster
     reasons: Sequence[Reason]
-    packs: str
+    packs: str = ""
+    replaced_members: Sequence[str] = ()
 
     def differs(self, *names: str) -> bool:
         return any(self.before.settings.get(name) != self.after.settings.get(name) for name in names)
@@ -54,6 +55,11 @@ class _Step:
     def members(self) -> Iterator[str]:
         if self.differs("control_plane_size") or OF_MEMBERS & {reason["code"] for reason in self.reasons}:
             yield "Replace or add members of the control plane one after the other; most of them serve all the time."
+            for name in self.replaced_members:
+                yield (
+                    f"Add a member in the place of {name}; when it is healthy take {name} out of the balancer and of"
+                    " etcd, and remove it."
+                )
 
     def version_skew(self) -> Iterator[str]:
         if self.is_upgrade:
@@ -96,9 +102,15 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
 
 
 def steps(
-    procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason], packs: str = ""
+    procedure: Procedure,
+    before: Cluster,
+    after: Cluster,
+    reasons: Sequence[Reason],
+    *,
+    packs: str = "",
+    members: Sequence[str] = (),
 ) -> list[str]:
     """The steps that have something to do; none of rows whose words nobody has written. ``packs`` says what becomes of
-    packs of profiles."""
-    step = _Step(before, after, reasons, packs)
+    packs of profiles, ``members`` are those of the control plane that are replaced."""
+    step = _Step(before, after, reasons, packs, members)
     return [text for name in procedure.names if name in _WORDS for text in _WORDS[name](step)]

@@ -17,6 +17,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, control_plane, names
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.unit.providers.clusters.eks.conftest import CREATE, DELETE, H100, settings
+from tests.unit.providers.clusters.eks.test_planning import Prices
 from tests.unit.providers.conftest import ACME
 
 Run = Callable[[str], None]
@@ -88,6 +89,19 @@ def test_zones_of_the_settings_are_used(eks: Any, run: Run) -> None:
     change(eks, zones=["us-east-1d", "us-east-1b"], subnet_cidrs=["10.0.0.0/20", "10.0.16.0/20"])
     run("network")
     assert [s["AvailabilityZone"] for s in subnets(eks)][:2] == ["us-east-1d", "us-east-1b"]
+
+
+@pytest.mark.parametrize("gateways", ["one", "zone"])
+def test_a_plan_calls_the_parts_of_a_network_as_they_are_called(eks: Any, run: Run, gateways: str) -> None:
+    cidrs = ["10.0.0.0/20", "10.0.16.0/20"]
+    change(eks, zones=["us-east-1d", "us-east-1b"], subnet_cidrs=cidrs, nat_gateways=gateways)
+    run("network")
+    lines = {(line.kind.replace("_", " "), line.detail["name"]) for line in eks.ledger.lines()}
+    names_of_parts = {(kind, name) for kind, name in lines if kind != "address"}
+    planned = {(kind, name.partition(" (")[0]) for kind, name in eks.provider.plan(eks.cluster, Prices()).creates}
+    kinds = {kind for kind, _ in names_of_parts}
+    expected = {(kind, name) for kind, name in planned if kind in kinds}
+    assert expected == names_of_parts
 
 
 # --- identity, control plane and access -------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.lifecycle.repave import PHASE as APPROVAL
 from stockyard.lifecycle.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.operations.clusters.check import check
+from stockyard.operations.clusters.replaced_members import replaced_members
 from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
@@ -140,8 +141,12 @@ def plan_change(
     change on the record with it, and so do ``profiles``."""
     findings = check_target(services, cluster, target) if target is not cluster else ()
     diff = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
-    before, after = (_items(services, cluster), _items(services, target))
+    before, after = (billed_items(services, cluster), billed_items(services, target))
     creates, deletes = _things(services, cluster, target)
+    kind, why = _reasons(services, cluster, target)
+    if profiles is not None:
+        check_alone(cluster, why)
+    members = replaced_members(services, cluster, why)
     changes = [
         *(
             {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
@@ -155,26 +160,35 @@ def plan_change(
     return {
         **plan_of(
             after,
-            creates=[*creates, *diff["creates"]],
+            creates=[
+                *creates,
+                *({"kind": "member", "name": f"in the place of {name}"} for name in members),
+                *diff["creates"],
+            ],
             changes=changes,
-            deletes=[*deletes, *diff["deletes"]],
+            deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
                 *_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
-        **_steps(services, cluster, target, profiles),
+        "steps": steps(
+            services.procedure(kind, cluster.driver),
+            cluster,
+            target,
+            why,
+            packs=profiles.step() if profiles is not None else "",
+            members=members,
+        ),
     }
 
 
-def _steps(services: Services, cluster: Cluster, target: Cluster, profiles: ProfileChange | None) -> dict[str, Any]:
+def _reasons(services: Services, cluster: Cluster, target: Cluster) -> tuple[str, list[Reason]]:
+    """The kind of the operation, and why it replaces nodes."""
     kind = UPGRADE_CLUSTER if target.kubernetes_version != cluster.kubernetes_version else CHANGE_CLUSTER
-    procedure = services.procedure(kind, cluster.driver)
-    why = reasons(cluster, target, replaced_pools(services, cluster, target)) if APPROVAL in procedure.names else ()
-    if profiles is not None:
-        check_alone(cluster, why)
-    return {"steps": steps(procedure, cluster, target, why, profiles.step() if profiles is not None else "")}
+    asks = APPROVAL in services.procedure(kind, cluster.driver).names
+    return kind, reasons(cluster, target, replaced_pools(services, cluster, target)) if asks else []
 
 
 def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
@@ -184,7 +198,7 @@ def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
         raise InvalidInput.at(PROFILES, "cannot change together with what waits for approval: one after the other")
 
 
-def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     """What is billed while the cluster stands as it says, with the nodes that its groups never go below."""
     driver: object = services.cluster_drivers[cluster.driver]
     floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()

@@ -8,6 +8,7 @@ from itertools import chain, repeat
 
 from stockyard.domain.control_plane import ROLE
 from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.node_disks import of_catalogue, with_disk
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.node_types import NodeType, read_resources
 from stockyard.domain.pool_records import POOL_LABEL
@@ -60,6 +61,8 @@ def _node(
     else:
         node_type = _next_type(stock, reader, claim)
         labels = _certain_labels(claim)
+    if node_type is not None:
+        node_type = with_disk(node_type, claim.properties)
     allocatable = node_type.allocatable if node_type is not None else read_resources(claim.resources)
     if not allocatable:
         return None
@@ -92,7 +95,7 @@ def _next_type(stock: Supply, reader: Reader, claim: NodeClaim) -> NodeType | No
     try:
         request = reader.request(
             matched(claim),
-            claim.resources,
+            of_catalogue(claim.resources, claim.properties),
             claim.provider_ref or None,
             stock.allowed,
             stock.beyond(claim.provider_ref),
