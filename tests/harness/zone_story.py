@@ -36,7 +36,7 @@ def zoned_body(name: str, nodes: int, **worker: Any) -> Object:
             "zones": list(ZONES), **worker,
         },
     ]  # fmt: skip
-    settings = {"region_name": "us-east-1", "zones": list(ZONES), "key_pair": "my-key"}
+    settings: Object = {"region_name": "us-east-1", "zones": list(ZONES), "key_pair": "my-key"}
     settings["autoscaler_node_groups"] = groups
     return {
         "name": name, "description": "Three zones", "cloud_account_id": 1, "cluster_type": "k8s", "settings": settings,
@@ -62,39 +62,37 @@ def zone_down(plan: Path, zone: str) -> Iterator[None]:
 
 @dataclass
 class Follower:
-    """Reads the nodes of pools by nothing but ``GET /v1/events``: phase, pool and zone of each by its claim."""
+    """Reads the nodes of one pool by nothing but ``GET /v1/events?after=``: phase and zone of each by its claim."""
 
     served: Served
     cluster_id: str
-    phases: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    event_ids: set[str] = field(default_factory=set)
+    phases: dict[str, tuple[str, str]] = field(default_factory=dict)
+    last_id: str = f"evt_{'0' * 26}"
     count: int = 0
 
     def news(self) -> Iterator[Object]:
-        """The events that have come since, in order; after each one ``phases`` is as it says."""
-        events: list[Object] = []
-        after: str | None = ""
-        while after is not None:
-            page = self.served.call("GET", f"/v1/events?page_size=200{f'&page_token={after}' if after else ''}").body
-            events += [event for event in page["items"] if event["id"] not in self.event_ids]
-            after = page["next_page_token"]
-        for event in sorted(events, key=lambda each: str(each["id"])):
-            self.event_ids.add(event["id"])
-            if event.get("cluster_id") == self.cluster_id and event["detail_type"] == "NodeClaim":
-                phase = str(event["phase"]["after"])
-                self.phases[event["subject"]] = (phase, event["pool"], event["zone"])
-                self.count += 1
-                yield event
+        """What has come since, in order; after each event ``phases`` is as it says."""
+        while True:
+            page = self.served.call("GET", f"/v1/events?page_size=200&after={self.last_id}").body
+            for event in page["items"]:
+                self.last_id = event["id"]
+                here = (event["cluster_id"], event["pool"]) == (self.cluster_id, POOL)
+                if here and event["detail_type"] == "NodeClaim":
+                    self.phases[event["subject"]] = (str(event["phase"]["after"]), str(event["zone"]))
+                    self.count += 1
+                    yield event
+            if page["next_page_token"] is None:
+                return
 
-    def ready(self, pool: str) -> int:
-        """How many nodes of the pool are ready."""
-        return sum(phase == "Available" and name == pool for phase, name, _ in self.phases.values())
+    @property
+    def ready(self) -> int:
+        """How many nodes are ready."""
+        return sum(phase == "Available" for phase, _ in self.phases.values())
 
-    def zones(self, pool: str) -> Counter[str]:
-        """How many nodes of the pool are, or come, in each zone."""
-        return Counter(
-            zone for phase, name, zone in self.phases.values() if name == pool and phase in ("Pending", "Available")
-        )
+    @property
+    def zones(self) -> Counter[str]:
+        """How many nodes are, or come, in each zone."""
+        return Counter(zone for phase, zone in self.phases.values() if phase in ("Pending", "Available"))
 
 
 @dataclass
@@ -144,10 +142,13 @@ class ZoneStory:
         counts = {pool: sum(self.zones(pool).values()) for pool in (MEMBERS, POOL)}
         return counts == {MEMBERS: members, POOL: nodes} and self.operation()["status"] == "succeeded"
 
+    def members(self) -> list[Object]:
+        """The claims of members, that of the first one before the others: it has made the cluster."""
+        return sorted(self.claims(MEMBERS), key=lambda claim: str(claim["node_name"]).startswith(MEMBERS))
+
     def member_zone(self, *, first: bool) -> str:
-        """The zone of the first member, which has made the cluster, or of another one."""
-        ordered = sorted(self.claims(MEMBERS), key=lambda claim: str(claim["node_name"]).startswith(MEMBERS))
-        (zone,) = ordered[0 if first else 1]["placement"]["zones"]
+        """The zone of the first member or of another one."""
+        (zone,) = self.members()[0 if first else 1]["placement"]["zones"]
         return str(zone)
 
     def serves(self) -> bool:
@@ -193,6 +194,65 @@ class ZoneStory:
         etag = self.served.call("GET", path).headers["etag"]
         answer = self.served.call("PATCH", path, body, headers={"If-Match": etag})
         assert answer.status in (200, 202), answer.text
+
+    def rolls(self, nodes: int, unavailable: int) -> Object:
+        """Every node of the pool is replaced, because its labels change. Who only follows the events sees at each of
+        them so many nodes ready as there are to be, less the unavailable, and zones that are even. Returns figures."""
+        follower = Follower(self.served, self.cluster["id"])
+        self.served.wait("the events", lambda: list(follower.news()) and follower.ready == nodes, 60)
+        before = {claim["id"] for claim in self.claims(POOL)}
+        began, events, moments = time.monotonic(), follower.count, list[tuple[int, int]]()
+        self.change({"labels": {"tier": "new"}})
+
+        def follow() -> bool:
+            for event in follower.news():
+                zones = [follower.zones[zone] for zone in ZONES]
+                moments.append((follower.ready, max(zones) - min(zones)))
+                assert follower.ready >= nodes - unavailable, (event, follower.phases)
+                assert max(zones) - min(zones) <= 1, (event, follower.zones)
+            return self.operation()["status"] != "running" and not before & self._there(follower)
+
+        def look() -> bool:
+            # The minute's schedule, which keeps real time here.
+            self.served.aws("lambda").invoke(FunctionName="stockyard-dev-disruptor", Payload=b"{}")
+            return follow()
+
+        self.served.wait("the change", look, 60 * nodes)
+        assert self.operation()["status"] == "succeeded"
+        assert not before & {claim["id"] for claim in self.claims(POOL)}
+        assert {claim["node_labels"]["tier"] for claim in self.claims(POOL)} == {"new"}
+        assert (follower.ready, sum(follower.zones.values())) == (nodes, nodes)
+        return {
+            "nodes": nodes, "seconds": round(time.monotonic() - began, 1), "events": follower.count - events,
+            "fewest_ready": min(ready for ready, _ in moments), "most_uneven": max(uneven for _, uneven in moments),
+        }  # fmt: skip
+
+    @staticmethod
+    def _there(follower: Follower) -> set[str]:
+        """The claims that the follower has not seen go."""
+        return {claim for claim, (phase, _) in follower.phases.items() if phase in ("Pending", "Available")}
+
+    def member_is_silent(self) -> Object:
+        """A member's machine is stopped: it is there, and answers nobody. It is replaced once that has lasted. Returns
+        figures."""
+        victim = self.members()[0]
+        self.served.aws("ec2", ACME_ACCOUNT).stop_instances(InstanceIds=[victim["machine_id"]])
+
+        def said() -> bool:
+            conditions = self.good("GET", f"node-claims/{victim['id']}")["conditions"]
+            return any(each["type"] == "HealthCheckSucceeded" and each["status"] == "False" for each in conditions)
+
+        noticed = self._until(said, "the condition")
+
+        def begins() -> bool:
+            self.served.aws("lambda").invoke(FunctionName="stockyard-dev-reaper", Payload=b"{}")
+            return victim["id"] not in {claim["id"] for claim in self.claims(MEMBERS)}
+
+        replaced = self._until(begins, "the replacement")
+        self._until(lambda: self.is_whole(sum(self.zones(POOL).values())), "healing")
+        current = self.good("GET", f"clusters/{self.cluster['id']}")["conditions"]
+        assert {each["type"]: each["status"] for each in current}["ControlPlaneHealthy"] == "True"
+        return {"noticed_seconds": round(noticed, 1), "replaced_seconds": round(replaced, 1)}
 
     def _running(self) -> bool:
         return str(self.operation()["status"]) == "running"
