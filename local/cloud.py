@@ -228,8 +228,9 @@ class LocalCloud:
 
     def _start_machines(self, logs: Path) -> None:
         self.clusters = Clusters(logs / "agents.log")
+        # Whoever asks a cluster's API by its balancer's name comes to it.
+        self._stack.enter_context(addressed_balancers(own_address))
         if self._kubernetes:
-            self._stack.enter_context(addressed_balancers(own_address))
             initialize = partial(RealCluster.initialized, environment=self._trust)
             self.clusters = Clusters(logs / "agents.log", initialize)
         self._stack.callback(self.clusters.close)

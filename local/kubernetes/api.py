@@ -309,9 +309,9 @@ class KubeApi:
                 pages[path]["resources"].append({"name": "pods/eviction", "kind": "Eviction", "namespaced": True})
         return pages
 
-    def serve(self, context: ssl.SSLContext | None = None) -> str:
+    def serve(self, context: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)) -> str:
         """Listen on loopback and return the base URL. With ``context`` the server uses TLS."""
-        self._server, url = serve(self, context)
+        self._server, url = serve(self, context, address)
         return url
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ agent is the real one: a process from what the control plane has applied.
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import threading
 import time
@@ -18,16 +17,20 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from local.authority import Authority
+from local.authority import LOOPBACK, Authority
 from local.kubernetes import processes
 from local.kubernetes.api import KubeApi
 from local.kubernetes.certificates import Wish
 from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
 from local.kubernetes.containers import Containers
+from local.kubernetes.controllers import settle
+from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
 from local.kubernetes.scheduler import schedule
 from local.kubernetes.store import Key, StatusError
 
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+"""Those that are there from the start."""
 _LOOK_SECONDS = 0.05
 ADMINISTRATOR = "super-admin.conf"
 """The kubeconfig of kubeadm that needs no binding, in the cluster's folder. It names the port where the API listens."""
@@ -40,6 +43,8 @@ class SimulatedCluster:
         self.endpoint = endpoint
         self.authority = Authority(folder / "pki")
         self.api = KubeApi(version=version)
+        spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in NAMESPACES]
+        self.api.install([*spaces, *standard_roles()])
         self.url = ""
         """Where its API listens, while it runs."""
         self._folder, self._log = folder, log
@@ -59,9 +64,7 @@ class SimulatedCluster:
         if not (state / "kubernetes").exists():
             (state / "kubernetes").symlink_to(own_folder, target_is_directory=True)
         cluster = cls(endpoint, version, own_folder, log)
-        # The endpoint is the balancer's, which nobody answers for: no token is good there.
-        token = base64.b64encode(os.urandom(24)).decode()
-        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, token))
+        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, cluster.api.administrator()))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
 
@@ -70,7 +73,8 @@ class SimulatedCluster:
         with self._lock:
             if self._containers is not None:
                 return
-            self.url = url = self.api.serve(self.authority.serving("apiserver"))
+            address = _address(self.endpoint)
+            self.url = url = self.api.serve(self.authority.serving("apiserver", address[0]), address)
             config = _kubeconfig(urlsplit(url).netloc, self.authority.pem, self.api.administrator())
             processes.write(self._folder / ADMINISTRATOR, yaml.safe_dump(config).encode())
             self._containers = Containers(self.api, url, self.authority.pem, self._folder, self._log)
@@ -97,6 +101,7 @@ class SimulatedCluster:
                     # Programs end when they are told to, see ``reap``.
                     reap(store, all_marked=True, nodes_down=frozenset(self._down))
                     schedule(store, frozenset(self._down))
+                    settle(store, self._down)
 
     @property
     def processes(self) -> list[int]:
@@ -140,6 +145,12 @@ class SimulatedCluster:
             if document is not None:
                 condition = {"type": "Ready", "status": "True" if on else "Unknown"}
                 store.replace(key, {**document, "status": {**document["status"], "conditions": [condition]}})
+
+
+def _address(endpoint: str) -> tuple[str, int]:
+    """Where the API listens: at its endpoint, where that is of this machine."""
+    host, _, port = endpoint.rpartition(":")
+    return (host, int(port)) if host.startswith("127.") else (LOOPBACK, 0)
 
 
 def _kubeconfig(endpoint: str, authority: str, token: str) -> dict[str, Any]:

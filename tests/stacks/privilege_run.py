@@ -157,16 +157,20 @@ def _profiles(good: Good, cluster: str) -> None:
     profile = good("POST", "cluster-profiles", {"name": "site", **version(1)})
     path, of_cluster = f"cluster-profiles/{profile['id']}", f"clusters/{cluster}/profiles"
     good("PUT", path, version(2), If_Match='"1"')
-    good("POST", "cluster-profiles", {"name": "other", **version(1)})
+    document = {"apiVersion": "stockyard/v1", "kind": "ClusterProfile", "metadata": {"name": "other"}}
+    good("POST", "apply", {**document, "spec": version(1)})
     more = good("GET", "cluster-profiles?page_size=1")["next_page_token"]
     good("GET", f"cluster-profiles?page_size=1&page_token={more}")
     for choices in ([{"name": "site"}], []):
         match = f'"{good("GET", f"clusters/{cluster}")["version"]}"'
-        good.wait_for_success(good("PUT", of_cluster, {"profiles": choices}, If_Match=match)["id"])
         if choices:
+            changed = good("PATCH", f"clusters/{cluster}", {"profiles": choices}, If_Match=match)
+            good.wait_for_success(changed["operation_id"])
             view = good("GET", f"{of_cluster}?refresh=true")
             assert (view["drift"], [pack["condition"] for pack in view["packs"]]) == ([], ["Ready"])
             assert view["compared_at"]
+        else:
+            good.wait_for_success(good("PUT", of_cluster, {"profiles": choices}, If_Match=match)["id"])
     for name in ("site", "other"):
         good("DELETE", f"cluster-profiles/{name}")
 

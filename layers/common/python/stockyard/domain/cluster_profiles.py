@@ -231,13 +231,9 @@ def identity(line: str) -> str:
     return line.partition("|")[2]
 
 
-def object_digests(packs: Sequence[Pack]) -> dict[str, str]:
-    """Each object by what it is, with the digest of how it is wanted."""
-    return {
-        identity(reference(pack.key, item)): digest(json.dumps(item, sort_keys=True))
-        for pack in packs
-        for item in pack.objects
-    }
+def object_documents(packs: Sequence[Pack]) -> dict[str, Object]:
+    """Each object as it is wanted, by what it is."""
+    return {identity(reference(pack.key, item)): item for pack in packs for item in pack.objects}
 
 
 def _repeated(objects: Sequence[Object]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from stockyard.domain.cluster_profiles import Pack, object_digests, reference, spoken
+from stockyard.domain.cluster_profiles import Pack, object_documents, reference, spoken
+from stockyard.domain.pack_diffs import object_changes
 from stockyard.domain.profile_records import ClusterPacks
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.errors import (
@@ -83,7 +84,7 @@ class ProfileChange:
     def step(self) -> str:
         """The change in words."""
         diff = difference(self.before, self.after)
-        changed = sum(entry["pointer"].startswith("/objects/") for entry in diff["changes"])
+        changed = len({entry["pointer"].split("/")[2] for entry in diff["changes"] if "/objects/" in entry["pointer"]})
         names = ", ".join(f"{profile['name']} {profile['version']}" for profile in self.after.profiles)
         counts = f"{len(diff['creates'])} objects come, {changed} change, {len(diff['deletes'])} go"
         return f"Apply the packs of {names} layer by layer: {counts}." if names else f"Remove all packs: {counts}."
@@ -121,16 +122,17 @@ NO_DIFFERENCE: Mapping[str, list[Any]] = {"creates": [], "deletes": [], "changes
 
 def difference(before: Resolved, after: Resolved) -> dict[str, list[Any]]:
     """What is different between two choices of profiles, as a plan."""
-    old, new = object_digests(before.packs), object_digests(after.packs)
-    changed = [thing for thing in new if thing in old and new[thing] != old[thing]]
+    old, new = object_documents(before.packs), object_documents(after.packs)
     return {
-        "creates": [_thing(thing) for thing in new if thing not in old],
-        "deletes": [_thing(thing) for thing in old if thing not in new],
+        "creates": [_thing(line) for line in new if line not in old],
+        "deletes": [_thing(line) for line in old if line not in new],
         "changes": [
             *_value_changes(before.packs, after.packs),
             *(
-                {"pointer": f"/objects/{_pointed(thing)}", "before": old[thing], "after": new[thing]}
-                for thing in changed
+                change
+                for line in new
+                if line in old
+                for change in object_changes(spoken(f"|{line}"), old[line], new[line])
             ),
         ],
     }
@@ -148,8 +150,8 @@ def _value_changes(before: Sequence[Pack], after: Sequence[Pack]) -> list[dict[s
     return changes
 
 
-def _thing(identity: str) -> dict[str, str]:
-    _, kind, namespace, name = identity.split("|", 3)
+def _thing(line: str) -> dict[str, str]:
+    _, kind, namespace, name = line.split("|", 3)
     return {"kind": kind, "name": f"{namespace}/{name}" if namespace else name}
 
 
