@@ -172,11 +172,15 @@ class MembersWorld(BalancedWorld):
 
     def notice(self) -> None:
         """The sweep has seen which machines are gone."""
-        services = self.world.services
         for claim in self.members():
             if claim.machine_id in self.provider.ended_machines and not is_lost(claim):
-                changed, _ = lose(claim, services.now())
-                services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))
+                self.miss(claim)
+
+    def miss(self, claim: NodeClaim) -> None:
+        """The sweep has seen that the machine is gone."""
+        services = self.world.services
+        changed, _ = lose(claim, services.now())
+        services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))
 
     def _removed(self, claim: NodeClaim) -> None:
         services = self.world.services

@@ -23,7 +23,6 @@ from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Replace
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.clusters.members_world import MembersWorld, members_world
-from tests.unit.operations.clusters.test_members import lose
 
 
 def completed(size: int = 3) -> MembersWorld:
@@ -188,7 +187,7 @@ def test_what_the_agent_tells_of_nodes_has_their_machines_looked_at(monkeypatch:
 
     def note(_: Any, claim_id: str) -> bool:
         claim_ids.append(claim_id)
-        lose(members, claim_id)
+        members.miss(next(claim for claim in members.members() if claim.id == claim_id))
         return True
 
     monkeypatch.setattr(lost_machines, "note", note)

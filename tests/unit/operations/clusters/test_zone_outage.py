@@ -10,7 +10,6 @@ import pytest
 from stockyard.lifecycle.pool_spread import zone_of
 from stockyard.operations.clusters.completion import complete_members
 from tests.unit.operations.clusters.members_world import ZONES, MembersWorld, members_world
-from tests.unit.operations.clusters.test_members import lose
 
 
 @pytest.mark.parametrize("place", range(3), ids=["first member", "second member", "third member"])
@@ -74,4 +73,4 @@ def take_away(members: MembersWorld, zone: str) -> None:
     for claim in members.members():
         if zone_of(claim) == zone:
             members.provider.ended_machines.add(claim.machine_id)
-            lose(members, claim.id)
+            members.miss(claim)
