@@ -80,9 +80,12 @@ def test_a_zone_with_what_the_first_machine_has_is_not_left() -> None:
 def test_a_zone_that_nobody_uses_is_left_and_the_plan_says_in_what_order() -> None:
     there = world()
     plan = there.plan({"settings": {"zones": ZONES[:2]}})
-    assert [text.partition(",")[0] for text in plan["steps"]] == [
-        "Make subnets",
-        "Have the balancer stand in all zones",
+    assert plan["steps"] == ["Take us-east-1c out of the balancer, then remove what the cluster's network has there."]
+    plan = there.plan({"settings": {"zones": [*ZONES[:2], "us-east-1d"]}})
+    assert [text.split(";")[0] for text in plan["steps"]] == [
+        "Make subnets, routes and gateways in us-east-1d",
+        "Have the balancer stand in us-east-1d too.",
+        "Take us-east-1c out of the balancer, then remove what the cluster's network has there.",
     ]
     there.patch({"settings": {"zones": ZONES[:2]}})
     assert there.drive() == "changed"

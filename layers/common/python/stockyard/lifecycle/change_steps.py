@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.node_groups import GROUP_SETTINGS, name_of, worker_groups
+from stockyard.domain.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.lifecycle.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
@@ -31,18 +31,40 @@ class _Step:
             yield f"Wait for approval: {' '.join(reason['message'] for reason in self.reasons)}"
 
     def network(self) -> Iterator[str]:
-        if self.differs("zones", "subnets"):
-            yield "Make subnets, routes and gateways of zones that come; nodes and members may then stand there."
+        if self.differs("zones", "subnets") and (self._came() or not self._left()):
+            yield f"Make subnets, routes and gateways{self._in(self._came())}; nodes and members may then stand there."
         if self.differs("nat_gateways"):
             yield "Make the NAT gateways that come, lead the routes there, then remove those that nothing leads to."
+
+    def _zones(self, cluster: Cluster) -> list[str]:
+        subnets = (entry["zone"] for entry in cluster.settings.get("subnets") or ())
+        return [str(zone) for zone in (*subnets, *(cluster.settings.get("zones") or ()))]
+
+    def _came(self) -> list[str]:
+        """The zones that come; those that nobody had named before may be there already."""
+        before = self._zones(self.before)
+        return [zone for zone in self._zones(self.after) if before and zone not in before]
+
+    def _left(self) -> list[str]:
+        after = self._zones(self.after)
+        return [zone for zone in self._zones(self.before) if after and zone not in after]
+
+    @staticmethod
+    def _in(zones: Sequence[str]) -> str:
+        return f" in {', '.join(zones)}" if zones else " of zones that come"
 
     def security(self) -> Iterator[str]:
         if self.differs("api_cidrs", "ssh_cidrs"):
             yield "Let in what the CIDRs say, then no more what they said before."
 
     def endpoint(self) -> Iterator[str]:
-        if self.differs("zones", "subnets"):
-            yield "Have the balancer stand in all zones, then remove the subnets of zones that it has left."
+        if not self.differs("zones", "subnets"):
+            return
+        left = ", ".join(self._left())
+        if self._came() or not left:
+            yield f"Have the balancer stand{self._in(self._came())} too."
+        if left:
+            yield f"Take {left} out of the balancer, then remove what the cluster's network has there."
 
     def snapshots(self) -> Iterator[str]:
         if self.differs("etcd_snapshots"):
@@ -78,7 +100,7 @@ class _Step:
             yield "Replace the nodes of every pool one by one, within its budgets."
         elif pools:
             yield f"Replace the nodes of {', '.join(pools)} one by one, within the budgets of each."
-        elif self.differs(*GROUP_SETTINGS):
+        elif worker_groups(self.before.settings) != worker_groups(self.after.settings):
             yield "Bring the pools to their groups."
 
     def profile(self) -> Iterator[str]:

@@ -108,6 +108,13 @@ def test_a_network_without_room_is_refused_before_anything_is_done(yard: Any) ->
     assert (fault.pointer, "has no room" in fault.detail) == ("/settings/zones", True)
 
 
+def test_which_zones_leave_is_known_without_the_cloud(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.with_settings(zones=ZONES[:3]).create()
+    yard.with_settings(zones=ZONES[:2])
+    monkeypatch.setattr(yard.provider, "_sessions", None)
+    assert yard.provider.leaving_zones(yard.work("checks")) == {"us-east-1c": "/settings/zones"}
+
+
 def test_zones_that_nobody_has_named_stay_when_all_are_named(yard: Any) -> None:
     yard.create()
     yard.with_settings(zones=ZONES[2:4])

@@ -56,7 +56,7 @@ def network_findings(builder: Builder) -> Iterator[Finding]:
         yield from network.given_faults(builder)
         return
     first = network.first_zone(builder)
-    if first in network.leaving_zones(builder):
+    if first in network.leaving_zones(builder.work):
         text = (
             f"{first} is the first zone of the network, and stays: the gateway of all zones and the bastion have their"
             " place there."

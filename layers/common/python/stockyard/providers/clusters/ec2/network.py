@@ -8,7 +8,7 @@ from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorRefused
-from stockyard.ports import Finding, Outcome
+from stockyard.ports import CloudWork, Finding, Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, own_network, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
@@ -50,13 +50,13 @@ class _OwnNetwork:
     """The places of the zones with a NAT gateway."""
 
     @classmethod
-    def of(cls, builder: Builder, *, as_wanted: bool) -> _OwnNetwork:
-        """With what the settings want, or as it stands."""
-        lines, cluster = _subnet_lines(builder), builder.work.cluster
+    def of(cls, work: CloudWork, calls: Calls | None = None) -> _OwnNetwork:
+        """With what the settings want, where ``calls`` can be made; else as it stands, by the ledger alone."""
+        lines, cluster = _subnet_lines(work), work.cluster
         generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
         present = _zones_of(lines, generations)
         standing = [zone for index, zone in enumerate(present) if _has_subnet(lines, index)]
-        wanted_zones = zones.cluster_zones(builder.calls, cluster, standing) if as_wanted else standing
+        wanted_zones = zones.cluster_zones(calls, cluster, standing) if calls is not None else standing
         named = [str(zone) for zone in cluster.settings.get("zones") or ()]
         names = layout.merged(present, wanted_zones)
         if len(names) > layout.MOST_ZONES:
@@ -85,7 +85,7 @@ def ensure(builder: Builder) -> Outcome:
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {', '.join(network.machine_subnets)} are used as they are")
     try:
-        plan = _OwnNetwork.of(builder, as_wanted=True)
+        plan = _OwnNetwork.of(builder.work, builder.calls)
     except ValueError as error:
         raise VendorRefused(f"{vpc_cidr(builder.work.cluster)} {error}", hint="Name fewer zones.") from error
     vpc = own_network.vpc(builder, builder.name("vpc"), vpc_cidr(builder.work.cluster))
@@ -111,13 +111,13 @@ def ensure(builder: Builder) -> Outcome:
 
 def first_zone(builder: Builder) -> str:
     """The zone that the network was begun in; empty where nothing is known. Nobody is asked."""
-    return next(iter(_OwnNetwork.of(builder, as_wanted=False).zones), "")
+    return next(iter(_OwnNetwork.of(builder.work).zones), "")
 
 
 def growth_fault(builder: Builder) -> str:
     """Why the network cannot have the zones that the settings want; empty when it can."""
     try:
-        _OwnNetwork.of(builder, as_wanted=True)
+        _OwnNetwork.of(builder.work, builder.calls)
     except ValueError as error:
         return f"{vpc_cidr(builder.work.cluster)} {error}."
     return ""
@@ -141,15 +141,15 @@ def given_faults(builder: Builder) -> Iterator[Finding]:
             yield Finding(f"/settings/subnets/{index}/public", text)
 
 
-def leaving_zones(builder: Builder) -> list[str]:
+def leaving_zones(work: CloudWork) -> list[str]:
     """The zones that the network stands in and the settings do not name any more. Nobody is asked."""
-    settings = builder.work.cluster.settings
+    settings = work.cluster.settings
     if is_given(settings):
         named = {str(entry["zone"]) for entry in settings.get("subnets") or ()}
-        line = builder.work.ledger.find(GIVEN_NETWORK.name, "main")
+        line = work.ledger.find(GIVEN_NETWORK.name, "main")
         places = _network_of_line(line).places if line is not None and named else ()
         return [zone for _, zone in places if zone and zone not in named]
-    plan = _OwnNetwork.of(builder, as_wanted=False)
+    plan = _OwnNetwork.of(work)
     return [plan.zones[index] for index in plan.leaving]
 
 
@@ -160,7 +160,7 @@ def without_leaving(builder: Builder) -> str:
     """
     if is_given(builder.work.cluster.settings):
         return ""
-    leaving = _OwnNetwork.of(builder, as_wanted=False).leaving
+    leaving = _OwnNetwork.of(builder.work).leaving
     waiting = _without(builder, leaving) if leaving else ""
     for tier in (PUBLIC, PRIVATE):
         for index in leaving:
@@ -182,7 +182,7 @@ def of(builder: Builder) -> Network:
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
-    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder, as_wanted=False)
+    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder.work)
     if not plan.staying:
         raise VendorRefused("no subnet is on the ledger", hint="Resume from the network phase.")
     tier = PUBLIC if cluster.settings.get("public_control_plane") else PRIVATE
@@ -250,9 +250,9 @@ def _network_of_line(line: Resource) -> Network:
     return Network(detail["vpc_id"], cidrs, detail["subnet_id"], balanced, detail["public"], places)
 
 
-def _subnet_lines(builder: Builder) -> dict[str, Resource]:
+def _subnet_lines(work: CloudWork) -> dict[str, Resource]:
     kind = ec2_kinds.SUBNET.name
-    return {line.key: line for line in builder.work.ledger.lines() if line.kind == kind}
+    return {line.key: line for line in work.ledger.lines() if line.kind == kind}
 
 
 def _generation(line: Resource) -> list[str]:
@@ -277,7 +277,7 @@ def _zones_of(lines: Mapping[str, Resource], generations: Sequence[Sequence[str]
 def _subnets(builder: Builder, vpc: str, plan: _OwnNetwork) -> dict[str, str]:
     """The subnets by name. Each line has the zones that the network was laid out for with it, since a later growth
     lays out what is free beside them."""
-    lines, zone_names = _subnet_lines(builder), layout.zones_by_key(plan.zones)
+    lines, zone_names = _subnet_lines(builder.work), layout.zones_by_key(plan.zones)
     subnet_ids: dict[str, str] = {}
     staying = {*plan.keys(PUBLIC), *plan.keys(PRIVATE)}
     for key, cidr in plan.ranges.items():

@@ -81,7 +81,7 @@ class Ec2ClusterDriver:
     def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
         """See ``ports.clusters.LeavesZones``."""
         field = "subnets" if work.cluster.settings.get("subnets") else "zones"
-        return dict.fromkeys(network.leaving_zones(self._builder(work)), pointer("settings", field))
+        return dict.fromkeys(network.leaving_zones(work), pointer("settings", field))
 
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:  # noqa: ARG002 - one serves all
         """See ``ports.clusters.ServesNodeGroups``."""
