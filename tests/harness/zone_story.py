@@ -238,11 +238,11 @@ class ZoneStory:
         victim = self.members()[0]
         self.served.aws("ec2", ACME_ACCOUNT).stop_instances(InstanceIds=[victim["machine_id"]])
 
-        def said() -> bool:
+        def is_noted() -> bool:
             conditions = self.good("GET", f"node-claims/{victim['id']}")["conditions"]
             return any(each["type"] == "HealthCheckSucceeded" and each["status"] == "False" for each in conditions)
 
-        noticed = self._until(said, "the condition")
+        noticed = self._until(is_noted, "the condition")
 
         def begins() -> bool:
             self.served.aws("lambda").invoke(FunctionName="stockyard-dev-reaper", Payload=b"{}")
