@@ -12,7 +12,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_patch import ClusterPatch
 from stockyard.domain.profile_records import ClusterPacks, ProfileUse
 from stockyard.domain.records import Event, Operation
-from stockyard.errors import InUse, InvalidInput, VendorRefused, VendorUnavailable
+from stockyard.errors import IllegalTransition, InUse, InvalidInput, VendorRefused, VendorUnavailable
 from stockyard.operations.clusters.create import plan_creation
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.queue import enqueue
@@ -325,3 +325,37 @@ def test_a_number_and_a_boolean_may_be_written_as_text(packs_world: PacksWorld) 
     assert profile["variables"] == {"env": "prod", "count": 3, "on": True}
     with pytest.raises(InvalidInput, match="1 field"):
         packs_world.create({"name": "base", "variables": {"env": "prod", "count": "many"}})
+
+
+def test_a_kind_that_nobody_serves_fails_a_creation_which_goes_on_with_other_profiles(packs_world: PacksWorld) -> None:
+    profile = packs_world.make()
+    packs_world.packs.unserved = {"DaemonSet"}
+    packs_world.create(CHOICE)
+    assert packs_world.drive("provision_managed") == "not_deployed"
+    error = packs_world.operation.error
+    assert error is not None
+    assert (error.phase, error.cause) == ("profile", "net: DaemonSet agent: the cluster serves no DaemonSet")
+    assert packs_world.conditions()["net"] == "Failed"
+    minor, _, server = DOCUMENT["packs"]
+    packs_world.add(profile, version="2.0.0", packs=[minor, server])
+    with pytest.raises(IllegalTransition, match="only a ready one"):
+        packs_world.patch({"profiles": [CHOICE], "settings": {"public_access_cidrs": ["198.51.100.1/32"]}})
+    before = packs_world.operation
+    packs_world.patch({"profiles": [CHOICE]})
+    assert packs_world.operation == before, "nothing begins"
+    assert (packs_world.cluster.status, packs_world.record.profiles[0]["version"]) == ("failed", "2.0.0")
+    resume_cluster(packs_world.services, packs_world.id, USER)
+    assert packs_world.drive("provision_managed") == "ready"
+    assert sorted(kind for kind, *_ in packs_world.packs.objects) == ["Deployment", "Namespace"]
+
+
+def test_a_change_of_profiles_waits_longer_for_a_kind_that_pods_may_bring(packs_world: PacksWorld) -> None:
+    packs_world.make(packs=DOCUMENT["packs"][1:])
+    packs_world.create()
+    packs_world.drive("provision_managed")
+    packs_world.packs.unserved = {"DaemonSet"}
+    packs_world.put(CHOICE)
+    assert packs_world.drive() == "not_changed"
+    assert packs_world.conditions()["net"] == "Pending"
+    assert packs_world.operation.error is not None
+    assert "the cluster serves no DaemonSet" in packs_world.operation.error.cause
