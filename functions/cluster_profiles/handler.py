@@ -15,7 +15,7 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM, Query
-from stockyard.errors import UnexpectedBehavior
+from stockyard.errors import IllegalTransition, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -218,6 +218,8 @@ def put_profiles_of_cluster(request: Request) -> Answer:
 
     services, choices = wiring.services(request.caller.tenant), choice_documents(request.body.profiles)
     cluster: Cluster = find_cluster(services, request.params["id"])
+    if reconfigure.awaits_profiles(cluster, reconfigure.current_operation(services, cluster)):
+        raise IllegalTransition("Its creation has failed at its packs: patch its profiles, then resume it.")
     if request.dry_run:
         request.check_version("cluster", cluster.version)
         reconfigure.operation_kind(services, cluster, cluster, profiles=True)

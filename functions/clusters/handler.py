@@ -109,15 +109,16 @@ def get_cluster(request: Request) -> Answer:
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
     " background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver lets change"
     " are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names"
-    " the operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
-    " `Location` names an operation in status `queued`, and `If-Match` is not compared. With `dry_run` the answer is a"
-    " plan.",
+    " the operation. Of a cluster whose creation has failed at its packs `profiles` are on the record at once, and a"
+    " resume applies them. Another operation that works on the cluster is named by a 409; with `queue` the change"
+    " stands behind it: `Location` names an operation in status `queued`, and `If-Match` is not compared. With"
+    " `dry_run` the answer is a plan.",
 )
 def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters import change, queue, reconfigure
     from stockyard.operations.clusters.alignment import aligned
-    from stockyard.operations.profiles.clusters import profile_change
+    from stockyard.operations.profiles.clusters import difference, profile_change
 
     services, body = wiring.services(request.caller.tenant), request.body
     cluster = aligned(services, find_cluster(services, request.params["id"]))
@@ -136,9 +137,11 @@ def change_cluster(request: Request) -> Answer:
         kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
+        packs = None if profiles is None else profile_change(services, cluster, target, profiles)
         if kind:
-            packs = None if profiles is None else profile_change(services, cluster, target, profiles)
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
+        if packs is not None:
+            return Answer.free_plan(**difference(packs.before, packs.after))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,

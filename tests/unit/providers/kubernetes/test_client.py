@@ -206,6 +206,8 @@ def test_a_kind_is_looked_up_once_and_one_that_is_not_served_each_time(authority
     with pytest.raises(VendorNotFound, match=r"serves no Widget of v1"):
         client.apply({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}})
     assert looked.count("/api/v1") == 5
+    with pytest.raises(VendorNotFound, match=r"serves no Widget of example.test/v1"):
+        client.apply({"apiVersion": "example.test/v1", "kind": "Widget", "metadata": {"name": "a"}})
 
 
 def test_a_token_is_asked_for_at_each_call(authority: Authority):

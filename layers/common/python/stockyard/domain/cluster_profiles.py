@@ -26,6 +26,8 @@ Fault = tuple[tuple[str | int, ...], str]
 
 
 PROFILE_KIND = "ClusterProfile"
+PROFILE_LABEL = "stockyard.dev/profile"
+"""The label of each object that a profile has brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def kubernetes_version(content: Content) -> str:
 def variables_of(content: Content, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
     """The values of all variables, and what is wrong with those that are overrides, by name."""
     declared = {str(variable["name"]): variable for variable in content["variables"]}
-    faults: list[Fault] = [((name,), "the profile has no such variable") for name in overrides if name not in declared]
+    lacking = f"the profile has no such variable; it has {', '.join(declared) or 'none'}"
+    faults: list[Fault] = [((name,), lacking) for name in overrides if name not in declared]
     values: dict[str, Any] = {}
     for name, variable in declared.items():
         value = _spoken_value(variable, overrides.get(name, variable.get("default")))
@@ -103,7 +106,7 @@ def value_fault(variable: Mapping[str, Any], value: Any) -> str | None:
         return f"must be a {kind}"
     pattern = variable.get("regex")
     if pattern and not re.fullmatch(pattern, str(value)):
-        return "does not match the variable's regex"
+        return f"does not match the variable's regex {pattern}"
     return None
 
 
@@ -138,7 +141,8 @@ def packs_of(
         objects: list[Object] = []
         for number, manifest in enumerate(document.get("manifests") or ()):
             try:
-                objects += [_within(item, document.get("namespace")) for item in documents(manifest["content"], here)]
+                items = documents(manifest["content"], here)
+                objects += [_marked(_within(item, document.get("namespace")), profile) for item in items]
             except TemplateFault as fault:
                 faults.append(((index, "manifests", number, "content"), str(fault)))
         repeated = _repeated(objects)
@@ -167,6 +171,15 @@ def _within(item: Object, namespace: str | None) -> Object:
     if not namespace or item["metadata"].get("namespace") or item["kind"] in _WITHOUT_NAMESPACE:
         return item
     return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
+
+
+def _marked(item: Object, profile: str) -> Object:
+    """The object with the label that says whose it is. So it has a field of ours: one of which nothing but its name is
+    applied, such as a Namespace, would be nobody's."""
+    labels = item["metadata"].get("labels") or {}
+    if not profile or not isinstance(labels, Mapping):
+        return item
+    return {**item, "metadata": {**item["metadata"], "labels": {**labels, PROFILE_LABEL: profile}}}
 
 
 _FIRST = ("Namespace", "CustomResourceDefinition")

@@ -52,9 +52,11 @@ def phase_of(operation: Operation, name: str) -> PhaseRecord:
 
 
 def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:
-    """How much of an operation is done, 0 to 100: each phase and each child counts alike."""
+    """How much of an operation is done, 0 to 100: each phase and each child counts alike. A queued one has neither."""
     if operation.status == "succeeded":
         return 100
+    if not operation.phases and not children:
+        return 0
     done = 100 * sum(1 for record in operation.phases if record.state in OVER)
     done += sum(progress(child) for child in children)
     return done // (len(operation.phases) + len(children))

@@ -13,6 +13,7 @@ from stockyard.domain.cluster_profiles import K8S, LAYERS, OS, value_fault
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, View, check, refuse, repeated
 from stockyard.domain.models.manifest_views import ManifestView
+from stockyard.domain.models.patterns import worded
 from stockyard.domain.pack_templates import TemplateFault, load_yaml
 
 SEMANTIC = r"^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})(-[0-9A-Za-z.-]{1,32})?$"
@@ -20,7 +21,7 @@ _DIGEST = r"^sha256:[0-9a-f]{64}$"
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 _TEXT = 512 * 1024
 
-Semantic = Annotated[str, StringConstraints(max_length=64, pattern=SEMANTIC)]
+Semantic = Annotated[str, StringConstraints(max_length=64, pattern=worded(SEMANTIC, "a version, such as 1.0.0"))]
 PackName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(fields.subdomain)]
 Scalar = str | int | float | bool
 

@@ -84,6 +84,7 @@ def change_cluster(
     else:
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
         writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
+        writes += packs.writes(services) if packs is not None else []
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:

@@ -16,7 +16,7 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
-from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, UPGRADE_CLUSTER
+from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
 from stockyard.lifecycle.change_steps import steps
 from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, kind_of
 from stockyard.lifecycle.pool import living, surplus_of
@@ -57,6 +57,8 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, pro
     version that it cannot have next, or that its driver does not change.
     """
     current = current_operation(services, cluster)
+    if profiles and target is cluster and awaits_profiles(cluster, current):
+        return ""
     again = target is not cluster and cluster.status == "ready"
     kind = kind_of(cluster, target, current, again=again) or (CHANGE_CLUSTER if profiles else "")
     if not kind:
@@ -72,6 +74,12 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, pro
     if current is not None and current.status == "running":
         raise IllegalTransition(f"Operation {current.id} ({current.kind}) is still at work on the cluster.")
     return kind
+
+
+def awaits_profiles(cluster: Cluster, current: Operation | None) -> bool:
+    """Whether its creation has failed at its packs: then others are the record's alone, and a resume applies them."""
+    error = current.error if current is not None else None
+    return cluster.status == "failed" and error is not None and error.phase == PROFILE.name
 
 
 def _advice(cluster: Cluster) -> str:

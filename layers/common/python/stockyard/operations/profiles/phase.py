@@ -32,6 +32,8 @@ from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
 
 PHASE = "profile"
 WAIT_SECONDS = 15
+UNSERVED_SECONDS = 300
+"""How long a kind is waited for that the cluster does not serve, where nobody waits for pods."""
 SECONDS_AT_ONCE = 45
 """After so long the function is called again, which has 120 seconds."""
 
@@ -150,7 +152,11 @@ class _Application:
             try:
                 self._api.apply(item, manager=PACKS_MANAGER)
             except VendorNotFound as missing:
-                self._say(pack, PACK_PENDING, f"{spoken(reference('', item))}: {missing.detail}")
+                text = f"{spoken(reference('', item))}: {missing.detail}"
+                if self._has_waited(pack):
+                    self._say(pack, PACK_FAILED, text)
+                    raise VendorRefused(f"{pack.name}: {text}", code=missing.code) from missing
+                self._say(pack, PACK_PENDING, text)
                 return False
             except VendorError as error:
                 if error.retryable:
@@ -159,6 +165,12 @@ class _Application:
                 raise VendorRefused(f"{pack.name}: {error.detail}", code=error.code, hint=error.hint) from error
         self._say(pack, PACK_APPLYING, "applied")
         return True
+
+    def _has_waited(self, pack: Pack) -> bool:
+        """Whether a kind will not be served any more: only a change of profiles waits for what pods bring."""
+        begin = self._status(pack).started_at
+        waited = self._services.seconds_since(begin) if begin and self._kinds != WORKLOADS else 0
+        return waited > UNSERVED_SECONDS
 
     def _is_ready(self, pack: Pack) -> bool:
         """Whether the next layer may follow. A pack whose pods are not waited for stays until somebody looks."""

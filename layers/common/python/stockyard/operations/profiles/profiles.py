@@ -51,7 +51,8 @@ def version_of(profile: ClusterProfile, number: str | None) -> ProfileVersion:
         return profile.versions[-1]
     version = next((version for version in profile.versions if version.number == number), None)
     if version is None:
-        raise NotFound(f"The cluster profile {profile.name} has no version {number}.")
+        latest = ", ".join(version.number for version in profile.versions[-5:])
+        raise NotFound(f"The cluster profile {profile.name} has no version {number}; its latest are {latest}.")
     return version
 
 

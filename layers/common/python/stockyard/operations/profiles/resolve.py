@@ -49,10 +49,14 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resol
     for index, choice in enumerate(choices):
         try:
             profile = find_profile(services, choice["name"])
+        except NotFound as missing:
+            faults.append(FieldProblem(pointer("profiles", index, "name"), missing.detail))
+            continue
+        try:
             version = version_of(profile, choice.get("version"))
             content = content_of(services, profile, version)
         except NotFound as missing:
-            faults.append(FieldProblem(pointer("profiles", index, "name"), missing.detail))
+            faults.append(FieldProblem(pointer("profiles", index, "version"), missing.detail))
             continue
         if any(profile.id == earlier["id"] for earlier in profiles):
             faults.append(FieldProblem(pointer("profiles", index, "name"), "is listed twice"))
@@ -89,8 +93,9 @@ def _of_one(
     variables, faults_here = variables_of(content, choice.get("variables") or {})
     faults += [(("variables", *place), text) for place, text in faults_here]
     pack_values = choice.get("pack_values") or {}
-    names = {pack["name"] for pack in content["packs"]}
-    faults += [(("pack_values", name), "the profile has no such pack") for name in pack_values if name not in names]
+    names = [pack["name"] for pack in content["packs"]]
+    lacking = f"the profile has no such pack; it has {', '.join(names)}"
+    faults += [(("pack_values", name), lacking) for name in pack_values if name not in names]
     tags = {pack["name"]: pack["tag"] for pack in content["packs"]}
     faults += [
         (("pack_values", name), f"is {tags[name]} in this version of the profile, not {tag}")

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -159,13 +159,20 @@ class KubernetesApi:
         """Where objects of a kind are. What is served is remembered; what is not may be served in a moment."""
         if (api_version, kind) not in self._kinds:
             root = f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
-            for entry in self._call(Subject("discover", kind), "GET", root).get("resources") or ():
+            for entry in self._served(root, kind):
                 if "/" not in entry["name"]:
                     resource = _Resource(root, entry["name"], bool(entry["namespaced"]))
                     self._kinds.setdefault((api_version, entry["kind"]), resource)
         if (api_version, kind) not in self._kinds:
             raise VendorNotFound(f"the cluster serves no {kind} of {api_version}", code="NotServed")
         return self._kinds[api_version, kind]
+
+    def _served(self, root: str, kind: str) -> Sequence[Object]:
+        """The resources of a group's version; none where the cluster has not the group."""
+        try:
+            return self._call(Subject("discover", kind), "GET", root).get("resources") or ()
+        except VendorNotFound:
+            return ()
 
     def _call(
         self,
