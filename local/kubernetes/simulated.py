@@ -26,7 +26,7 @@ from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFai
 from local.kubernetes.containers import Containers
 from local.kubernetes.pods import reap
 from local.kubernetes.scheduler import schedule
-from local.kubernetes.store import Key, StatusError
+from local.kubernetes.store import Key, Object, StatusError
 
 _LOOK_SECONDS = 0.05
 ADMINISTRATOR = "super-admin.conf"
@@ -36,9 +36,11 @@ ADMINISTRATOR = "super-admin.conf"
 class SimulatedCluster:
     """See :class:`local.kubernetes.cluster.Cluster`. ``version`` is such as v1.35.4; its files go into ``folder``."""
 
-    def __init__(self, endpoint: str, version: str, folder: Path, log: Path) -> None:
+    def __init__(
+        self, endpoint: str, version: str, folder: Path, log: Path, pair: tuple[str, str] | None = None
+    ) -> None:
         self.endpoint = endpoint
-        self.authority = Authority(folder / "pki")
+        self.authority = Authority(folder / "pki", pair=pair)
         self.api = KubeApi(version=version)
         self.url = ""
         """Where its API listens, while it runs."""
@@ -64,6 +66,11 @@ class SimulatedCluster:
         config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, token))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
+
+    def restore(self, objects: Mapping[Key, Object]) -> None:
+        """The objects are those of a snapshot, and no others."""
+        with self.api.locked_store() as store:
+            store.load(objects)
 
     def start(self) -> None:
         """See ``Cluster``."""
@@ -112,6 +119,11 @@ class SimulatedCluster:
         """See ``Cluster``."""
         taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
         self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, [taint], "110")])
+
+    def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
+        """Register the node of a member that has begun the cluster from a snapshot, as its configuration says."""
+        wish = Registration.read(configuration)
+        self.api.install([kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
         """See ``Cluster``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from stockyard.domain.node_records import Placement
 from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, NewPool, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import ZONE
+from stockyard.domain.snapshots import SETTING
 from stockyard.lifecycle.control_plane import quorum
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.members import member_claims, node_of_member
@@ -18,6 +19,7 @@ from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.ports.clusters import GONE, HEALTHY
+from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from tests.harness.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedProvider, BalancedWorld
 from tests.unit.operations.conftest import make_world
@@ -33,6 +35,9 @@ class MembersProvider(BalancedProvider):
     registered: set[str] = field(default_factory=set)
     ended_machines: set[str] = field(default_factory=set)
     released: bool = False
+    stored: dict[str, str] = field(default_factory=dict)
+    """Snapshots of etcd, with the minor of each."""
+    readable: str = ""
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         outcome = super().ensure(phase, work)
@@ -63,6 +68,29 @@ class MembersProvider(BalancedProvider):
         self.released = True
         return Outcome(True)
 
+    def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
+        return SnapshotStore("bucket", "us-east-1", f"{cluster.id}/", "") if cluster.settings.get(SETTING) else None
+
+    def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
+        return [Snapshot(name, 10, work.cluster.created_at) for name in sorted(self.stored, reverse=True)]
+
+    def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
+        minor = self.stored.get(snapshot_id)
+        return None if minor is None else Snapshot(snapshot_id, 10, work.cluster.created_at, minor)
+
+    def remove_snapshots(self, work: CloudWork, ids: Collection[str]) -> None:
+        for name in ids:
+            self.stored.pop(name, None)
+
+    def open_snapshot(self, work: CloudWork, snapshot_id: str) -> None:
+        self.readable = snapshot_id
+
+    def close_snapshots(self, work: CloudWork) -> None:
+        self.readable = ""
+
+    def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
+        return ()
+
 
 @dataclass
 class MembersWorld(BalancedWorld):
@@ -73,6 +101,12 @@ class MembersWorld(BalancedWorld):
     dying: list[int] = field(default_factory=list)
     """After how many waits a member's machine dies, if etcd bears it."""
     waits: int = 0
+    broken: bool = False
+    """Whether etcd may have no quorum: members were lost on purpose."""
+    restored_from: str = ""
+    """The last snapshot that a member has begun from."""
+    stillborn: int = 0
+    """How many of the next members that are to begin from a snapshot do not come up."""
 
     def members(self) -> list[NodeClaim]:
         return member_claims(self.world.services, self.id)
@@ -89,7 +123,7 @@ class MembersWorld(BalancedWorld):
         if self.dying and self.waits >= self.dying[0]:
             self.dying.pop(0)
             self._die()
-        assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
+        assert self.broken or self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
         dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in self.provider.ended_machines}
@@ -110,6 +144,14 @@ class MembersWorld(BalancedWorld):
         if claim.machine_id in self.provider.ended_machines or plan.get("claim") != claim.id:
             return
         fact = services.store.get(Fact, member_fact(claim))
+        if plan.get("restore") and not fact:
+            if self.stillborn:
+                self.stillborn -= 1
+                self.provider.ended_machines.add(claim.machine_id)
+                return
+            assert self.provider.readable, "the machine's role may read the snapshot"
+            assert plan["restore"]["key"].endswith(f"/{self.provider.readable}.tar.gz")
+            self.restored_from, self.voters, self.broken = self.provider.readable, {node}, False
         report = json.loads(fact.value) if fact else {"removed": []}
         removals = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
         self.voters -= set(removals)
@@ -124,6 +166,11 @@ class MembersWorld(BalancedWorld):
         fact = self.world.services.store.get(Fact, f"{self.id}/{PLAN}")
         plan: dict[str, Any] = json.loads(fact.value) if fact else {}
         return plan
+
+    def lose(self, *claims: NodeClaim) -> None:
+        """Their machines end, whatever that is for etcd."""
+        self.broken = True
+        self.provider.ended_machines |= {claim.machine_id for claim in claims}
 
     def _die(self) -> None:
         """The machine of the youngest member that etcd can do without."""

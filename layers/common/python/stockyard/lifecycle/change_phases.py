@@ -80,8 +80,10 @@ CHANGE_BALANCED = replace(
         _APPROVAL,
         Phase("network", 1800, ENSURE),
         Phase("security", 600, ENSURE),
+        Phase("identity", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
+        Phase("restore", 14_400, "restore"),
         _MEMBERS,
         _VERSION_SKEW,
         # Pools of groups that go leave first: then new ones have room.

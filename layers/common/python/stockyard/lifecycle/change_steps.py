@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stockyard.domain.node_groups import GROUP_SETTINGS, name_of, worker_groups
 from stockyard.domain.records import Cluster
+from stockyard.domain.snapshots import SETTING as SETTING_OF_SNAPSHOTS
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.lifecycle.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
 
@@ -35,6 +36,10 @@ class _Step:
     def security(self) -> Iterator[str]:
         if self.differs("api_cidrs", "ssh_cidrs"):
             yield "Let in what the CIDRs say, then no more what they said before."
+
+    def identity(self) -> Iterator[str]:
+        if self.differs(SETTING_OF_SNAPSHOTS):
+            yield "Make or give up the bucket of etcd's snapshots, and the right of members to write to it."
 
     def bastion(self) -> Iterator[str]:
         if self.differs("bastion"):
@@ -69,6 +74,7 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "approval": _Step.approval,
     "network": _Step.network,
     "security": _Step.security,
+    "identity": _Step.identity,
     "bastion": _Step.bastion,
     "members": _Step.members,
     "version_skew": _Step.version_skew,
