@@ -56,7 +56,9 @@ class Clusters:
         """The members of the cluster's etcd."""
         return self._memberships.setdefault(cluster.endpoint, Membership())
 
-    def restored(self, endpoint: str, objects: Mapping[Key, Object], keys: tuple[str, str], folder: Path) -> Cluster:
+    def restored(
+        self, endpoint: str, objects: Mapping[Key, Object], keys: tuple[str, str], folder: Path
+    ) -> SimulatedCluster:
         """The simulated cluster as a snapshot has it, without any member. One that is gone is made anew in ``folder``,
         with its authority's certificate and key."""
         present = self._clusters.get(endpoint)

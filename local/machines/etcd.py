@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from local.kubernetes.cluster import Cluster, InitFailed
+from local.kubernetes.cluster import InitFailed
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
@@ -73,7 +73,7 @@ def write(place: Place, cluster: SimulatedCluster) -> None:
         (pki / name).write_text(content, encoding="utf-8")
 
 
-def restored(place: Place, clusters: Clusters, endpoint: str) -> Cluster:
+def restored(place: Place, clusters: Clusters, endpoint: str) -> SimulatedCluster:
     """The cluster as the snapshot has it that the machine has restored, without any member. Raises ``InitFailed``."""
     path = place.folder / RESTORED
     if not path.exists():

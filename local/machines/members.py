@@ -86,7 +86,7 @@ class Member:
         cluster = restored(place, self._clusters, endpoint)
         self._clusters.membership(cluster).begin(name, place.release(NODE_CONFIG))
         cluster.start()
-        cluster.register(name, place.kubelet())
+        cluster.begin(configuration, place.kubelet())
         self._cluster, self._name = cluster, name
         (place.folder / "join.yaml").unlink()
         return True

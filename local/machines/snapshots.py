@@ -9,6 +9,9 @@ from local.machines.etcd import write
 from local.machines.members import MEMBER, Member
 from local.machines.programs import MACHINE, MACHINE_CONFIG, NODE_CONFIG, ControlPlane, Place
 
+FIRST_SECONDS = 6.0
+"""Until a machine asks for the first time; a new cluster is ready by then."""
+
 
 class Snapshots(threading.Thread):
     """Has a member's machine ask each ``seconds`` whether a snapshot is due, as its timer does, while it is on."""
@@ -21,8 +24,10 @@ class Snapshots(threading.Thread):
 
     def run(self) -> None:
         """Until ``end`` is called."""
-        while not self._over.wait(self._seconds):
+        pause = min(FIRST_SECONDS, self._seconds)
+        while not self._over.wait(pause):
             cluster = self._program.cluster
+            pause = self._seconds if cluster is not None else pause
             if self._place.power.on and isinstance(cluster, SimulatedCluster):
                 write(self._place, cluster)
                 self._place.run(*self._run, "backup")

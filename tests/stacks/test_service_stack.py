@@ -114,11 +114,12 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 76
+    assert len(functions) == 79
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/clusters/{id}/boot-reports",
+        "POST /v1/clusters/{id}/snapshot-reports",
         "POST /v1/node-claims/{id}/boot-reports",
         "POST /v1/node-claims/{id}/interruptions",
         "POST /v1/node-claims/{id}/join",

@@ -142,9 +142,10 @@ def main() -> None:
     os.remove(packed)
     authorities(content["pki"])
     machine.save(CONFIGURATION, configuration(content["kubeadm"], place["kubernetes_version"]))
-    # The endpoint's name leads to members of before, which may still be there.
-    member.near.write(member.endpoint()["host"], [member.OWN])
     restore(target)
+    # The endpoint's name leads to members of before, which may still be there. Not before this machine has asked for
+    # its own address, which is the one that it reaches them from.
+    member.near.write(member.endpoint()["host"], [member.OWN])
     begin()
 
 
