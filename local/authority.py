@@ -16,7 +16,13 @@ from unittest.mock import patch
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -28,15 +34,22 @@ LOOPBACK = "127.0.0.1"
 class Authority:
     """``pem`` is the authority's certificate; its files go into ``folder``, where kubeadm would put them.
 
-    ``name`` is its own.
+    ``name`` is its own. ``pair``: certificate and key of one that was made before.
     """
 
-    def __init__(self, folder: Path, name: str = "kubernetes") -> None:
+    def __init__(self, folder: Path, name: str = "kubernetes", pair: tuple[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
-        self.pem = self._certificate().decode()
+        if pair is None:
+            self._key = ec.generate_private_key(ec.SECP256R1())
+            self.pem = self._certificate().decode()
+        else:
+            self.pem = pair[0]
+            key = load_pem_private_key(pair[1].encode(), None)
+            if not isinstance(key, ec.EllipticCurvePrivateKey):
+                raise TypeError("the key of an authority is of an elliptic curve")
+            self._key = key
         (folder / "ca.crt").write_text(self.pem, encoding="utf-8")
 
     @property
@@ -44,6 +57,11 @@ class Authority:
         """The CA certificate hash of kubeadm: ``sha256:`` over the public key."""
         public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return f"sha256:{hashlib.sha256(public).hexdigest()}"
+
+    @property
+    def key(self) -> str:
+        """Its private key."""
+        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     @property
     def path(self) -> Path:

@@ -239,7 +239,7 @@ class LocalCloud:
         make = partial(RealManagedCluster, environment=self._trust) if self._kubernetes else SimulatedManagedCluster
         managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url, make)
         self._stack.enter_context(played_control_planes(managed))
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), *where, managed)
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), *where, managed, self.aws.url)
         self._stack.callback(self.machines.close)
         self.machines.start()
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)

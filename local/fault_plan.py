@@ -39,7 +39,8 @@ class MachinePlan(BaseModel):
     """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot.
     ``interrupted``: how many of the next spot machines are taken back; ``interrupted_after`` seconds of their boot they
     are told so, and ``warning_seconds`` later they end. ``maintained``: for how many of the next machines on demand the
-    cloud schedules maintenance as soon."""
+    cloud schedules maintenance as soon. ``snapshot_seconds``: how often a member of a control plane asks whether a
+    snapshot of etcd is due."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,6 +50,7 @@ class MachinePlan(BaseModel):
     maintained: Count = 0
     interrupted_after: Seconds = 20
     warning_seconds: Seconds = 120
+    snapshot_seconds: Annotated[float, Field(gt=0)] = 15
 
     @model_validator(mode="after")
     def _ordered(self) -> MachinePlan:

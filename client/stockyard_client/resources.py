@@ -194,6 +194,19 @@ class Clusters(Collection):
         """What :meth:`renew_certificates` would replace."""
         return self._plan("POST", path(self.name, cluster, "certificates", "renew"))
 
+    def snapshots(self, cluster: str) -> dict[str, Any]:
+        """The snapshots of etcd in the cluster's cloud: ``items``, the newest first, ``place``, ``failure``."""
+        return self._transport.send("GET", path(self.name, cluster, "snapshots")).object()
+
+    def restore(self, cluster: str, snapshot: str = "latest") -> Operation:
+        """Begins to restore etcd from that snapshot, or from the latest."""
+        body = {"snapshot": snapshot}
+        return self._started(self._transport.send("POST", path(self.name, cluster, "restore"), body=body))
+
+    def plan_restore(self, cluster: str, snapshot: str = "latest") -> Plan:
+        """What :meth:`restore` would replace, and what the cluster would forget."""
+        return self._plan("POST", path(self.name, cluster, "restore"), {"snapshot": snapshot})
+
     def force_delete(self, cluster: str) -> dict[str, Any]:
         """Forgets a cluster whose deletion does not end; ``remaining`` names what may be left."""
         return self._transport.send("DELETE", path(self.name, cluster), query={"force": "true"}).object()

@@ -296,6 +296,37 @@ def renew_certificates(request: Request) -> Answer:
     return _operation(services, repaves.renew_certificates(services, name, request.caller.actor, request.request_id))
 
 
+@http.route("GET /v1/clusters/{id}/snapshots", roles=Roles.READERS, answers={200: "cluster_views:SnapshotsView"})
+def list_snapshots(request: Request) -> Answer:
+    """List the snapshots of a cluster's etcd. As its cloud has them now, the newest first."""
+    from stockyard.operations.clusters.snapshots import snapshots_view
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, snapshots_view(services, find_cluster(services, request.params["id"])))
+
+
+@http.route(
+    "POST /v1/clusters/{id}/restore",
+    roles=Roles.CHANGERS,
+    body="restore:RestoreRequest",
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="Also when no member is left. A new member begins from the snapshot, those of before end, and others"
+    " follow it until there are as many as wanted. What was written after the snapshot is forgotten; the dry run says"
+    " how much that is.",
+)
+def restore_cluster(request: Request) -> Answer:
+    """Restore a cluster's etcd from a snapshot. An operation on the ready cluster."""
+    from stockyard.operations.clusters import restores
+
+    services, name, snapshot = wiring.services(request.caller.tenant), request.params["id"], request.body.snapshot
+    if request.dry_run:
+        return Answer.plan(restores.plan_restore(services, name, snapshot))
+    actor = request.caller.actor
+    return _operation(services, restores.start_restore(services, name, snapshot, actor, request.request_id))
+
+
 @http.route(
     "GET /v1/clusters/{id}/kubeconfig",
     roles=Roles.READERS,

@@ -27,7 +27,7 @@ from local.kubernetes.controllers import settle
 from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
 from local.kubernetes.scheduler import schedule
-from local.kubernetes.store import Key, StatusError
+from local.kubernetes.store import Key, Object, StatusError
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 """Those that are there from the start."""
@@ -39,9 +39,11 @@ ADMINISTRATOR = "super-admin.conf"
 class SimulatedCluster:
     """See :class:`local.kubernetes.cluster.Cluster`. ``version`` is such as v1.35.4; its files go into ``folder``."""
 
-    def __init__(self, endpoint: str, version: str, folder: Path, log: Path) -> None:
+    def __init__(
+        self, endpoint: str, version: str, folder: Path, log: Path, pair: tuple[str, str] | None = None
+    ) -> None:
         self.endpoint = endpoint
-        self.authority = Authority(folder / "pki")
+        self.authority = Authority(folder / "pki", pair=pair)
         self.api = KubeApi(version=version)
         spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in NAMESPACES]
         self.api.install([*spaces, *standard_roles()])
@@ -67,6 +69,11 @@ class SimulatedCluster:
         config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, cluster.api.administrator()))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
+
+    def restore(self, objects: Mapping[Key, Object]) -> None:
+        """The objects are those of a snapshot, and no others."""
+        with self.api.locked_store() as store:
+            store.load(objects)
 
     def start(self) -> None:
         """See ``Cluster``."""
@@ -117,6 +124,11 @@ class SimulatedCluster:
         """See ``Cluster``."""
         taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
         self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110")])
+
+    def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
+        """Register the node of a member that has begun the cluster from a snapshot, as its configuration says."""
+        wish = Registration.read(configuration)
+        self.api.install([kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
         """See ``Cluster``."""

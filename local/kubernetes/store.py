@@ -67,6 +67,8 @@ _REASONS = {
 
 WATCHED = frozenset({"pods"})
 """Resources whose changes can be watched."""
+BUMP = 1_000_000
+"""By how much revisions rise when a snapshot is restored."""
 CHANGES = 2_000
 """Changes that are remembered; who watches from before them has to list again."""
 
@@ -204,6 +206,16 @@ class KubeStore:
             self._definitions.add(key)
         self.note(key, None)
         return self.objects[key]
+
+    def load(self, objects: Mapping[Key, Object]) -> None:
+        """The objects are those of a snapshot, and no others. Revisions and uids go on far beyond it, and whoever
+        watches has to list again."""
+        self.objects = {key: _normal(key, copied(dict(document))) for key, document in objects.items()}
+        self._definitions = {key for key in objects if key.group == EXTENSIONS}
+        self._made += BUMP
+        self.revision += BUMP
+        self._changes.clear()
+        self.compact()
 
     def note(self, key: Key, before: Object | None) -> None:
         """Remember for watches that an object was made, changed or removed. ``before`` is a copy of what it was."""

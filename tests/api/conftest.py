@@ -172,6 +172,8 @@ BODIES: Mapping[str, Any] = {
         "headers": {},
         "step": "init",
     },
+    "POST /v1/clusters/{id}/snapshot-reports": {"method": "GET", "url": "https://sts.amazonaws.com/", "headers": {}},
+    "POST /v1/clusters/{id}/restore": {"snapshot": "latest"},
     "POST /v1/node-claims/{id}/boot-reports": {
         "method": "GET",
         "url": "https://sts.amazonaws.com/",

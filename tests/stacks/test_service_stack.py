@@ -122,6 +122,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/clusters/{id}/boot-reports",
+        "POST /v1/clusters/{id}/snapshot-reports",
         "POST /v1/node-claims/{id}/boot-reports",
         "POST /v1/node-claims/{id}/interruptions",
         "POST /v1/node-claims/{id}/join",

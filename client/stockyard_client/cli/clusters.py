@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client import kubeconfigs
-from stockyard_client.cli import changes, operations, plans, progress, trees
+from stockyard_client.cli import changes, operations, plans, progress, snapshots, trees
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
@@ -28,6 +28,8 @@ from stockyard_client.cli.output import (
 from stockyard_client.cli.profiles import Chosen, chosen
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
+app.command()(snapshots.snapshots)
+app.command()(snapshots.restore)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
 

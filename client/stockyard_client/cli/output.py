@@ -98,11 +98,12 @@ ONE_CLUSTER: Sheet[Cluster] = Sheet(
     (
         *(column for column in CLUSTERS.columns if not column.wide),
         Column("BASTION", lambda c: (c.model_extra or {}).get("bastion")),
+        Column("SNAPSHOT", lambda c: (c.model_extra or {}).get("last_snapshot")),
         *(column for column in CLUSTERS.columns if column.wide),
     ),
     CLUSTERS.name,
 )
-"""Of a cluster by itself; in a list few have a bastion."""
+"""Of a cluster by itself; in a list few have a bastion or snapshots of etcd."""
 ACCOUNTS: Sheet[CloudAccount] = Sheet(
     (
         Column("ID", lambda a: a.id),

@@ -45,6 +45,7 @@ def _facts(cluster: Cluster) -> list[tuple[str, Any]]:
         ("endpoint", extra.get("endpoint")),
         ("bastion", extra.get("bastion")),
         ("created", cluster.created_at),
+        ("last snapshot", extra.get("last_snapshot")),
         ("kept until", extra.get("kept_until")),
     ]
     return [(label, value) for label, value in facts if value]

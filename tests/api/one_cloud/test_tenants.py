@@ -115,6 +115,7 @@ ELSEWHERE = {
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/member-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/clusters/{id}/snapshot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/interruptions": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "PUT /v1/quotas/{name}": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
@@ -191,6 +192,10 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
     answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/boot-reports", {}, proof)
     assert answer.status_code in (401, 404)
     no_trace(answer, acme, acme["cluster"])
+    for proof in ({"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}}, {"token": "0" * 64}):
+        answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/snapshot-reports", {}, proof)
+        assert answer.status_code in (401, 404)
+        no_trace(answer, acme, acme["cluster"])
 
 
 def test_lists_and_filters_show_nothing_of_another_tenant(api, listing, acme):

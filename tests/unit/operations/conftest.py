@@ -178,6 +178,7 @@ class MemoryPrices:
             "eks": 0.1,
             "eks_extended": 0.5,
             "efs": 0.3,
+            "object_storage": 0.023,
         }[item]
 
     def versions(self, region: str) -> Sequence[ClusterVersion]:

@@ -16,6 +16,7 @@ import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
 from moto.core.base_backend import BackendDict
+from moto.s3.models import s3_backends
 
 from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
@@ -247,12 +248,18 @@ def _moto() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is there of what the test before has made."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     Moment((), {}).restore()
+    yield
+    # moto keeps objects of S3 as open files, and names of buckets beside its accounts.
+    for regions in list(s3_backends.values()):
+        for backend in list(regions.values()):
+            backend.reset()
+    s3_backends.bucket_accounts.clear()
 
 
 @pytest.fixture

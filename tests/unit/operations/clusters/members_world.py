@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from stockyard.domain.node_records import Placement
 from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, NewPool, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import ZONE
+from stockyard.domain.snapshots import SETTING
 from stockyard.lifecycle.control_plane import quorum
 from stockyard.lifecycle.loss import is_lost, lose
 from stockyard.lifecycle.pool_spread import SHORT
@@ -21,6 +22,7 @@ from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.ports.clusters import GONE, HEALTHY
+from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from tests.harness.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedProvider, BalancedWorld
 from tests.unit.operations.conftest import make_world
@@ -38,6 +40,9 @@ class MembersProvider(BalancedProvider):
     ended_machines: set[str] = field(default_factory=set)
     silent_machines: set[str] = field(default_factory=set)
     released: bool = False
+    stored: dict[str, str] = field(default_factory=dict)
+    """Snapshots of etcd, with the minor of each."""
+    readable: str = ""
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         if phase == "control_plane":
@@ -71,6 +76,29 @@ class MembersProvider(BalancedProvider):
         self.released = True
         return Outcome(True)
 
+    def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
+        return SnapshotStore("bucket", "us-east-1", f"{cluster.id}/", "") if cluster.settings.get(SETTING) else None
+
+    def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
+        return [Snapshot(name, 10, work.cluster.created_at) for name in sorted(self.stored, reverse=True)]
+
+    def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
+        minor = self.stored.get(snapshot_id)
+        return None if minor is None else Snapshot(snapshot_id, 10, work.cluster.created_at, minor)
+
+    def remove_snapshots(self, work: CloudWork, ids: Collection[str]) -> None:
+        for name in ids:
+            self.stored.pop(name, None)
+
+    def open_snapshot(self, work: CloudWork, snapshot_id: str) -> None:
+        self.readable = snapshot_id
+
+    def close_snapshots(self, work: CloudWork) -> None:
+        self.readable = ""
+
+    def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
+        return ()
+
 
 @dataclass
 class MembersWorld(BalancedWorld):
@@ -87,6 +115,12 @@ class MembersWorld(BalancedWorld):
     waits: int = 0
     zones_down: set[str] = field(default_factory=set)
     """Where nothing is to be had."""
+    broken: bool = False
+    """Whether etcd may have no quorum: members were lost on purpose."""
+    restored_from: str = ""
+    """The last snapshot that a member has begun from."""
+    stillborn: int = 0
+    """How many of the next members that are to begin from a snapshot do not come up."""
 
     def members(self) -> list[NodeClaim]:
         return member_claims(self.world.services, self.id)
@@ -107,7 +141,7 @@ class MembersWorld(BalancedWorld):
             self._judge()
 
     def _judge(self) -> None:
-        assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
+        assert self.broken or self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
         away = self.provider.ended_machines | self.provider.silent_machines
@@ -140,6 +174,14 @@ class MembersWorld(BalancedWorld):
         if claim.machine_id in away or plan.get("claim") != claim.id:
             return
         fact = services.store.get(Fact, member_fact(claim))
+        if plan.get("restore") and not fact:
+            if self.stillborn:
+                self.stillborn -= 1
+                self.provider.ended_machines.add(claim.machine_id)
+                return
+            assert self.provider.readable, "the machine's role may read the snapshot"
+            assert plan["restore"]["key"].endswith(f"/{self.provider.readable}.tar.gz")
+            self.restored_from, self.voters, self.broken = self.provider.readable, {node}, False
         report = json.loads(fact.value) if fact else {"removed": []}
         removals = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
         self.voters -= set(removals)
@@ -154,6 +196,11 @@ class MembersWorld(BalancedWorld):
         fact = self.world.services.store.get(Fact, f"{self.id}/{PLAN}")
         plan: dict[str, Any] = json.loads(fact.value) if fact else {}
         return plan
+
+    def lose(self, *claims: NodeClaim) -> None:
+        """Their machines end, whatever that is for etcd."""
+        self.broken = True
+        self.provider.ended_machines |= {claim.machine_id for claim in claims}
 
     def _die(self) -> None:
         """The machine of a member that etcd can do without."""

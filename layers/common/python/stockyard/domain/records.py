@@ -107,6 +107,8 @@ class Cluster(VersionedRecord):
     certificate_authority: str | None = None
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""
+    last_snapshot: str = ""
+    """The id of the newest snapshot of etcd that a member has put into the cloud; empty for none."""
     instance_id: str | None = None
     place: str = ""
     """Where its machines stand, as its driver tells while it makes the cluster: a data center. Empty for one that its

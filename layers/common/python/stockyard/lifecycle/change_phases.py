@@ -14,7 +14,7 @@ CHANGE_CLUSTER = "change_cluster"
 UPGRADE_CLUSTER = "upgrade_cluster"
 CHANGES = (CHANGE_CLUSTER, UPGRADE_CLUSTER)
 
-SNAPSHOTS = "snapshots"
+SNAPSHOT_POLICY = "snapshots"
 """The row that brings the policy of etcd's daily snapshots to the settings; its line is of the row of the first
 machine."""
 APPROVAL_SECONDS = 172_800
@@ -87,9 +87,11 @@ CHANGE_BALANCED = replace(
         _APPROVAL,
         Phase("network", 1800, ENSURE),
         Phase("security", 600, ENSURE),
+        Phase("identity", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
-        Phase(SNAPSHOTS, 600, ENSURE),
+        Phase(SNAPSHOT_POLICY, 600, ENSURE),
+        Phase("restore", 14_400, "restore"),
         _MEMBERS,
         _VERSION_SKEW,
         # Pools of groups that go leave first: then new ones have room.

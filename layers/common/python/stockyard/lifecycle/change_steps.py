@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stockyard.domain.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
+from stockyard.domain.snapshots import SETTING as SETTING_OF_SNAPSHOTS
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.lifecycle.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
 
@@ -70,6 +71,10 @@ class _Step:
         if self.differs("etcd_snapshots"):
             yield "Change how many daily snapshots are kept; those that there are stay until they are too many."
 
+    def identity(self) -> Iterator[str]:
+        if self.differs(SETTING_OF_SNAPSHOTS):
+            yield "Make or give up the bucket of etcd's snapshots, and the right of members to write to it."
+
     def bastion(self) -> Iterator[str]:
         if self.differs("bastion"):
             yield "Make, replace or remove the bastion."
@@ -113,6 +118,7 @@ _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "network": _Step.network,
     "security": _Step.security,
     "endpoint": _Step.endpoint,
+    "identity": _Step.identity,
     "bastion": _Step.bastion,
     "snapshots": _Step.snapshots,
     "members": _Step.members,

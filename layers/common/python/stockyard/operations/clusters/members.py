@@ -118,11 +118,11 @@ class ControlPlane:
 
     def look(self) -> Outcome:
         """See the members, decide, and do the step."""
-        pool = self._pool()
+        pool = self.pool()
         claims = member_claims(self.services, self.work.cluster.id)
-        first = self._first_line(claims)
-        if first is not None:
-            return self._adopt(pool, first)
+        adopted = self.adopted(pool, claims)
+        if adopted is not None:
+            return adopted
         plan = self._plan()
         targets = self.driver.targets(self.work, [claim.machine_id for claim in claims if claim.machine_id])
         zones = self.driver.member_zones(self.work)
@@ -138,9 +138,14 @@ class ControlPlane:
         targets = self.driver.targets(self.work, [claim.machine_id for claim in claims if claim.machine_id])
         return replaces(self._members(claims, targets, self._plan()))
 
+    def adopted(self, pool: Pool, claims: Sequence[NodeClaim]) -> Outcome | None:
+        """Make a claim of the first member, where its machine is none yet; None when there is nothing to do."""
+        first = self._first_line(claims)
+        return self._adopt(pool, first) if first is not None else None
+
     # --- what is there -----------------------------------------------------------------------------------------------
 
-    def _pool(self) -> Pool:
+    def pool(self) -> Pool:
         """The record of the pool, as the settings say it now."""
         services, cluster = self.services, self.work.cluster
         present = member_pool_of(services, cluster.id)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.records import CloudAccount, Cluster, ClusterPacks, Fact, Name, Operation
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
-from stockyard.lifecycle.change_phases import SNAPSHOTS
+from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
@@ -20,8 +20,10 @@ from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.clusters.members import ensure_members
 from stockyard.operations.clusters.queue import begin_next
+from stockyard.operations.clusters.restoring import RESTORE, restore_members
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
+from stockyard.operations.clusters.snapshots import IDENTITY
 from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
@@ -37,6 +39,7 @@ from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
@@ -47,11 +50,11 @@ from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
     "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
-    MIRROR, ATTENDED, TOKEN_FACT,
+    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
-_LINES_OF = {SNAPSHOTS: MACHINE_PHASE}
+_LINES_OF = {SNAPSHOT_POLICY: MACHINE_PHASE}
 """Rows that bring lines of another one to the settings."""
 AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
@@ -189,6 +192,12 @@ def _members(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Out
     return ensure_members(services, driver, work)
 
 
+def _restore(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    # What is known of the cluster's role is with the lines of that phase.
+    driver, work = cloud_work(services, cluster, IDENTITY, fence)
+    return restore_members(services, driver, work, fence.operation_id)
+
+
 def start_following(services: Services, cluster_id: str) -> str:
     """Begin what waits until nothing else works on the cluster; what has begun, empty for nothing."""
     if complete_members(services, cluster_id):
@@ -244,6 +253,7 @@ RUNNER: Runner[Cluster] = Runner(
         "approval": await_approval,
         "profile": _profile,
         "members": _members,
+        "restore": _restore,
         "version_skew": await_version,
     },
     ends={

@@ -15,6 +15,7 @@ from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
 from stockyard.operations.clusters.member_health import attend_members, unready_nodes
 from stockyard.operations.clusters.phases import start_following
+from stockyard.operations.clusters.snapshots import prune
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import environments as node_environments
@@ -87,6 +88,7 @@ class PlaceSweep:
             self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
         if self.trusted:
             self._kept_machines(account, claims, here)
+            self._old_snapshots(account)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
         if account is not None and self.trusted:
@@ -149,6 +151,10 @@ class PlaceSweep:
         for claim in claims:
             if claim.kept_until is not None and claim.placement and claim.placement.provider_id in here:
                 self.tally.attempt(claim.id, sweep_kept_claim, self.services, claim.id)
+
+    def _old_snapshots(self, account: CloudAccount | None) -> None:
+        for cluster in clusters_of(self.services, account.id) if account is not None else ():
+            self.tally.attempt(cluster.id, prune, self.services, cluster.id)
 
     def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
         machine_ids = {thing.vendor_id for thing in view.things}

@@ -12,7 +12,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import KUBEADM
-from stockyard.providers.clusters.ec2 import named_subnets, network, zones
+from stockyard.providers.clusters.ec2 import etcd_backup, named_subnets, network, zones
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
@@ -41,6 +41,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
     yield from _bastion(calls, cluster)
+    yield from etcd_backup.findings(calls, cluster, account)
     if is_given(cluster.settings):
         yield from _given_network(calls, cluster)
     else:

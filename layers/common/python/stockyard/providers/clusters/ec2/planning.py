@@ -9,6 +9,7 @@ from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clusters.ec2 import etcd_backup
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
     control_plane_disk_gib,
@@ -33,6 +34,8 @@ from stockyard.providers.clusters.ec2.network_configuration import (
 )
 
 ROLE_NAME_LIMIT = 64
+MOST_ETCD_DATA_GIB = 2
+"""What etcd takes at most."""
 
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
@@ -61,6 +64,7 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
         _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
+        *_backup_items(cluster, prices.rate(place, "object_storage")),
         *_bastion_items(cluster, prices),
     ]
     gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
@@ -129,6 +133,15 @@ def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: 
         yield PriceItem(f"etcd snapshots, {count} daily, at most {gib} GiB", 1, _an_hour(snapshot_month, gib))
 
 
+def _backup_items(cluster: Cluster, gigabyte_month: float | None) -> Iterator[PriceItem]:
+    """Snapshots in S3 as if each were as large as etcd gets; most are a hundredth of that."""
+    backup = etcd_backup.backup_of(cluster)
+    if backup is not None:
+        gib = MOST_ETCD_DATA_GIB * int(backup["keep"])
+        name = f"etcd snapshots in S3, {backup['keep']} of them, at most {gib} GiB"
+        yield PriceItem(name, 1, _an_hour(gigabyte_month, gib))
+
+
 def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:
     return None if gigabyte_month is None else gigabyte_month * gib / HOURS_A_MONTH
 
@@ -144,6 +157,9 @@ def _creates(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[tupl
     if cloud_controllers(cluster):
         yield "iam role", f"{stem}-ctrl-role"
         yield "instance profile", f"{stem}-ctrl-instance-profile"
+    backup = etcd_backup.backup_of(cluster)
+    if backup is not None and not backup.get("bucket"):
+        yield "bucket", f"{stem}-{etcd_backup.KEY} (S3)"
     yield "network load balancer", f"{stem} API endpoint"
     bastion = bastion_of(cluster.settings)
     if bastion:

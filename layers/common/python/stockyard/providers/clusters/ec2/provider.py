@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
@@ -13,6 +14,7 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import PacksApi
+from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
@@ -20,6 +22,7 @@ from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory,
 from stockyard.providers.clusters.ec2 import (
     bastion,
     endpoint,
+    etcd_backup,
     etcd_volume,
     groups,
     identity,
@@ -119,7 +122,12 @@ class Ec2ClusterDriver:
             return leftovers.remove(builder.calls, work.cluster.client_id)
         if phase == bastion.PHASE:
             return bastion.remove(builder)
+        if phase == "identity":
+            etcd_backup.release(builder)
         outcome = builder.unmake(phase)
+        if phase == "identity" and outcome.done and work.cluster.status == "deleting":
+            remaining_things = etcd_backup.remaining_things(work.cluster, self._config.name_prefix)
+            return replace(outcome, message=f"Stays: {', '.join(remaining_things)}.") if remaining_things else outcome
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
@@ -159,6 +167,34 @@ class Ec2ClusterDriver:
     def release_first(self, work: CloudWork) -> Outcome:
         """See ``ports.clusters.BalancesMembers``."""
         return members.release_first(self._builder(work))
+
+    def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.store(cluster, self._config.name_prefix)
+
+    def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.listed(self._builder(work))
+
+    def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.described(self._builder(work), snapshot_id)
+
+    def remove_snapshots(self, work: CloudWork, ids: Collection[str]) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.remove(self._builder(work), ids)
+
+    def open_snapshot(self, work: CloudWork, snapshot_id: str) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.grant(self._builder(work), snapshot_id)
+
+    def close_snapshots(self, work: CloudWork) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.grant(self._builder(work))
+
+    def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.remaining_things(cluster, self._config.name_prefix)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""
