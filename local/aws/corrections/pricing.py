@@ -82,6 +82,7 @@ def listed_prices() -> Iterator[None]:
         yield
 
 
+@cache
 def on_demand_prices() -> Mapping[str, float]:
     """USD an hour by instance type, in the region of the offline catalogue."""
     offers = _offline().instances.values()

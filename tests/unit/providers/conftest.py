@@ -8,12 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
 import botocore.session
-import moto.ec2
 import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
@@ -39,8 +37,6 @@ ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "example",
     "AWS_DEFAULT_REGION": "us-east-1",
-    # moto then loads a few images and not thousands, which takes it half a second for each account
-    "MOTO_AMIS_PATH": str(Path(moto.ec2.__file__).parent / "resources" / "amis.json"),
 }
 T = TypeVar("T")
 
