@@ -121,11 +121,10 @@ class MemberLife:
     def run(self) -> list[str]:
         """What is wrong in this life."""
         story = self.story
-        self.members, checkpoint = _kept(story.before, completed=story.completed)
-        checkpoint.restore()
+        self.members = self._begin()
         self.before = self.made = {claim.id for claim in self.members.members()}
         for victim in self.members.members()[: story.dead]:
-            self.members.provider.ended_machines.add(victim.machine_id)
+            self.members.provider.end(victim.machine_id)
         self.members.notice()
         if self.death is not None:
             self.members.dying, self.members.victim = [self.members.waits + self.death.waits], self.death.victim
@@ -135,6 +134,11 @@ class MemberLife:
             return [*self.wrong, *self._at_the_end(), *self._after_deletion()]
         except AssertionError as judged:
             return [*self.wrong, f"the quorum was given up: {judged}"]
+
+    def _begin(self) -> MembersWorld:
+        members, checkpoint = _kept(self.story.before, completed=self.story.completed)
+        checkpoint.restore()
+        return members
 
     # --- the change ---------------------------------------------------------------------------------------------------
 
@@ -195,12 +199,16 @@ class MemberLife:
             with suppress(StockyardError):
                 members.drive(UPGRADE if upgrades else CHANGE)
         if members.operation.status == "failed":
+            self._mend()
             with suppress(StockyardError):
                 resume_cluster(services, members.id, USER)
         with suppress(StockyardError):
             members.notice()
             sweep_cluster(services, members.cluster)
             complete_members(services, members.id)
+
+    def _mend(self) -> None:
+        """What a person does about the cause of a failure."""
 
     def _count(self) -> None:
         """One after the other: never is there more than one member more than wanted, and none is made twice."""
@@ -229,8 +237,8 @@ class MemberLife:
             yield f"members: {[(claim.name, claim.machine_id in dead, claim.deleting) for claim in claims]}"
         if members.voters != {node_of_member(claim) for claim in claims}:
             yield f"voters of etcd: {members.voters}"
-        if members.provider.registered - dead != {claim.machine_id for claim in claims}:
-            yield f"the balancer has {members.provider.registered}"
+        if members.provider.balanced() != {claim.machine_id for claim in claims}:
+            yield f"the balancer has {members.provider.balanced()}"
         counts = Counter(members.zones())
         if max(counts.values()) - min(counts[zone] for zone in members.provider.zones[: story.after]) > 1:
             yield f"zones: {counts}"

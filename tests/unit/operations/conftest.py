@@ -107,7 +107,7 @@ class MemoryProvider:
         kind = "instance" if phase == "control_plane" else phase
         line = work.ledger.intend(kind, "main")
         self._strike(self.faults, phase)
-        vendor_id = f"i-{work.cluster.id}" if kind == "instance" else f"{phase}-{work.cluster.id}"
+        vendor_id = self.machine_of(work.cluster) if kind == "instance" else f"{phase}-{work.cluster.id}"
         self.things[vendor_id] = phase
         self.tags.setdefault(vendor_id, dict(work.cluster.tags))
         self._strike(self.late, phase)
@@ -116,6 +116,9 @@ class MemoryProvider:
         facts = {"endpoint": "nlb.example"} if phase == "endpoint" else {}
         facts = {"instance_id": vendor_id} if phase == "control_plane" else facts
         return Outcome(True, facts=facts)
+
+    def machine_of(self, cluster: Cluster) -> str:
+        return f"i-{cluster.id}"
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """``late`` faults come when the first thing has its tags."""
@@ -209,11 +212,11 @@ class World:
         assert current is not None
         return current
 
-    def checkpoint(self, *others: Any) -> Checkpoint:
+    def checkpoint(self, *others: Any, shared: Sequence[Any] = ()) -> Checkpoint:
         """The world as it is now, to which it can be brought back, with what ``others`` know."""
         memory = (self.registry.table, self.provider, self.identity, self.secrets, self.workflows, self.deployer)
         objects = (self, *memory, self.bus, self.clock, self.services.telemetry, *others)
-        return Checkpoint.of(*objects, shared=(self.services, self.registry))
+        return Checkpoint.of(*objects, shared=(self.services, self.registry, *shared))
 
     def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
         """What the cluster's machine reports once it has proven itself; it is returned."""

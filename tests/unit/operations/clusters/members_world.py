@@ -99,6 +99,22 @@ class MembersProvider(BalancedProvider):
     def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
         return ()
 
+    def machine_for(self, claim: NodeClaim) -> str:
+        """The machine that is made for a claim."""
+        return f"i-{claim.name}"
+
+    def end(self, machine_id: str) -> None:
+        """The machine dies."""
+        self.ended_machines.add(machine_id)
+
+    def removed(self, machine_id: str) -> None:
+        """The machine went with its claim."""
+        self.things.pop(machine_id, None)
+
+    def balanced(self) -> set[str]:
+        """The living machines that the balancer knows."""
+        return self.registered - self.ended_machines
+
 
 @dataclass
 class MembersWorld(BalancedWorld):
@@ -158,7 +174,7 @@ class MembersWorld(BalancedWorld):
             return
         if not claim.placement:
             placement = Placement("p", "yard.t3", "on-demand", tuple(zones or self.provider.zones[:1]), 1.0, "")
-            machine_id = claim.machine_id or f"i-{claim.name}"
+            machine_id = claim.machine_id or self.provider.machine_for(claim)
             execution = f"{claim.operation_id}-{claim.attempt}"
             changed = replace(
                 services.store.get(NodeClaim, claim.id),
@@ -212,7 +228,7 @@ class MembersWorld(BalancedWorld):
         ]
         victims = [claim for claim in alive if self._may_die(claim, spare=spare)]
         if victims:
-            self.provider.ended_machines.add(victims[self.victim % len(victims)].machine_id)
+            self.provider.end(victims[self.victim % len(victims)].machine_id)
 
     def _may_die(self, claim: NodeClaim, *, spare: bool) -> bool:
         return spare if node_of_member(claim) in self.voters else not self.spares_joining
@@ -240,12 +256,12 @@ class MembersWorld(BalancedWorld):
             Remove(Fact, member_fact(claim)),
             *(Replace(replace(line, state="gone", gone_at=services.now(), version=line.version + 1)) for line in lines),
         )
-        self.provider.things.pop(claim.machine_id, None)
+        self.provider.removed(claim.machine_id)
 
 
-def members_world(size: int = 1, **settings: Any) -> MembersWorld:
+def members_world(size: int = 1, driver: MembersProvider | None = None, **settings: Any) -> MembersWorld:
     """A cluster that has just become ready, with a control plane that is to have so many members."""
-    world, provider = make_world(), MembersProvider()
+    world, provider = make_world(), driver or MembersProvider()
     world.provider = provider
     world.services = with_ports(
         world.services, cluster_drivers={"ec2": provider}, driver_names={("aws", "k8s"): ("ec2",)}
