@@ -118,7 +118,7 @@ def _explain_operation(context: Context, operation: Operation) -> None:
         context.say(f"Console of the machine, its last lines:\n{error.console}", "dim")
     context.say(f"Operation: {operation.id}", "dim")
     if operation.kind == "create_cluster":
-        context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait")
+        context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait (--with FILE: other settings)")
 
 
 class Commands(TyperGroup):
