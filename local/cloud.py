@@ -228,8 +228,7 @@ class LocalCloud:
 
     def _start_machines(self, logs: Path) -> None:
         self.clusters = Clusters(logs / "agents.log")
-        # Whoever asks a cluster's API by its balancer's name comes to it.
-        self._stack.enter_context(addressed_balancers(own_address))
+        self._stack.enter_context(addressed_balancers(own_address))  # where a cluster's API listens
         if self._kubernetes:
             initialize = partial(RealCluster.initialized, environment=self._trust)
             self.clusters = Clusters(logs / "agents.log", initialize)

@@ -206,7 +206,8 @@ class Permissions:
     def _reaper(self) -> tuple[Statement, ...]:
         return (
             Statement("Places", ("lambda:InvokeFunction",), (self._function("reaper"),)),
-            self._table("due", "everything"),
+            # A queued change that it begins reads the cluster's claims and the parts of profiles together.
+            self._table("due", "everything", actions=(*TABLE_CHANGE, *TABLE_BATCH)),
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
             self._own_secrets(self._names.identity_admin),
             self._cluster_secrets("kms:Decrypt"),

@@ -68,7 +68,7 @@ def change_cluster(
         raise IllegalTransition("The cluster is being deleted.")
     if kind and target is not cluster:
         check_target(services, cluster, target)
-    packs = None if profiles is None else profile_change(services, cluster, target, profiles)
+    packs = profile_change(services, cluster, target, profiles) if profiles is not None else None
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     changed = target if description is None else replace(target, description=description)
@@ -84,12 +84,11 @@ def change_cluster(
     else:
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
         writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
-        writes += packs.writes(services) if packs is not None else []
+        writes += packs.writes(services) if packs else []
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:
-        changed_thing = "The cluster" if packs is None else "The cluster or one of its profiles"
-        raise PreconditionFailed(f"{changed_thing} was changed by someone else just now.") from conflict
+        raise PreconditionFailed("The cluster or its profile was changed by someone else just now.") from conflict
     return changed
 
 
