@@ -23,6 +23,7 @@ from stockyard.lifecycle.procedure import ENSURE, REMOVE
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags
+from stockyard.ports.snapshots import KeepsSnapshots
 from stockyard.providers import registry
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
@@ -73,9 +74,10 @@ def described(name: str, **settings: Any) -> Case:
 
 
 def ec2() -> Case:
-    """As ``described``, with the template's role and a key pair in the tenant's account."""
+    """As ``described``, with the template's role and a key pair in the tenant's account, and snapshots of etcd."""
     inventory.tenant_role("222222222222", "stockyard")
-    case = described("ec2", key_pair="my-key")
+    backup = {"interval_hours": 6, "keep": 2, "bucket": None, "on_deletion": "remove"}
+    case = described("ec2", key_pair="my-key", cloud_controllers=True, etcd_backup=backup)
     arn = case.account.attributes["role_arn"]
     keys = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName="me")["Credentials"]
     tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
@@ -271,3 +273,35 @@ def test_other_tags_reach_everything_and_ours_stay(world: World) -> None:
         assert {name: after[name] for name in after if name not in own} == {
             name: tags for name, tags in before.items() if name not in own
         }
+
+
+def test_snapshots_are_listed_and_removed_and_one_is_read_at_a_time(world: World) -> None:
+    driver = world.case.driver
+    if not isinstance(driver, KeepsSnapshots):
+        return  # The port is one that a driver need not have.
+    world.run("ensure", world.creation)
+    work, old, new = world.work("identity"), "20260101T000000Z", "20260101T060000Z"
+    store = driver.snapshot_store(world.cluster)
+    assert store is not None
+    assert list(driver.snapshots(work)) == []
+    assert driver.snapshot(work, old) is None
+    inventory.put_object("222222222222", store.bucket, store.key(old), {"release": "1.35.4"})
+    inventory.put_object("222222222222", store.bucket, store.key(new), {"release": "1.35.4"})
+    assert [snapshot.id for snapshot in driver.snapshots(work)] == [new, old]
+    snapshot = driver.snapshot(work, old)
+    assert snapshot is not None
+    assert (snapshot.id, snapshot.kubernetes_version) == (old, "1.35")
+    things = world.lines()
+    for _ in range(2):
+        driver.open_snapshot(work, new)
+    for _ in range(2):
+        driver.close_snapshots(work)
+    assert [(line.kind, line.key, line.vendor_id) for line in world.lines()] == [
+        (line.kind, line.key, line.vendor_id) for line in things
+    ]
+    for _ in range(2):
+        driver.remove_snapshots(work, [old])
+    assert [snapshot.id for snapshot in driver.snapshots(work)] == [new]
+    assert driver.kept_snapshots(world.cluster) == []
+    without = replace(world.cluster, settings={**world.cluster.settings, "etcd_backup": None})
+    assert driver.snapshot_store(without) is None

@@ -53,7 +53,10 @@ def test_a_cluster_whose_machine_is_gone_is_restored(
 ) -> None:
     path = f"/v1/clusters/{cluster['id']}"
     ec2 = served.aws("ec2", ACME_ACCOUNT)
-    filters = [{"Name": "tag:stockyard:key", "Values": ["instance/control-plane"]}]
+    filters = [
+        {"Name": "tag:stockyard:key", "Values": ["instance/control-plane"]},
+        {"Name": "tag:stockyard:resource", "Values": [cluster["id"]]},
+    ]
     reservations = ec2.describe_instances(Filters=filters)["Reservations"]
     machines = [machine["InstanceId"] for entry in reservations for machine in entry["Instances"]]
     ec2.terminate_instances(InstanceIds=machines)

@@ -100,10 +100,17 @@ def empty_managed(account: str, region: str) -> None:
         backends[account][region].reset()
 
 
+def put_object(account: str, bucket: str, key: str, marks: dict[str, str]) -> None:
+    """Put an object into a bucket, with these metadata."""
+    stored = s3_backends[account]["aws"].put_object(bucket, key, b"content")
+    stored.set_metadata({f"x-amz-meta-{name}": value for name, value in marks.items()})
+
+
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
     """The tags of all that :func:`things` names and of network interfaces, by id. Without what has none."""
     iam, policies = iam_backends[account]["aws"], dlm_backends[account][region].policies
     balancing, ec2 = elbv2_backends[account][region], ec2_backends[account][region]
+    store = s3_backends[account]["aws"]
     ids = {thing for _, thing in things(account, region)} | set(ec2.enis)
     arns = [thing for thing in ids if ":elasticloadbalancing:" in thing]
     by_id: dict[str, Any] = {
@@ -113,6 +120,7 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **_eks_tags(account, region),
         **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
+        **{name: _mapping(store.get_bucket_tagging(name)["Tags"]) for name in store.buckets},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}
 

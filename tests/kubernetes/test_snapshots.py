@@ -27,7 +27,9 @@ MACHINE = control_plane.MACHINE_PATH
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+def plane(tmp_path_factory: pytest.TempPathFactory, soaking: bool) -> Iterator[Plane]:
+    if not soaking:
+        pytest.skip("takes a minute: the soak runs it")
     for reason in (build.missing(), towns.missing()):
         if reason:
             pytest.skip(reason)

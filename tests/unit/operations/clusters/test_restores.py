@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.restores import plan_restore, start_restore
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.machines.member_plan import PLAN
+from stockyard.ports import Replace
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
 BACKUP = {"interval_hours": 6, "keep": 2, "bucket": None, "on_deletion": "remove"}
@@ -81,6 +83,28 @@ def test_the_members_of_before_serve_until_the_new_one_has_begun() -> None:
     assert members.provider.registered == before
     assert "are as they were" in str(members.operation.error)
     assert members.provider.ended_machines
+
+
+def test_the_members_of_before_serve_again_when_the_node_of_the_new_one_never_comes() -> None:
+    members = backed(3)
+    before, meanwhile = machines(members), members.meanwhile
+    handed_over: list[bool] = []
+
+    def without_a_node() -> None:
+        meanwhile()
+        restored = [claim for claim in members.members() if claim.machine_id not in before and claim.machine_id]
+        for claim in restored:
+            alone = members.provider.registered == {claim.machine_id}
+            handed_over.append(alone)
+            failed = replace(claim, phase="Failed" if alone and len(handed_over) > 5 else "Pending")
+            members.world.services.store.commit(Replace(replace(failed, version=claim.version + 1)))
+
+    members.meanwhile = without_a_node  # type: ignore[method-assign]
+    restore(members)
+    assert members.drive() == "not_changed"
+    assert any(handed_over)
+    assert members.provider.registered >= before
+    assert before <= {claim.machine_id for claim in members.members() if not claim.deleting}
 
 
 def test_a_resume_makes_another_member() -> None:

@@ -1,8 +1,8 @@
 """The phase that begins a control plane anew from a snapshot: one step at each look.
 
 A new member restores the snapshot while those of before serve, so that one that cannot be restored leaves the cluster
-as it was. Then requests go to the new member alone, and the others end: they are no members of its etcd, so nobody has
-to take them out of that. The phase after this one adds members until there are as many as wanted.
+as it was. Then requests go to the new member alone. When its node is there the others end: they are no members of its
+etcd, so nobody has to take them out of that. The phase after this one adds members until there are as many as wanted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.errors import ClusterCouldNotBeDeployed, Conflict, QuotaExceeded
 from stockyard.lifecycle.loss import is_lost
-from stockyard.lifecycle.node_claim import FAILED
+from stockyard.lifecycle.node_claim import AVAILABLE, FAILED
 from stockyard.lifecycle.pool import living
 from stockyard.lifecycle.pool_spread import zone_requirement
 from stockyard.operations.clusters.members import LATER, SOON, ControlPlane, member_claims, node_of_member
@@ -85,12 +85,12 @@ class _Restore:
             return self._make(pool)
         targets = self.balancer.targets(self.work, [each.machine_id for each in claims if each.machine_id])
         if claim.phase == FAILED or is_lost(claim) or targets.get(claim.machine_id) == GONE:
-            return self._give_up(claim)
+            return self._give_up(claim, [each for each in claims if each.id != claim.id], targets)
         if not has_joined(services, claim):
             text = f"Waiting for {node_of_member(claim)} to begin from the snapshot {self.wish['snapshot']}."
             return Outcome(False, text, wait_seconds=LATER)
         former = [each for each in claims if each.id != claim.id]
-        return self._hand_over(claim, former, targets) or self._end(former) or self._done(claim)
+        return self._hand_over(claim, former, targets) or self._end(claim, former) or self._done(claim)
 
     def _make(self, pool: Pool) -> Outcome:
         """A claim for the member, and the plan by which its machine knows what it is to begin from."""
@@ -109,8 +109,11 @@ class _Restore:
         commit_claims(services, cluster, pool, [claim], besides=[plan_fact, self._note(claim=claim.id)])
         return Outcome(False, f"Member {claim.name} is made in {zone} and begins from {snapshot}.", wait_seconds=LATER)
 
-    def _give_up(self, claim: NodeClaim) -> Outcome:
-        """A resume makes another one."""
+    def _give_up(self, claim: NodeClaim, former: Sequence[NodeClaim], targets: Mapping[str, str]) -> Outcome:
+        """The members of before serve again. A resume makes another new one."""
+        for each in former:
+            if not each.deleting and targets.get(each.machine_id, DRAINING) == DRAINING:
+                self.balancer.admit(self.work, each.machine_id)
         self.services.store.commit(self._note(claim=""))
         delete_claim(self.services, claim.id, WORKFLOW_ACTOR)
         raise SnapshotNotRestored(
@@ -134,8 +137,11 @@ class _Restore:
             return Outcome(False, f"Waiting for {node_of_member(claim)} to be healthy.", wait_seconds=SOON)
         return None
 
-    def _end(self, former: Sequence[NodeClaim]) -> Outcome | None:
-        """The members of before go at once: their kubelets know only an etcd that nobody asks any more."""
+    def _end(self, claim: NodeClaim, former: Sequence[NodeClaim]) -> Outcome | None:
+        """The members of before go once the new one's node is there, and at once: their kubelets know only an etcd that
+        nobody asks any more. Until then they can take over again."""
+        if claim.phase != AVAILABLE:
+            return Outcome(False, f"Waiting for the node of {node_of_member(claim)}.", wait_seconds=LATER)
         for each in former:
             if not each.deleting:
                 delete_claim(self.services, each.id, WORKFLOW_ACTOR, grace_seconds=0)
