@@ -193,7 +193,7 @@ class MembersWorld(BalancedWorld):
         if plan.get("restore") and not fact:
             if self.stillborn:
                 self.stillborn -= 1
-                self.provider.ended_machines.add(claim.machine_id)
+                self.provider.end(claim.machine_id)
                 return
             assert self.provider.readable, "the machine's role may read the snapshot"
             assert plan["restore"]["key"].endswith(f"/{self.provider.readable}.tar.gz")
