@@ -32,8 +32,9 @@ class _Step:
             yield f"Wait for approval: {' '.join(reason['message'] for reason in self.reasons)}"
 
     def network(self) -> Iterator[str]:
-        if self.differs("zones", "subnets") and (self._came() or not self._left()):
-            yield f"Make subnets, routes and gateways{self._in(self._came())}; nodes and members may then stand there."
+        if self.differs("zones", "subnets") and (self._new_zones() or not self._leaving_zones()):
+            where = self._in(self._new_zones())
+            yield f"Make subnets, routes and gateways{where}; nodes and members may then stand there."
         if self.differs("nat_gateways"):
             yield "Make the NAT gateways that come, lead the routes there, then remove those that nothing leads to."
 
@@ -41,12 +42,12 @@ class _Step:
         subnets = (entry["zone"] for entry in cluster.settings.get("subnets") or ())
         return [str(zone) for zone in (*subnets, *(cluster.settings.get("zones") or ()))]
 
-    def _came(self) -> list[str]:
+    def _new_zones(self) -> list[str]:
         """The zones that come; those that nobody had named before may be there already."""
         before = self._zones(self.before)
         return [zone for zone in self._zones(self.after) if before and zone not in before]
 
-    def _left(self) -> list[str]:
+    def _leaving_zones(self) -> list[str]:
         after = self._zones(self.after)
         return [zone for zone in self._zones(self.before) if after and zone not in after]
 
@@ -61,11 +62,11 @@ class _Step:
     def endpoint(self) -> Iterator[str]:
         if not self.differs("zones", "subnets"):
             return
-        left = ", ".join(self._left())
-        if self._came() or not left:
-            yield f"Have the balancer stand{self._in(self._came())} too."
-        if left:
-            yield f"Take {left} out of the balancer, then remove what the cluster's network has there."
+        leaving = ", ".join(self._leaving_zones())
+        if self._new_zones() or not leaving:
+            yield f"Have the balancer stand{self._in(self._new_zones())} too."
+        if leaving:
+            yield f"Take {leaving} out of the balancer, then remove what the cluster's network has there."
 
     def snapshots(self) -> Iterator[str]:
         if self.differs("etcd_snapshots"):
