@@ -155,7 +155,7 @@ def change_cluster(request: Request) -> Answer:
         request_id=request.request_id,
     )
     has_begun = changed.operation_id != cluster.operation_id
-    if not has_begun or (settings is None and version is None):
+    if not has_begun or (settings is None and version is None and profiles is None):
         return _cluster_answer(changed, 200, audited=True)
     return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
 

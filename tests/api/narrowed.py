@@ -18,6 +18,21 @@ MANIFEST = {
 }
 PODS = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2, "template": {"spec": {}}}}
 
+PROFILE = {
+    "name": "existing",
+    "version": "1.0.0",
+    "packs": [
+        {
+            "layer": "addon",
+            "name": "site",
+            "tag": "1",
+            "manifests": [{"name": "site", "content": "{apiVersion: v1, kind: ConfigMap, metadata: {name: site}}"}],
+        }
+    ],
+}
+CHOICES = {"enum": [[], [{"name": "existing"}]]}
+"""Profiles that a cluster can have."""
+
 
 def narrowed(document, ids, versions):
     """The document for these ids and versions, to one key pair and few regions, without the platform's header."""
@@ -45,6 +60,9 @@ def narrowed(document, ids, versions):
     creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
     creation["name"] = {"type": "string", "pattern": "^made-[a-z]{8}$"}
     # The account is one of AWS, and the settings are those of its first driver, with a version that it has tested.
+    creation["profiles"] = CHOICES
+    for body in ("ClusterPatch", "ClusterProfilesPut"):
+        schemas[body]["properties"]["profiles"] = CHOICES
     creation["driver"] = {"enum": ["ec2", None]}
     creation["kubernetes_version"] = {"enum": ["1.34", "1.35", None]}
     creation["settings"] = {"$ref": "#/components/schemas/AwsSettings"}

@@ -23,7 +23,7 @@ from stacks.names import Names
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeEnvironment
 from stockyard.ports import Create
-from tests.api.narrowed import LAB, MANIFEST, POOL, narrowed
+from tests.api.narrowed import LAB, MANIFEST, POOL, PROFILE, narrowed
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 ALL = "as it is"
@@ -42,6 +42,9 @@ NEVER = {
     "POST /v1/clusters/{id}/token": "people log in to the cluster, and its cloud admits nobody",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "POST /v1/clusters": "generated settings break a rule between two fields; others create clusters by the route",
+    "POST /v1/cluster-profiles": "generated packs have no Kubernetes objects; others make profiles by the route",
+    "PUT /v1/cluster-profiles/{id}": "generated packs have no Kubernetes objects; others add versions by the route",
+    "DELETE /v1/cluster-profiles/{id}": "left out: it would take away what the others ask for",
     "POST /v1/cloud-accounts": "a role or an access key, which a schema cannot say; others register accounts by it",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
     "DELETE /v1/clusters/{id}": "left out: it would take away what the others ask for",
@@ -56,6 +59,7 @@ BY_CHANCE = {
     "POST /v1/clusters/{id}/repave",
     "PATCH /v1/clusters/{id}/repave",
     "POST /v1/clusters/{id}/certificates/renew",
+    "PUT /v1/clusters/{id}/profiles",
 }
 """Operations whose success hangs on whether a generated change of the cluster is at work just then."""
 
@@ -160,6 +164,7 @@ class Existing:
         account = {"provider": "aws", "name": "unused", "attributes": role}
         self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
         self.provider = api.send("POST", "/v1/node-providers", self.headers, LAB).json()["id"]
+        self.profile = api.send("POST", "/v1/cluster-profiles", self.headers, PROFILE).json()["id"]
         self.claim = api.send("POST", "/v1/apply", self.headers, MANIFEST).json()["results"][0]["id"]
         for quota in ("nodeclaims", "node_providers"):
             few = api.send("PUT", f"/v1/quotas/{quota}", {**self.headers, "If-Match": '"0"'}, {"limit": 6})
@@ -182,6 +187,7 @@ class Existing:
             "node-types": "lab.small",
             "node-claims": self.claim,
             "node-environments": self.environment,
+            "cluster-profiles": self.profile,
         }
 
     def versions(self):
@@ -196,6 +202,9 @@ class Existing:
             "event-accounts": "event-accounts",
         }
         versions = {kind: self._get(path)["version"] for kind, path in paths.items()}
+        # What a profile says has a version of its own.
+        profile = self._api.send("GET", f"/v1/cluster-profiles/{self.profile}", self.headers)
+        versions["cluster-profiles"] = int(profile.headers["ETag"].strip('"'))
         quotas = {quota["name"]: quota["version"] for quota in self._get("quotas")["items"]}
         return {**versions, "quotas": quotas["clusters"]}
 

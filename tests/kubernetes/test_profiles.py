@@ -88,12 +88,12 @@ class RealProvider(PacksProvider):
 
     def packs_api(self, work: CloudWork) -> Any:
         time.sleep(0.05)  # the workflow's waits pass on the test's clock
-        return own_api.packs_api(self._known(work), KubernetesApi)
+        return own_api.packs_api(self._credentials(work), KubernetesApi)
 
     def forget_packs(self, work: CloudWork) -> None:
-        own_api.forget_packs(self._known(work), KubernetesApi)
+        own_api.forget_packs(self._credentials(work), KubernetesApi)
 
-    def _known(self, work: CloudWork) -> CloudWork:
+    def _credentials(self, work: CloudWork) -> CloudWork:
         assert self.plane is not None
         cluster = replace(work.cluster, endpoint=self.plane.url)
         return replace(work, cluster=cluster, kubeconfig=self.plane.kubeconfig.read_text())
@@ -101,15 +101,15 @@ class RealProvider(PacksProvider):
 
 @pytest.fixture(scope="module")
 def world(cluster: Cluster) -> Iterator[PacksWorld]:
-    made, provider = packs_world(), RealProvider(plane=cluster.plane)
-    made.world.provider, made.provider = provider, provider
-    made.world.services = with_ports(made.services, cluster_drivers={"eks": provider})
-    yield made
+    result, provider = packs_world(), RealProvider(plane=cluster.plane)
+    result.world.provider, result.provider = provider, provider
+    result.world.services = with_ports(result.services, cluster_drivers={"eks": provider})
+    yield result
     for thing in (("crd", "lights.packs.test"), ("clusterrole", "packs-test-reader"), ("namespace", SPACE)):
         cluster.plane.kubectl("delete", *thing, "--ignore-not-found", "--wait=false")
 
 
-def found(cluster: Cluster, kind: str, name: str, namespace: str = "") -> Any:
+def object_of(cluster: Cluster, kind: str, name: str, namespace: str = "") -> Any:
     """The object, None where there is none."""
     where = ("-n", namespace) if namespace else ()
     answer = cluster.plane.kubectl("get", kind, name, *where, "-o", "json", "--show-managed-fields", check=False)
@@ -117,7 +117,7 @@ def found(cluster: Cluster, kind: str, name: str, namespace: str = "") -> Any:
 
 
 def revision(cluster: Cluster, name: str) -> int:
-    return int(found(cluster, "configmap", name, SPACE)["metadata"]["resourceVersion"])
+    return int(object_of(cluster, "configmap", name, SPACE)["metadata"]["resourceVersion"])
 
 
 def test_packs_are_applied_in_order_by_an_account_that_is_only_there_with_a_profile(
@@ -126,18 +126,18 @@ def test_packs_are_applied_in_order_by_an_account_that_is_only_there_with_a_prof
     world.make(name="site", variables=VARIABLES, packs=PACKS)
     world.create()
     assert world.drive("provision_managed") == "ready"
-    assert found(cluster, "namespace", NAMESPACE) is None
+    assert object_of(cluster, "namespace", NAMESPACE) is None
     world.put(CHOICE)
     assert world.drive() == "changed", world.operation.error
     assert set(world.conditions().values()) == {"Ready"}
-    assert found(cluster, "serviceaccount", ACCOUNT, NAMESPACE)["automountServiceAccountToken"] is False
-    assert found(cluster, "clusterrolebinding", BINDING)["roleRef"]["name"] == "cluster-admin"
+    assert object_of(cluster, "serviceaccount", ACCOUNT, NAMESPACE)["automountServiceAccountToken"] is False
+    assert object_of(cluster, "clusterrolebinding", BINDING)["roleRef"]["name"] == "cluster-admin"
     assert revision(cluster, "net") < revision(cluster, "classes") < revision(cluster, "server")
     for kind, name in (("configmap", "net"), ("light", "door"), ("deployment", "server")):
-        managers = {entry["manager"] for entry in found(cluster, kind, name, SPACE)["metadata"]["managedFields"]}
+        managers = {entry["manager"] for entry in object_of(cluster, kind, name, SPACE)["metadata"]["managedFields"]}
         assert PACKS_MANAGER in managers
-    assert found(cluster, "configmap", "net", SPACE)["data"] == {"mode": "vxlan"}
-    assert found(cluster, "clusterrole", "packs-test-reader") is not None
+    assert object_of(cluster, "configmap", "net", SPACE)["data"] == {"mode": "vxlan"}
+    assert object_of(cluster, "clusterrole", "packs-test-reader") is not None
 
 
 def test_drift_is_shown_and_left_until_the_next_change(cluster: Cluster, world: PacksWorld) -> None:
@@ -152,12 +152,12 @@ def test_drift_is_shown_and_left_until_the_next_change(cluster: Cluster, world: 
         f"net: ConfigMap {SPACE}/net is different",
         f"lights: Light {SPACE}/door is not there",
     )
-    assert found(cluster, "configmap", "net", SPACE)["data"] == {"mode": "none"}
+    assert object_of(cluster, "configmap", "net", SPACE)["data"] == {"mode": "none"}
     world.put(CHOICE)
     assert world.drive() == "changed", world.operation.error
-    assert found(cluster, "configmap", "net", SPACE)["data"] == {"mode": "vxlan"}
-    assert found(cluster, "light", "door", SPACE) is not None
-    assert found(cluster, "configmap", "classes", SPACE)["metadata"]["labels"]["somebody"] == "else"
+    assert object_of(cluster, "configmap", "net", SPACE)["data"] == {"mode": "vxlan"}
+    assert object_of(cluster, "light", "door", SPACE) is not None
+    assert object_of(cluster, "configmap", "classes", SPACE)["metadata"]["labels"]["somebody"] == "else"
 
 
 def test_a_changed_version_changes_and_removes(cluster: Cluster, world: PacksWorld) -> None:
@@ -171,8 +171,8 @@ def test_a_changed_version_changes_and_removes(cluster: Cluster, world: PacksWor
     assert plan["deletes"] == [{"kind": "Light", "name": f"{SPACE}/door"}]
     world.put(CHOICE)
     assert world.drive() == "changed", world.operation.error
-    assert found(cluster, "light", "door", SPACE) is None
-    containers = found(cluster, "deployment", "server", SPACE)["spec"]["template"]["spec"]["containers"]
+    assert object_of(cluster, "light", "door", SPACE) is None
+    containers = object_of(cluster, "deployment", "server", SPACE)["spec"]["template"]["spec"]["containers"]
     assert containers[0]["image"] == "nginx:1.28"
 
 
@@ -180,6 +180,6 @@ def test_nothing_is_left_without_a_profile(cluster: Cluster, world: PacksWorld) 
     world.put()
     assert world.drive() == "changed", world.operation.error
     for kind, name in (("clusterrolebinding", BINDING), ("clusterrole", "packs-test-reader")):
-        assert found(cluster, kind, name) is None
+        assert object_of(cluster, kind, name) is None
     for kind, name in (("namespace", NAMESPACE), ("namespace", SPACE), ("crd", "lights.packs.test")):
-        until(lambda kind=kind, name=name: found(cluster, kind, name) is None)
+        until(lambda kind=kind, name=name: object_of(cluster, kind, name) is None)

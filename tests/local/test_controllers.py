@@ -22,8 +22,8 @@ def key(resource: str, name: str = "a") -> Key:
 
 
 def status(store: KubeStore, resource: str) -> dict[str, Any]:
-    found: dict[str, Any] = store.objects[key(resource)]["status"]
-    return found
+    document: dict[str, Any] = store.objects[key(resource)]["status"]
+    return document
 
 
 def test_workloads_are_ready_when_a_node_takes_their_pods() -> None:

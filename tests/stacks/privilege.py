@@ -12,7 +12,6 @@ SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing 
 OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the changes have ended before"
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
 GROUPS = "a pool of a node group is changed by its settings; the tests of pools do it, here no pool has a group"
-KUBECONFIG = "a control plane of machines has sent it; the provider's tests read one, here no cluster on EC2 answers"
 CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
@@ -22,7 +21,6 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("apply", "ClusterSecrets kms:Decrypt"): "opens an account's access key, where the stage allows such accounts",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
-    ("cluster_profiles", "ClusterSecrets kms:Decrypt"): KUBECONFIG,
     ("pools", "ClusterSecrets kms:Decrypt"): GROUPS,
     ("pools", "TenantRoles sts:AssumeRole"): GROUPS,
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,

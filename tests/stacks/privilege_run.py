@@ -40,6 +40,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
             assert served.call("GET", more).status == 200, path
     assert served.call("POST", "/v1/cloud-accounts/1/verify").status == 200
     assert served.call("DELETE", second).status in (202, 204)
+    _profiles(served, first.body["id"])
     _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
     _pools(served, "privilege")
@@ -130,7 +131,7 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(cluster["operation_id"])
     path = f"clusters/{cluster['id']}"
     good("POST", f"{path}/token")
-    _profiles(good, cluster["id"])
+    _profiles(served, cluster["id"])
     lists = {"public_access_cidrs": ["198.51.100.0/24", "203.0.113.0/24"]}
     for change in (
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
@@ -143,8 +144,9 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(good("DELETE", path)["id"])
 
 
-def _profiles(good: Good, cluster: str) -> None:
+def _profiles(served: Served, cluster: str) -> None:
     """A profile is made, gets a second version, is given to a cluster, looked after there, taken away and removed."""
+    good = Good(served)
     text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {a: '%s'}}"
 
     def version(number: int) -> dict[str, Any]:
@@ -162,17 +164,25 @@ def _profiles(good: Good, cluster: str) -> None:
     more = good("GET", "cluster-profiles?page_size=1")["next_page_token"]
     good("GET", f"cluster-profiles?page_size=1&page_token={more}")
     for choices in ([{"name": "site"}], []):
-        match = f'"{good("GET", f"clusters/{cluster}")["version"]}"'
+        change = partial(_set_profiles, served, cluster, choices)
+        good.wait_for_success(served.wait("its turn", change, 60))
         if choices:
-            changed = good("PATCH", f"clusters/{cluster}", {"profiles": choices}, If_Match=match)
-            good.wait_for_success(changed["operation_id"])
             view = good("GET", f"{of_cluster}?refresh=true")
             assert (view["drift"], [pack["condition"] for pack in view["packs"]]) == ([], ["Ready"])
             assert view["compared_at"]
-        else:
-            good.wait_for_success(good("PUT", of_cluster, {"profiles": choices}, If_Match=match)["id"])
     for name in ("site", "other"):
         good("DELETE", f"cluster-profiles/{name}")
+
+
+def _set_profiles(served: Served, cluster: str, choices: list[dict[str, Any]]) -> str:
+    """The operation that gives a cluster profiles, by a patch, or takes them away by their own route; empty while
+    somebody else writes the cluster."""
+    path = f"/v1/clusters/{cluster}"
+    etag = {"If-Match": served.call("GET", path).headers["etag"]}
+    way = ("PATCH", path) if choices else ("PUT", f"{path}/profiles")
+    answer = served.call(*way, {"profiles": choices}, headers=etag)
+    assert answer.status in (202, 412), answer.text
+    return "" if answer.status == 412 else str(answer.body.get("operation_id") or answer.body["id"])
 
 
 def _changed(served: Served, path: str, change: dict[str, Any]) -> str:

@@ -142,7 +142,7 @@ class ProfileLife:
         world.world.services = replace(plain, store=FaultyStore(plain.store, faults))
 
         def faulty(call: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *given: faults.around(lambda: call(*given))
+            return lambda *arguments: faults.around(lambda: call(*arguments))
 
         def packs_api(_: CloudWork) -> FaultyPacks:
             world.packs.account = True

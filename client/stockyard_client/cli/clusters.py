@@ -25,7 +25,7 @@ from stockyard_client.cli.output import (
     show_one,
     write_document,
 )
-from stockyard_client.cli.profiles import Chosen, chosen
+from stockyard_client.cli.profiles import ProfileNames, choices_from
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
@@ -43,7 +43,7 @@ def create(
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
-    profile: Chosen = None,
+    profile: ProfileNames = None,
     keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
     wait: Wait = False,
@@ -60,7 +60,7 @@ def create(
     if tag:
         body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
     if profile:
-        body["profiles"] = chosen(profile)
+        body["profiles"] = choices_from(profile)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.clusters.plan_create(body))

@@ -24,7 +24,7 @@ Version = Annotated[str | None, typer.Option("--version", help="The version to s
 Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 Document = Annotated[str, typer.Option("--file", "-f", help="A document of kind ClusterProfile, or a request.")]
 Choices = Annotated[str, typer.Option("--file", "-f", help="A document with the list profiles.")]
-Chosen = Annotated[
+ProfileNames = Annotated[
     list[str] | None,
     typer.Option("--profile", metavar="NAME[@VERSION]", help="A profile of the cluster; may be repeated."),
 ]
@@ -65,7 +65,7 @@ def body_of(document: dict[str, Any]) -> dict[str, Any]:
     return {**document.get("spec", {}), "name": document.get("metadata", {}).get("name", "")}
 
 
-def chosen(names: Sequence[str]) -> list[dict[str, Any]]:
+def choices_from(names: Sequence[str]) -> list[dict[str, Any]]:
     """``NAME`` or ``NAME@VERSION`` texts as choices of profiles."""
     pairs = [text.partition("@") for text in names]
     return [{"name": name, "version": version} if version else {"name": name} for name, _, version in pairs]

@@ -37,7 +37,9 @@ def test_each_phase_of_an_operation_is_measured_once(world: World) -> None:
     cluster = world.create()
     assert world.drive(cluster, "provision_cluster") == "ready"
     ended_phases = lines(world, "phase ended")
-    phases = [phase.name for phase in procedure_of(PROCEDURES, CREATE_CLUSTER).phases if not phase.before_workflow]
+    rows = procedure_of(PROCEDURES, CREATE_CLUSTER).phases
+    # Without a profile its phase is skipped.
+    phases = [phase.name for phase in rows if not phase.before_workflow and phase.name != "profile"]
     assert [line["phase"] for line in ended_phases] == phases
     assert {(line["operation_id"], line["attempt"], line["tenant"]) for line in ended_phases} == {
         (cluster.operation_id, 1, "acme")

@@ -69,11 +69,11 @@ BASE = {"uid": "base", "variables": [{"name": "env", "value": "prod"}]}
 
 @pytest.fixture
 def world() -> PacksWorld:
-    made, provider = packs_world(), Ec2Provider()
-    made.world.services = with_ports(
-        made.services, cluster_drivers={"ec2": provider}, driver_names={("aws", "k8s"): ("ec2",)}
+    result, provider = packs_world(), Ec2Provider()
+    result.world.services = with_ports(
+        result.services, cluster_drivers={"ec2": provider}, driver_names={("aws", "k8s"): ("ec2",)}
     )
-    return made
+    return result
 
 
 def apply(world: PacksWorld, *documents: dict[str, Any]) -> list[dict[str, Any]]:
@@ -103,12 +103,12 @@ def ready(world: PacksWorld) -> Cluster:
 
 
 def test_a_profile_is_made_found_unchanged_and_gets_a_version(world: PacksWorld) -> None:
-    (made,) = apply(world, profile())
-    assert (made["kind"], made["name"], made["action"]) == ("ClusterProfile", "base", "created")
+    (first,) = apply(world, profile())
+    assert (first["kind"], first["name"], first["action"]) == ("ClusterProfile", "base", "created")
     (again,) = apply(world, profile())
-    assert (again["action"], again["id"]) == ("unchanged", made["id"])
+    assert (again["action"], again["id"]) == ("unchanged", first["id"])
     (later,) = apply(world, second())
-    assert (later["action"], later["id"]) == ("changed", made["id"])
+    assert (later["action"], later["id"]) == ("changed", first["id"])
     stored = profiles.find_profile(world.services, "base")
     assert [version.number for version in stored.versions] == ["1.0.0", "2.0.0"]
     (earlier,) = apply(world, profile())
@@ -170,18 +170,18 @@ def test_a_cluster_is_shown_with_its_profiles_and_applied_as_it_is_shown(world: 
     cluster = ready(world)
     record = world.services.store.get(ClusterPacks, cluster.id)
     assert record is not None
-    shown = cluster_manifest(cluster, record.profiles)
-    assert shown["spec"]["profiles"] == [
+    document = cluster_manifest(cluster, record.profiles)
+    assert document["spec"]["profiles"] == [
         {
             "uid": "base@1.0.0",
             "variables": [{"name": "env", "value": "prod"}],
             "packValues": [{"name": "server", "values": "replicas: 3\n"}],
         }
     ]
-    (again,) = apply(world, shown)
+    (again,) = apply(world, document)
     assert again["action"] == "unchanged"
-    without = {name: value for name, value in shown["spec"].items() if name != "profiles"}
-    (again,) = apply(world, {**shown, "spec": without})
+    without = {name: value for name, value in document["spec"].items() if name != "profiles"}
+    (again,) = apply(world, {**document, "spec": without})
     assert again["action"] == "unchanged", "what is not said stays"
 
 
@@ -205,8 +205,8 @@ def test_a_new_version_is_a_change_by_an_operation_with_its_difference(world: Pa
 def test_a_new_minor_in_the_layer_k8s_upgrades_the_cluster(world: PacksWorld) -> None:
     apply(world, profile(), lab(BASE))
     ready(world)
-    minor, *rest = DOCUMENT["packs"]
-    apply(world, profile(version="2.0.0", packs=[{**minor, "tag": "1.35"}, *rest]))
+    minor, *packs = DOCUMENT["packs"]
+    apply(world, profile(version="2.0.0", packs=[{**minor, "tag": "1.35"}, *packs]))
     (result,) = apply(world, lab(BASE))
     operation = world.services.store.get(Operation, result["operation_id"])
     assert operation is not None

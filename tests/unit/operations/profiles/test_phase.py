@@ -263,8 +263,8 @@ def test_an_upgrade_brings_the_version_of_a_profile_for_the_new_minor(packs_worl
     profile = packs_world.make()
     packs_world.create(CHOICE)
     packs_world.drive("provision_managed")
-    minor, *rest = DOCUMENT["packs"]
-    packs_world.add(profile, version="2.0.0", packs=[{**minor, "tag": "1.35"}, *rest])
+    minor, *packs = DOCUMENT["packs"]
+    packs_world.add(profile, version="2.0.0", packs=[{**minor, "tag": "1.35"}, *packs])
     with pytest.raises(InvalidInput) as refusal:
         packs_world.put(CHOICE)
     (fault,) = refusal.value.errors

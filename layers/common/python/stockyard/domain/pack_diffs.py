@@ -23,7 +23,7 @@ def object_changes(name: str, before: Object, after: Object) -> list[dict[str, A
     """The fields of an object that differ, below ``/objects/NAME``. A list of another length is one field."""
     if after["kind"] in _HIDDEN or before["kind"] in _HIDDEN:
         return [_change((name,), _digest(before), _digest(after))]
-    fields = [_change((name, *place), _told(old), _told(new)) for place, old, new in _fields(before, after)]
+    fields = [_change((name, *place), _value(old), _value(new)) for place, old, new in _fields(before, after)]
     return fields if len(fields) <= MOST_FIELDS else [_change((name,), _digest(before), _digest(after))]
 
 
@@ -46,7 +46,7 @@ def _change(place: tuple[str | int, ...], before: Any, after: Any) -> dict[str, 
     return {"pointer": pointer("objects", *place), "before": before, "after": after}
 
 
-def _told(value: Any) -> Any:
+def _value(value: Any) -> Any:
     if value is _ABSENT:
         return None
     return value if len(json.dumps(value)) <= MOST_TEXT else _digest(value)

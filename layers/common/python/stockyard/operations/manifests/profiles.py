@@ -116,8 +116,8 @@ class _DraftStore:
     def get_all(self, kind: type[Any], ids: Sequence[str]) -> Sequence[Any]:
         lacking = [key for key in ids if (kind, key) not in self._drafts]
         stored = {record.id: record for record in self._store.get_all(kind, lacking)} if lacking else {}
-        found = [self._drafts.get((kind, key)) or stored.get(key) for key in ids]
-        return [record for record in found if record is not None]
+        records = [self._drafts.get((kind, key)) or stored.get(key) for key in ids]
+        return [record for record in records if record is not None]
 
 
 def plan_profile(desired: DesiredProfile) -> dict[str, list[Any]]:

@@ -16,17 +16,17 @@ MakeApi = Callable[..., KubernetesApi]
 
 def packs_api(work: CloudWork, make_api: MakeApi) -> KubernetesApi:
     """The cluster's API as the account that applies packs."""
-    endpoint, fields = _known(work)
+    endpoint, fields = _credentials(work)
     authority = fields["certificate-authority-data"]
     return packs.account_api(_admin(endpoint, fields, make_api), lambda token: make_api(endpoint, authority, token))
 
 
 def forget_packs(work: CloudWork, make_api: MakeApi) -> None:
     """Remove the account that applies packs."""
-    packs.forget(_admin(*_known(work), make_api))
+    packs.forget(_admin(*_credentials(work), make_api))
 
 
-def _known(work: CloudWork) -> tuple[str, Mapping[str, str]]:
+def _credentials(work: CloudWork) -> tuple[str, Mapping[str, str]]:
     """The address on the record, and what the kubeconfig says. Its authority is the one that was reported first: a
     report with another one is refused, and so is one of another address."""
     endpoint = work.cluster.endpoint
