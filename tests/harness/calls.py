@@ -47,6 +47,7 @@ WITHOUT_RESOURCE = frozenset(
         "logs:PutResourcePolicy",
         "eks:DescribeClusterVersions",
         "pricing:GetProducts",
+        "s3:ListAllMyBuckets",
         "eks:DescribeAddonVersions",
         "eks:ListClusters",
         "servicequotas:GetServiceQuota",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stacks.permissions import BY_THE_PLATFORM
+from stockyard.providers.clouds.aws.backup_statements import BUCKET_ACTIONS, OBJECT_ACTIONS
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
@@ -63,6 +64,7 @@ OF_CLAIMS = (
 )
 ON_EKS = "clusters on EKS; the template's own tests hold each of its statements against the driver's calls"
 OF_MEMBERS = "members of a control plane join or go; here none joins, the driver's tests call it"
+OF_SNAPSHOTS = "snapshots of etcd; here no cluster asks for them, the driver's tests hold each call against it"
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeAccessentry eks:DisassociateAccessPolicy": f"a person has given a role another policy: {ON_EKS}",
     "ChangeAddon eks:UpdateAddon": f"another version of an add-on: {ON_EKS}",
@@ -76,6 +78,10 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
     "ChangeOurBalancers elasticloadbalancing:DeregisterTargets": OF_MEMBERS,
     "Read elasticloadbalancing:DescribeTargetHealth": OF_MEMBERS,
+    **{f"OurBuckets {action}": OF_SNAPSHOTS for action in BUCKET_ACTIONS},
+    **{f"KeepSnapshots {action}": OF_SNAPSHOTS for action in OBJECT_ACTIONS},
+    "FindBuckets s3:GetBucketLocation": OF_SNAPSHOTS,
+    "ListSnapshots s3:ListBucket": OF_SNAPSHOTS,
     "ChangeOurBalancers elasticloadbalancing:SetSubnets": "a network grows by a zone; the driver's tests let it",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",
     "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,
