@@ -24,10 +24,12 @@ Create = Callable[..., ZoneStory]
 
 
 @pytest.fixture
-def create(served: Served, remove: Callable[[str], dict[str, Any]], soaking: bool) -> Iterator[Create]:
-    """Makes a cluster, which is deleted afterwards."""
+def create(request: pytest.FixtureRequest, soaking: bool) -> Iterator[Create]:
+    """Makes a cluster, which is deleted afterwards. Nothing is served for what is skipped."""
     if not soaking:
         pytest.skip("it takes minutes: the soak tells it")
+    served: Served = request.getfixturevalue("served")
+    remove: Callable[[str], dict[str, Any]] = request.getfixturevalue("remove")
     stories: list[ZoneStory] = []
 
     def make(name: str, nodes: int = NODES, **worker: Any) -> ZoneStory:

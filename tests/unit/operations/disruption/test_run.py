@@ -266,6 +266,7 @@ def test_a_budget_that_closes_meanwhile_keeps_the_nodes(pods: Pods) -> None:
     assert LARGE in pods.types()
     assert reasons(pods)[-1] == "DisruptionAbandoned"
     assert "does not allow it any more" in pods.record().message
+    assert pods.record().held_until == {}, "the same may be decided as soon as the budget allows it"
 
 
 def test_who_makes_replacements_stops_when_the_decision_was_given_up(

@@ -148,7 +148,8 @@ def advance(
     present = [claim for claim in coming if claim is not None]
     leaving, why = _still_able(view, going, present, record)
     if not leaving:
-        return given_up(why)
+        # What a budget counts passes: nodes that have just come are not told to be ready yet.
+        return given_up(why, hold=not all(view.allowed(claim.pool, record.reason) < 1 for claim in going))
     return _let_go(services, record, view, leaving, present)
 
 
