@@ -27,6 +27,8 @@ SECRET = NAME
 CODE = "/opt/stockyard"
 CLIENT = "/var/run/stockyard"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+AWAY_SECONDS = 30
+"""How long the agent stays on a node that is not reached. It tells of nodes that are lost, its own one among them."""
 LIMIT = 200_000
 """The largest manifest, in bytes. A ConfigMap may have 1 MiB."""
 _SOURCES = Path(__file__).parent / "stockyard_agent"
@@ -92,6 +94,8 @@ def _deployment(settings: Settings, digest: str) -> Document:
             "tolerations": [
                 {"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"},
                 {"key": "CriticalAddonsOnly", "operator": "Exists"},
+                # By itself Kubernetes leaves a pod on a node that is gone for five minutes.
+                *(_for_a_while(condition) for condition in ("not-ready", "unreachable")),
             ],
             "securityContext": {
                 "runAsNonRoot": True,
@@ -109,6 +113,11 @@ def _deployment(settings: Settings, digest: str) -> Document:
     }
     spec = {"replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
     return document("apps/v1", "Deployment", NAME, NAMESPACE, spec=spec)
+
+
+def _for_a_while(condition: str) -> dict[str, Any]:
+    key = f"node.kubernetes.io/{condition}"
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": AWAY_SECONDS}
 
 
 def _near() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import functools
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+
+from local.proxies import without_proxy
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "aws-cluster.json"
@@ -40,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--example", type=Path, default=EXAMPLE, help="a request body, or a manifest in YAML")
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     options = parser.parse_args(arguments)
+    without_proxy(os.environ)
     stop_requested = threading.Event()
     _on_signals(stop_requested)
     try:
@@ -53,8 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _work(options: argparse.Namespace, console: Console, stop_requested: threading.Event) -> int:
     # Imported here, because the imports take a second in which Ctrl-C must end quietly too.
+    from local.aws.corrections.scarcity import take_away
     from local.cloud import LocalCloud, StartError
-    from local.fault_plan import PlanError, read
+    from local.fault_plan import PlanError, follow_zones, read
     from local.show import ExampleError, create_and_watch, read_example
     from local.template import TemplateError
 
@@ -65,6 +70,9 @@ def _work(options: argparse.Namespace, console: Console, stop_requested: threadi
         reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
         with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:
             reset = "Ctrl-C stops everything, a new start begins anew"
+            if options.faults:
+                follower = (options.faults, take_away, stop_requested)
+                threading.Thread(target=follow_zones, args=follower, daemon=True, name="zones").start()
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   {reset}")
             if options.command == "run":
                 ready = create_and_watch(cloud.call, read_example(options.example), console)

@@ -16,27 +16,40 @@ from unittest.mock import patch
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 """Variables that name the file of the authorities that a program trusts."""
 _LIFE = timedelta(days=3650)
-_LOOPBACK = ipaddress.ip_address("127.0.0.1")
+LOOPBACK = "127.0.0.1"
 
 
 class Authority:
     """``pem`` is the authority's certificate; its files go into ``folder``, where kubeadm would put them.
 
-    ``name`` is its own.
+    ``name`` is its own. ``pair``: certificate and key of one that was made before.
     """
 
-    def __init__(self, folder: Path, name: str = "kubernetes") -> None:
+    def __init__(self, folder: Path, name: str = "kubernetes", pair: tuple[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
-        self.pem = self._certificate().decode()
+        if pair is None:
+            self._key = ec.generate_private_key(ec.SECP256R1())
+            self.pem = self._certificate().decode()
+        else:
+            self.pem = pair[0]
+            key = load_pem_private_key(pair[1].encode(), None)
+            if not isinstance(key, ec.EllipticCurvePrivateKey):
+                raise TypeError("the key of an authority is of an elliptic curve")
+            self._key = key
         (folder / "ca.crt").write_text(self.pem, encoding="utf-8")
 
     @property
@@ -46,15 +59,21 @@ class Authority:
         return f"sha256:{hashlib.sha256(public).hexdigest()}"
 
     @property
+    def key(self) -> str:
+        """Its private key."""
+        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    @property
     def path(self) -> Path:
         """The file with the authority's certificate."""
         return self._folder / "ca.crt"
 
-    def issue(self, name: str) -> tuple[Path, Path]:
-        """The files of a serving certificate for 127.0.0.1, and of its key."""
+    def issue(self, name: str, address: str = LOOPBACK) -> tuple[Path, Path]:
+        """The files of a serving certificate for an address, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(name), self._name, key)
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.IPAddress(_LOOPBACK)]), critical=False)
+        subject = x509.IPAddress(ipaddress.ip_address(address))
+        builder = builder.add_extension(x509.SubjectAlternativeName([subject]), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = builder.add_extension(issuer, critical=False).sign(self._key, SHA256())
@@ -64,10 +83,10 @@ class Authority:
         paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
         return paths
 
-    def serving(self, name: str) -> ssl.SSLContext:
-        """For a server on 127.0.0.1, with a certificate of this authority."""
+    def serving(self, name: str, address: str = LOOPBACK) -> ssl.SSLContext:
+        """For a server on that address, with a certificate of this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self.issue(name))
+        context.load_cert_chain(*self.issue(name, address))
         return context
 
     def _certificate(self) -> bytes:

@@ -41,6 +41,7 @@ from local.kubernetes.real.managed import RealManagedCluster
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
+from local.proxies import LOOPBACK
 from local.seeds import seed_event_accounts, seed_tenant
 from local.template import synthesized
 from local.warden import clear
@@ -52,6 +53,11 @@ SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
 WORKERS = {"scheduler": 16}
 """Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
+SCALED = {
+    "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
+    "AGENT_QUIET": 60, "AGENT_IDLE": 60,
+}  # fmt: skip
+"""Seconds of settings, before they are scaled. Agents keep real time, so they are told to come soon."""
 SERVICE_CLIENT = "stockyard-service"
 """The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
@@ -222,8 +228,9 @@ class LocalCloud:
 
     def _start_machines(self, logs: Path) -> None:
         self.clusters = Clusters(logs / "agents.log")
+        # Whoever asks a cluster's API by its balancer's name comes to it.
+        self._stack.enter_context(addressed_balancers(own_address))
         if self._kubernetes:
-            self._stack.enter_context(addressed_balancers(own_address))
             initialize = partial(RealCluster.initialized, environment=self._trust)
             self.clusters = Clusters(logs / "agents.log", initialize)
         self._stack.callback(self.clusters.close)
@@ -232,7 +239,7 @@ class LocalCloud:
         make = partial(RealManagedCluster, environment=self._trust) if self._kubernetes else SimulatedManagedCluster
         managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url, make)
         self._stack.enter_context(played_control_planes(managed))
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), *where, managed)
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), *where, managed, self.aws.url)
         self._stack.callback(self.machines.close)
         self.machines.start()
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)
@@ -292,12 +299,7 @@ class LocalCloud:
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,
-            "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
-            "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
-            # Agents keep real time, so they are told to come soon.
-            "STOCKYARD_AGENT_BUSY_SECONDS": str(math.ceil(10 * self._scale)),
-            "STOCKYARD_AGENT_QUIET_SECONDS": str(math.ceil(60 * self._scale)),
-            "STOCKYARD_AGENT_IDLE_SECONDS": str(math.ceil(60 * self._scale)),
+            **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},
         }
         for name, function in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)
@@ -358,6 +360,7 @@ class LocalCloud:
             "AWS_ENDPOINT_URL": self.aws.url,
             **self.aws.keys(ACME_ACCOUNT),
             "AWS_DEFAULT_REGION": REGION,
+            "NO_PROXY": os.environ.get("NO_PROXY") or ",".join(LOOPBACK),
         }
         if self._trust:  # kubectl lets the command line renew its login
             self.environment["SSL_CERT_FILE"] = self._trust["SSL_CERT_FILE"]

@@ -7,14 +7,19 @@ A plan is a JSON object; every part may be left out::
      "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
      "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
      "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
+     "zones_down": ["us-east-1b"],
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
+
+``zones_down`` is read again while the local cloud runs: write a zone into the file, and it is taken away; take it out,
+and it is back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,7 +39,8 @@ class MachinePlan(BaseModel):
     """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot.
     ``interrupted``: how many of the next spot machines are taken back; ``interrupted_after`` seconds of their boot they
     are told so, and ``warning_seconds`` later they end. ``maintained``: for how many of the next machines on demand the
-    cloud schedules maintenance as soon."""
+    cloud schedules maintenance as soon. ``snapshot_seconds``: how often a member of a control plane asks whether a
+    snapshot of etcd is due."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,6 +50,7 @@ class MachinePlan(BaseModel):
     maintained: Count = 0
     interrupted_after: Seconds = 20
     warning_seconds: Seconds = 120
+    snapshot_seconds: Annotated[float, Field(gt=0)] = 15
 
     @model_validator(mode="after")
     def _ordered(self) -> MachinePlan:
@@ -97,7 +104,8 @@ class Insight(BaseModel):
 class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
     ``spot_prices``: type, or type and zone -> prices in USD an hour, each from so many seconds after the start on.
-    ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there."""
+    ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there.
+    ``zones_down``: zones in which every instance ends and none is to be had."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,6 +116,7 @@ class FaultPlan(BaseModel):
     quotas: Mapping[str, Count] = Field(default_factory=dict)
     blocks: Sequence[Block] = ()
     insights: Sequence[Insight] = ()
+    zones_down: Sequence[str] = ()
     machines: MachinePlan = Field(default_factory=MachinePlan)
     cudo: CudoPlan = Field(default_factory=CudoPlan)
 
@@ -123,3 +132,20 @@ def read(path: Path) -> FaultPlan:
     except ValidationError as error:
         first = error.errors()[0]
         raise PlanError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+LOOK_SECONDS = 0.5
+
+
+def follow_zones(path: Path, take_away: Callable[[Sequence[str]], None], stop: threading.Event) -> None:
+    """Until ``stop``: tell which zones the file says to be down, each time that it was written. What cannot be read is
+    half written, or a mistake that is still being made: what was told stands."""
+    written = 0
+    while not stop.wait(LOOK_SECONDS):
+        try:
+            latest = path.stat().st_mtime_ns
+            if latest != written:
+                take_away(read(path).zones_down)
+                written = latest
+        except (OSError, PlanError):
+            continue

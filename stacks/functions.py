@@ -40,6 +40,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
     # Packing takes a whole core.
     FunctionSpec("pools", "HTTP: pools of clusters, and which nodes pods would need", HTTP_SECONDS, 1769),
+    FunctionSpec("cluster_profiles", "HTTP: cluster profiles", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
     FunctionSpec(

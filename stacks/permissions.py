@@ -134,6 +134,13 @@ class Permissions:
         secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
         return self._table(actions=actions), *secrets, *self._tenant_roles()
 
+    def _cluster_profiles(self) -> tuple[Statement, ...]:
+        # A comparison asks the cluster: by the tenant's role, or by the kubeconfig that its control plane has sent.
+        # The parts of a version are read together; nothing is counted.
+        actions = (*TABLE_CREATE, "dynamodb:DeleteItem", *TABLE_BATCH)
+        secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
+        return self._table(actions=actions), *secrets, *self._tenant_roles()
+
     def _autoscaler(self) -> tuple[Statement, ...]:
         return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from local.aws.corrections.quick_clients import quick_clients
+from local.aws.corrections.quick_images import quick_images
 from stockyard.providers.registry import introduce
 from tests.distribution import Units, longest_first
 from tests.gate import Gate
@@ -45,13 +46,16 @@ SLOW = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A run makes thousands of clients. Where figures count, its workers can be silent for each other.
+    """A run makes thousands of clients and looks at EC2 in hundreds of accounts.
+
+    Where figures count, its workers can be silent for each other.
 
     Who only collects uses no snapshot, and is not told that none is used.
     """
     config.option.warn_unused_snapshots |= config.option.collectonly
     stack = ExitStack()
     stack.enter_context(quick_clients())
+    stack.enter_context(quick_images())
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if os.environ.get("STOCKYARD_GATE") == "1" and not run:
         config.stash[GATE] = gate = Gate()

@@ -16,6 +16,8 @@ NODES, BUDGETS = "/api/v1/nodes", "/apis/policy/v1/poddisruptionbudgets"
 MOST_NODES = MOST_BUDGETS = 5_000
 """Of more nodes, or of more budgets that have a pod on a node, nothing is told: half of it would mislead."""
 MOST_NAMES = 3
+MEMBERS = "node-role.kubernetes.io/control-plane"
+"""The label of the control plane's own nodes, which kubeadm leaves empty."""
 _PAGES = {NODES: 100, BUDGETS: 250}
 _ALWAYS = "AlwaysAllow"
 
@@ -44,6 +46,18 @@ def listed(kube: Kubernetes) -> Listed:
     """List nodes and budgets. Raises ``Refused``, ``Unreachable``."""
     nodes = kube.collect(NODES, {}, _node, _PAGES[NODES])
     return Listed(dict(nodes), kube.collect(BUDGETS, {}, _budget, _PAGES[BUDGETS]))
+
+
+def readiness(kube: Kubernetes, only_members: bool) -> dict[str, str]:
+    """``Ready`` of each node by its name, or of each member of the control plane. Raises ``Refused``,
+    ``Unreachable``."""
+    query = {"labelSelector": f"{MEMBERS}="} if only_members else {}
+    return dict(kube.collect(NODES, query, _ready, _PAGES[NODES]))
+
+
+def _ready(node: Object) -> tuple[str, str]:
+    name, facts = _node(node)
+    return name, str(facts["ready"])
 
 
 def _node(node: Object) -> tuple[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from . import VERSION
 from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
-from .node_facts import Listed, facts_of, listed
+from .node_facts import Listed, facts_of, listed, readiness
 from .observation import LIMIT, TooLarge, timestamp
 from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of
 from .pods import WATCH_SECONDS, Pods
@@ -22,6 +22,9 @@ IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
 """A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
 MOVES_SECONDS = 10.0
 """How soon it is told that only pods on nodes have changed, while others wait; otherwise with the next report."""
+GLANCE_SECONDS, FEW_NODES = 15.0, 100
+"""How often it is looked whether a node is ready no more: any of so few nodes, or of more a member of the control
+plane, of which there are few. Each that is lost brings the control plane nearer to where it stands still."""
 REFRESH_SECONDS = 3600.0
 """How often all is told again although nothing has changed."""
 READ_SECONDS = 10.0
@@ -70,6 +73,9 @@ class PodReports:
         self._listed_sent: Listed | None = None
         self._listed_at, self._read_at = -READ_SECONDS, now()
         self._forbidden = False
+        self._ready, self._glanced_at = dict[str, str](), -GLANCE_SECONDS
+        self._lost = False
+        """Whether a node is ready no more of which that was not told yet."""
         self._facts_differ = False
         """Whether nodes and budgets are other ones than Stockyard knows of."""
         self._followed_at: datetime | None = None
@@ -98,6 +104,7 @@ class PodReports:
         began = self._monotonic()
         try:
             self._follow()
+            self._glance()
             self._look()
             if self._is_due():
                 self._post()
@@ -127,6 +134,17 @@ class PodReports:
         if self._pods.complete and not self._first_at and self._pods.moves == self._told:
             self._followed_at = self._now()
             self._tell()
+
+    def _glance(self) -> None:
+        """Look whether nodes that were ready are so no more, or are gone. That is told at once."""
+        is_known = self._sent is not None and self._sent.nodes is not None
+        if not is_known or self._listed is None or self._monotonic() - self._glanced_at < GLANCE_SECONDS:
+            return
+        before, self._ready = self._ready, readiness(self._kube, len(self._listed.nodes) > FEW_NODES)
+        self._glanced_at = self._monotonic()
+        if any(self._ready.get(name) != "True" for name, ready in before.items() if ready == "True"):
+            self._list()
+            self._lost = True
 
     def _look(self) -> None:
         """Look from time to time whether nodes and budgets are as they were told: of them no watch says it."""
@@ -174,7 +192,7 @@ class PodReports:
             return False
         now, since = self._monotonic(), self._monotonic() - self._posted_at
         changed = self._pods.moves != self._told or self._facts_differ
-        if self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
+        if self._lost or self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
             return True
         if self._first_at:
             return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
@@ -193,7 +211,7 @@ class PodReports:
                 self._sent, self._told = picture, moves
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0
-                self._facts_differ, self._listed_sent = False, self._listed
+                self._facts_differ, self._lost, self._listed_sent = False, False, self._listed
                 self._followed_at, self._checked_at = followed_at, self._read_at
                 self._tell()
                 self._interval = min(max(answer.interval, SHORTEST), LONGEST) * (0.9 + 0.2 * self._jitter())

@@ -17,6 +17,7 @@ from stockyard_client.models import Cluster, Operation
 from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
 from stockyard_client.pool_models import Pool
 from stockyard_client.pool_resources import PlacementPlans, Pools
+from stockyard_client.profiles import Profiles
 from stockyard_client.resources import Accounts, Clusters, Events, Operations
 from stockyard_client.simulations import Simulations
 from stockyard_client.transport import Token, Transport
@@ -52,6 +53,7 @@ class Client:
         self.clusters = Clusters(self._transport)
         self.pools = Pools(self._transport)
         self.disruption = Disruption(self._transport)
+        self.profiles = Profiles(self._transport)
         self.placements = PlacementPlans(self._transport)
         self.simulations = Simulations(self._transport)
         self.operations = Operations(self._transport)

@@ -194,6 +194,19 @@ class Clusters(Collection):
         """What :meth:`renew_certificates` would replace."""
         return self._plan("POST", path(self.name, cluster, "certificates", "renew"))
 
+    def snapshots(self, cluster: str) -> dict[str, Any]:
+        """The snapshots of etcd in the cluster's cloud: ``items``, the newest first, ``place``, ``failure``."""
+        return self._transport.send("GET", path(self.name, cluster, "snapshots")).object()
+
+    def restore(self, cluster: str, snapshot: str = "latest") -> Operation:
+        """Begins to restore etcd from that snapshot, or from the latest."""
+        body = {"snapshot": snapshot}
+        return self._started(self._transport.send("POST", path(self.name, cluster, "restore"), body=body))
+
+    def plan_restore(self, cluster: str, snapshot: str = "latest") -> Plan:
+        """What :meth:`restore` would replace, and what the cluster would forget."""
+        return self._plan("POST", path(self.name, cluster, "restore"), {"snapshot": snapshot})
+
     def force_delete(self, cluster: str) -> dict[str, Any]:
         """Forgets a cluster whose deletion does not end; ``remaining`` names what may be left."""
         return self._transport.send("DELETE", path(self.name, cluster), query={"force": "true"}).object()
@@ -206,9 +219,11 @@ class Clusters(Collection):
         """What :meth:`delete` would remove and save."""
         return self._plan("DELETE", path(self.name, cluster))
 
-    def resume(self, cluster: str) -> Operation:
-        """Continues a failed operation with its next attempt."""
-        return self._started(self._transport.send("POST", path(self.name, cluster, "resume")))
+    def resume(self, cluster: str, changes: Mapping[str, Any] | None = None) -> Operation:
+        """Continues a failed operation with its next attempt. A failed creation takes ``changes``: a merge patch of
+        ``settings``, and ``kubernetes_version``."""
+        body = dict(changes) if changes else None
+        return self._started(self._transport.send("POST", path(self.name, cluster, "resume"), body=body))
 
     def tree(self, cluster: str) -> dict[str, Any]:
         """The cluster with everything below it."""

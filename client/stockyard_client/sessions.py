@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from stockyard_client.errors import StockyardClientError
+from stockyard_client.transport import PAST_PROXIES
 
 DEFAULT_CLIENT = "stockyard-cli"
 DEFAULT_SCOPE = "openid organization"
@@ -132,7 +133,7 @@ class DeviceLogin:
         self._scope = scope
         self._sleep = sleep
         self._now = now
-        self._http = httpx.Client(timeout=30.0, transport=transport)
+        self._http = httpx.Client(timeout=30.0, transport=transport, mounts=PAST_PROXIES)
 
     def run(self, url: str, prompt: Callable[[DeviceAuthorization], None]) -> Session:
         """A session for the API at ``url``; ``prompt`` tells the person where to confirm."""
@@ -182,7 +183,7 @@ def refreshed(session: Session, now: float, transport: httpx.BaseTransport | Non
     if not session.refresh_token:
         raise LoginFailed("the session has expired: log in again")
     form = {"grant_type": "refresh_token", "refresh_token": session.refresh_token, "client_id": session.client_id}
-    with httpx.Client(timeout=30.0, transport=transport) as http:
+    with httpx.Client(timeout=30.0, transport=transport, mounts=PAST_PROXIES) as http:
         answer = _post(http, session.token_endpoint, form)
     if "access_token" not in answer:
         raise LoginFailed(f"{_reason(answer)}: log in again")

@@ -27,6 +27,8 @@ _GATEWAY_TYPES = {
     504: "GatewayTimeout",
 }
 _RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
+PAST_PROXIES: Mapping[str, None] = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
+"""An API or an issuer on this machine is reached through no proxy, whatever ``HTTP_PROXY`` says."""
 
 Token = str | Callable[[], str | None] | None
 
@@ -65,6 +67,7 @@ class Transport:
             base_url=url.rstrip("/"),
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
             transport=transport,
+            mounts=PAST_PROXIES,
             headers={
                 "Accept": "application/json",
                 "User-Agent": f"stockyard-client/{VERSION}",

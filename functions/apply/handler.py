@@ -20,10 +20,10 @@ lambda_handler = http.lambda_handler
     idempotent=True,
     dry_run=True,
     yaml=True,
-    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool of `stockyard/v1`,"
-    " NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, and EKSCluster of"
-    " `infrastructure.modelplane.ai/v1alpha1`. All are checked before one is"
-    " stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
+    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool and ClusterProfile of"
+    " `stockyard/v1`, NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, EKSCluster of"
+    " `infrastructure.modelplane.ai/v1alpha1`, and SpectroAwsCluster of `spectrocloud.com/v1`. All are checked before"
+    " one is stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
     " stockyard-platform. With `dry_run` the answer is a plan.",
 )
 def apply_manifests(request: Request) -> Answer:

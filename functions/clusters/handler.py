@@ -48,7 +48,9 @@ def create_cluster(request: Request) -> Answer:
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
     organization_id = request.caller.organization_id
-    new_cluster = create.NewCluster(**{**dict(body), "secret": secret, "organization_id": organization_id})
+    profiles = tuple(choice.model_dump() for choice in body.profiles)
+    fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
+    new_cluster = create.NewCluster(**fields)
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
@@ -86,11 +88,14 @@ def list_clusters(request: Request) -> Answer:
 )
 def get_cluster(request: Request) -> Answer:
     """Get a cluster."""
-    cluster = find_cluster(wiring.services(request.caller.tenant), request.params["id"])
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         from stockyard.operations.manifests.clusters import cluster_manifest
+        from stockyard.operations.profiles.clusters import packs_record
 
-        return Answer(200, cluster_manifest(cluster), version=cluster.version)
+        manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
+        return Answer(200, manifest, version=cluster.version)
     return _cluster_answer(cluster, 200)
 
 
@@ -102,16 +107,18 @@ def get_cluster(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
-    " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
-    " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
-    " operation. Another one that works on the cluster is named by a 409; with `queue` the change stands behind it:"
-    " `Location` names an operation in status `queued`, and `If-Match` is not compared. With `dry_run` the answer is a"
-    " plan.",
+    " background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver lets change"
+    " are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names"
+    " the operation. Of a cluster whose creation has failed at its packs `profiles` are on the record at once, and a"
+    " resume applies them. Another operation that works on the cluster is named by a 409; with `queue` the change"
+    " stands behind it: `Location` names an operation in status `queued`, and `If-Match` is not compared. With"
+    " `dry_run` the answer is a plan.",
 )
 def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters import change, queue, reconfigure
     from stockyard.operations.clusters.alignment import aligned
+    from stockyard.operations.profiles.clusters import difference, profile_change
 
     services, body = wiring.services(request.caller.tenant), request.body
     cluster = aligned(services, find_cluster(services, request.params["id"]))
@@ -119,6 +126,7 @@ def change_cluster(request: Request) -> Answer:
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
+    profiles = body.profile_choices()
     target = reconfigure.target_of(cluster, settings, version)
     if body.queue and not request.dry_run and queue.is_busy(services, cluster):
         document, actor = body.document(), request.caller.actor
@@ -126,11 +134,14 @@ def change_cluster(request: Request) -> Answer:
         waiting = find_cluster(services, cluster.id)
         return _cluster_answer(waiting, 202, audited=True, location=f"/v1/operations/{operation.id}")
     if request.dry_run:
-        kind = reconfigure.operation_kind(services, cluster, target)
+        kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
+        packs = None if profiles is None else profile_change(services, cluster, target, profiles)
         if kind:
-            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
+        if packs is not None:
+            return Answer.free_plan(**difference(packs.before, packs.after))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
@@ -139,6 +150,7 @@ def change_cluster(request: Request) -> Answer:
         **fields,
         settings=settings,
         kubernetes_version=version,
+        profiles=profiles,
         actor=request.caller.actor,
         request_id=request.request_id,
     )
@@ -177,15 +189,23 @@ def delete_cluster(request: Request) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/resume",
     roles=Roles.CHANGERS,
+    body="cluster_resume:ClusterResume",
+    optional=True,
     answers={202: "operations:OperationView"},
     idempotent=True,
+    description="A creation that has failed takes other settings with it, a JSON merge patch, and goes through all of"
+    " its phases again. A setting by which something has been made that is still there is refused by its name.",
 )
 def resume_cluster(request: Request) -> Answer:
     """Continue a failed operation. From the phase that failed, with the next attempt."""
     from stockyard.operations.clusters import resume
 
-    services = wiring.services(request.caller.tenant)
-    return _operation(services, resume.resume_cluster(services, request.params["id"], request.caller.actor))
+    services, name, actor = wiring.services(request.caller.tenant), request.params["id"], request.caller.actor
+    if request.body.settings or request.body.kubernetes_version:
+        from stockyard.operations.clusters.resume_with import resume_with
+
+        return _operation(services, resume_with(services, name, request.body, actor))
+    return _operation(services, resume.resume_cluster(services, name, actor))
 
 
 @http.route(
@@ -274,6 +294,37 @@ def renew_certificates(request: Request) -> Answer:
     if request.dry_run:
         return Answer.plan(repaves.plan_renewal(services, name))
     return _operation(services, repaves.renew_certificates(services, name, request.caller.actor, request.request_id))
+
+
+@http.route("GET /v1/clusters/{id}/snapshots", roles=Roles.READERS, answers={200: "cluster_views:SnapshotsView"})
+def list_snapshots(request: Request) -> Answer:
+    """List the snapshots of a cluster's etcd. As its cloud has them now, the newest first."""
+    from stockyard.operations.clusters.snapshots import snapshots_view
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, snapshots_view(services, find_cluster(services, request.params["id"])))
+
+
+@http.route(
+    "POST /v1/clusters/{id}/restore",
+    roles=Roles.CHANGERS,
+    body="restore:RestoreRequest",
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="Also when no member is left. A new member begins from the snapshot, those of before end, and others"
+    " follow it until there are as many as wanted. What was written after the snapshot is forgotten; the dry run says"
+    " how much that is.",
+)
+def restore_cluster(request: Request) -> Answer:
+    """Restore a cluster's etcd from a snapshot. An operation on the ready cluster."""
+    from stockyard.operations.clusters import restores
+
+    services, name, snapshot = wiring.services(request.caller.tenant), request.params["id"], request.body.snapshot
+    if request.dry_run:
+        return Answer.plan(restores.plan_restore(services, name, snapshot))
+    actor = request.caller.actor
+    return _operation(services, restores.start_restore(services, name, snapshot, actor, request.request_id))
 
 
 @http.route(

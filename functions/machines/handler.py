@@ -171,6 +171,7 @@ def post_pending_pods(request: Request) -> Answer:
 )
 def join_machine(request: Request) -> Answer:
     """A claim's machine asks how to join its cluster. Only the recorded one gets its own token."""
+    from stockyard.machines.control_plane import RESTORE_PROGRAMS, given_programs
     from stockyard.operations.machines import join
 
     claim_id = request.params["id"]
@@ -181,7 +182,10 @@ def join_machine(request: Request) -> Answer:
     configuration = join.join_machine(services, wiring.machine_key(), claim_id, request.body.proof())
     actor = f"node:{configuration.node_name}"
     wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
-    return Answer(200, asdict(configuration), subject=claim_id, audited=True)
+    answer = asdict(configuration)
+    if configuration.control_plane is not None and configuration.control_plane.restore is not None:
+        answer["control_plane"]["restore"]["programs"] = given_programs(RESTORE_PROGRAMS)
+    return Answer(200, answer, subject=claim_id, audited=True)
 
 
 @http.route(
@@ -232,6 +236,34 @@ def report_boot_of_control_plane(request: Request) -> Answer:
         raise NotFound("There is no cluster of that id that waits for its machine.")
     boot.report_of_control_plane(wiring.services(tenant), cluster_id, body.proof(), body.model_dump())
     return Answer(202, {"status": "accepted"}, subject=cluster_id)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/snapshot-reports",
+    open_because=BOOTING,
+    body="machines:SnapshotReport",
+    answers={200: "machines:SnapshotAnswer"},
+    description="With the proof of bootstrap, by any recorded machine of the control plane. Without a report the answer"
+    " names the snapshot of etcd that is due, and has the programs that take it.",
+)
+def report_snapshot(request: Request) -> Answer:
+    """A member of a control plane asks whether a snapshot is due, or says how one went."""
+    from stockyard.machines.control_plane import BACKUP_PROGRAMS, given_programs
+    from stockyard.operations.machines import snapshot_reports
+
+    cluster_id, body = request.params["id"], request.body
+    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
+    if tenant is None:
+        raise NotFound("There is no cluster of that id.")
+    services = wiring.services(tenant)
+    report = body.report.model_dump() if body.report is not None else None
+    due = snapshot_reports.answer_member(services, cluster_id, body.proof(), report)
+    if report is not None:
+        outcome = f"{report['id']}: {'failed' if report['failure'] else 'stored'}"
+        record = services.audit_record("control-plane", "ReportSnapshot", cluster_id, request.request_id, outcome)
+        wiring.audit(tenant, record)
+    answer = {**due.document(), "programs": given_programs(BACKUP_PROGRAMS)} if due is not None else None
+    return Answer(200, {"due": answer}, subject=cluster_id, audited=True)
 
 
 @http.route(

@@ -1,4 +1,4 @@
-"""The handler of the sweep's schedule."""
+"""The handler of the sweep's schedule, and of events about nodes that are ready no more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LAST_TURN = timedelta(minutes=1)
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """One sweep over all tenants, or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``.
+    """One sweep over all tenants, or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``;
+    or a look at the nodes of the cluster that an event of our bus names.
 
     The answer and the log name what was found, removed and refused.
 
@@ -30,7 +31,11 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     raises the alarm. ``{"reconciled": true}`` is an operator's word that the table is right again.
     """
     reaper = wiring.reap()
-    if "place" in event:
+    detail = event.get("detail")
+    # The detail of a scheduled event is an empty document.
+    if detail:
+        report = {"cluster": detail["subject"], **reaper.look_at_nodes(detail["tenant"], detail["subject"])}
+    elif "place" in event:
         report = {"place": event["place"], **reaper.sweep_place(event["tenant"], event["place"])}
     else:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())

@@ -27,7 +27,8 @@ def _create(request: EventRequest) -> Mapping[str, Any]:
 
     body, services = request.body, wiring.services(request.tenant)
     # its secret may not travel in an event
-    new_cluster = NewCluster(**{**dict(body), "secret": None})
+    profiles = tuple(choice.model_dump() for choice in body.profiles)
+    new_cluster = NewCluster(**{**dict(body), "secret": None, "profiles": profiles})
     cluster, _ = create_cluster(services, new_cluster, request.actor, request.lease.stable_id(ids.CLUSTER))
     return _audited(services, request, "CreateCluster", cluster)
 

@@ -48,7 +48,11 @@ def refusal(environ: dict[str, Any]) -> str:
         if name.startswith("HTTP_")
     }
     now = datetime.now(UTC)
-    if not signatures.holds(headers.get("host", ""), environ.get("PATH_INFO", ""), query, headers, secret):
+    headers["content-length"] = environ.get("CONTENT_LENGTH") or ""
+    is_s3 = "/s3/aws4_request" in parameters["X-Amz-Credential"]
+    method, payload = (environ["REQUEST_METHOD"], signatures.UNSIGNED) if is_s3 else ("GET", None)
+    place = (headers.get("host", ""), environ.get("PATH_INFO", ""), query)
+    if not signatures.holds(*place, headers, secret, method, payload):
         return "SignatureDoesNotMatch"
     if not signatures.is_current(query, now):
         return "RequestExpired"
@@ -70,13 +74,14 @@ def _keys(access_key: str) -> tuple[str, str, datetime | None]:
 
 @contextmanager
 def presigned_requests() -> Iterator[None]:
-    """Inside this context moto's server passes presigned requests for STS to STS, as the identity that signed them."""
+    """Inside this context moto's server takes presigned requests for the service that they are signed for, as of the
+    identity that signed them. S3's are of any method, and with a body that is not signed."""
     original = DomainDispatcherApplication.__call__
 
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Any:
         if "HTTP_AUTHORIZATION" not in environ:
             header = authorization(environ.get("QUERY_STRING", ""))
-            if header is not None and "/sts/aws4_request" in header:
+            if header is not None:
                 if code := refusal(environ):
                     start_response("403 Forbidden", [("Content-Type", "text/xml")])
                     return [_ERROR.format(code).encode()]

@@ -38,6 +38,7 @@ from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
 from local.aws.corrections.quick_clients import quick_clients
+from local.aws.corrections.quick_images import quick_images
 from local.aws.corrections.quick_offerings import quick_offerings
 from local.aws.corrections.quick_server import quick_server
 from local.aws.corrections.quick_tables import quick_tables
@@ -128,6 +129,7 @@ def running_aws(
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
     with ExitStack() as stack:
+        stack.enter_context(quick_images())
         # moto keeps everything in the process, also what an earlier local cloud has made
         BackendDict.reset()
         stack.callback(BackendDict.reset)
@@ -136,11 +138,8 @@ def running_aws(
         stack.enter_context(untracked_threads())
         if forgets:
             stack.enter_context(forgotten_executions())
-        stack.enter_context(quick_server())
-        stack.enter_context(quick_clients())
-        stack.enter_context(quick_offerings())
-        stack.enter_context(quick_answers())
-        stack.enter_context(quick_tables())
+        for quick in (quick_server, quick_clients, quick_offerings, quick_answers, quick_tables):
+            stack.enter_context(quick())
         if forgets:
             stack.enter_context(packed_items())
         stack.enter_context(counted_capacity())
@@ -149,7 +148,7 @@ def running_aws(
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
-        stack.enter_context(scarce_capacity(faults.capacity))
+        stack.enter_context(scarce_capacity(faults.capacity, faults.zones_down))
         stack.enter_context(instant_fleets(faults.capacity))
         stack.enter_context(account_quotas(faults.quotas))
         stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))

@@ -8,12 +8,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl, quote
 
+UNSIGNED = "UNSIGNED-PAYLOAD"
+"""What S3 takes instead of a digest of the body."""
 LIFE = timedelta(minutes=15)
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
-def holds(host: str, path: str, query: str, headers: Mapping[str, str], secret_key: str) -> bool:
-    """Whether a GET without a body was signed so with this key. Header names are in lower case."""
+def holds(
+    host: str,
+    path: str,
+    query: str,
+    headers: Mapping[str, str],
+    secret_key: str,
+    method: str = "GET",
+    payload: str | None = None,
+) -> bool:
+    """Whether the request was signed so with this key. Header names are in lower case. ``payload`` is what was signed
+    of the body; None: that it is empty."""
     pairs = parse_qsl(query, keep_blank_values=True)
     parameters = dict(pairs)
     try:
@@ -26,7 +37,14 @@ def holds(host: str, path: str, query: str, headers: Mapping[str, str], secret_k
         return False
     quoted = sorted((_quoted(name), _quoted(value)) for name, value in pairs if name != "X-Amz-Signature")
     canonical = "\n".join(
-        ["GET", path, "&".join(f"{name}={value}" for name, value in quoted), signed, ";".join(names), _digest("")]
+        [
+            method,
+            path,
+            "&".join(f"{name}={value}" for name, value in quoted),
+            signed,
+            ";".join(names),
+            _digest("") if payload is None else payload,
+        ]
     )
     key = f"AWS4{secret_key}".encode()
     for part in scope.split("/"):

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -36,11 +36,14 @@ from local.kubernetes.store import (
     Resource,
     StatusError,
     copied,
+    stamp,
 )
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _NOWHERE = "the server could not find the requested resource"
-_SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval"}
+_SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval", "serviceaccounts": "token"}
+_LEAST_SECONDS = 600
+"""The shortest time that a token of an account may have."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
@@ -239,12 +242,25 @@ class KubeApi:
             raise StatusError(403, text, causes=(("NamespaceTerminating", text),))
         if request.subresource == "eviction":
             return kube_pods.evict(self.store, key, request.body)
+        if request.subresource == "token":
+            return self._token(key, request.body)
         # The status of what has one by itself is written there alone; a pod begins as pending.
         hidden = "status" if request.resource and request.resource.has_status else ""
         document = {name: value for name, value in request.body.items() if name != hidden}
         if key.resource == "pods":
             document.setdefault("status", {"phase": "Pending"})
         return self.store.create(key_of(document, key.namespace, self.store.resources), document)
+
+    def _token(self, key: Key, wish: Object) -> Object:
+        """A token of a service account. It does not end here."""
+        self.store.get(key)
+        seconds = int(wish.get("spec", {}).get("expirationSeconds", 3600))
+        if seconds < _LEAST_SECONDS:
+            text = f"may not specify a duration less than {_LEAST_SECONDS // 60} minutes"
+            kind = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds'
+            raise StatusError(422, f"{kind}: Invalid value: {seconds}: {text}")
+        end = stamp(self.now() + timedelta(seconds=seconds))
+        return {**wish, "status": {"token": self.issue(key.namespace, key.name), "expirationTimestamp": end}}
 
     def _approve(self, request: _Request, account: Account) -> Object:
         signer = self.store.get(request.key)["spec"]["signerName"]
@@ -265,6 +281,8 @@ class KubeApi:
         if status == 201:
             self._authorize(Action("create", key.group, key.resource, key.namespace, key.name), account)
         force = request.query.get("force") == "true"
+        if request.query.get("dryRun") == "All":
+            store = store.draft()
         return status, kube_apply.apply(store, key, request.body, manager, force=force)
 
     def _authorize(self, action: Action, account: Account) -> None:
@@ -291,9 +309,9 @@ class KubeApi:
                 pages[path]["resources"].append({"name": "pods/eviction", "kind": "Eviction", "namespaced": True})
         return pages
 
-    def serve(self, context: ssl.SSLContext | None = None) -> str:
+    def serve(self, context: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)) -> str:
         """Listen on loopback and return the base URL. With ``context`` the server uses TLS."""
-        self._server, url = serve(self, context)
+        self._server, url = serve(self, context, address)
         return url
 
     def close(self) -> None:

@@ -117,8 +117,11 @@ class Cluster(Protocol):
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
         """Apply objects as the administrator. Raises ``InitFailed``."""
 
-    def register(self, name: str, kubelet: Kubelet) -> None:
-        """Register the control plane's own node. A second call does nothing. Raises ``InitFailed``."""
+    def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
+        """Register the control plane's own node, without a taint where it takes pods. A second call does nothing.
+
+        Raises ``InitFailed``.
+        """
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool]) -> str:
         """Join a node as ``kubeadm join`` does, as soon as its certificate is approved; wait no longer than the machine

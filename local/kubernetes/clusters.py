@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from local.kubernetes.cluster import Cluster, JoinFailed
 from local.kubernetes.membership import Membership
 from local.kubernetes.simulated import SimulatedCluster
+from local.kubernetes.store import Key, Object
 
 TICK_SECONDS = 0.2
 
@@ -55,10 +56,28 @@ class Clusters:
         """The members of the cluster's etcd."""
         return self._memberships.setdefault(cluster.endpoint, Membership())
 
+    def restored(
+        self, endpoint: str, objects: Mapping[Key, Object], keys: tuple[str, str], folder: Path
+    ) -> SimulatedCluster:
+        """The simulated cluster as a snapshot has it, without any member. One that is gone is made anew in ``folder``,
+        with its authority's certificate and key."""
+        present = self._clusters.get(endpoint)
+        cluster = present if isinstance(present, SimulatedCluster) else None
+        if cluster is None:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            cluster = SimulatedCluster(endpoint, "v1.0.0", folder, self._log, keys)
+        cluster.stop()
+        self._memberships[endpoint] = Membership()
+        cluster.restore(objects)
+        self.add(cluster)
+        return cluster
+
     def switch(self, cluster: Cluster, name: str, *, on: bool) -> None:
         """The machine of a member was switched on or off: without a quorum the cluster's API does not answer.
         Raises ``InitFailed`` when it does not start."""
         members = self.membership(cluster)
+        if self._clusters.get(cluster.endpoint) is not cluster:
+            return
         members.switch(name, on=on)
         if members.has_quorum:
             cluster.start()
@@ -69,7 +88,7 @@ class Clusters:
 
     def remove_dead(self, cluster: Cluster) -> None:
         """Remove a cluster of whose members none has a machine any more."""
-        if self.membership(cluster).is_dead:
+        if self._clusters.get(cluster.endpoint) is cluster and self.membership(cluster).is_dead:
             self.remove(cluster)
 
     def remove(self, cluster: Cluster) -> None:

@@ -18,11 +18,10 @@ from local.aws.corrections.scaling_groups import LOCK
 from local.aws.token_webhook import AccessEntry, TokenWebhook, asked_at, policy_bindings
 from local.kubernetes.cluster import Cluster, InitFailed, Kubelet
 from local.kubernetes.clusters import Clusters
-from local.kubernetes.people import Webhook, standard_roles
+from local.kubernetes.people import Webhook
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
 
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 GPU, PLUGIN = "nvidia.com/gpu", "k8s-device-plugin"
 """What pods ask for, and the image of the DaemonSet that gives it to them."""
 
@@ -60,10 +59,7 @@ class SimulatedManagedCluster(SimulatedCluster):
     def __init__(self, name: str, version: str, folder: Path, log: Path, webhook: Webhook) -> None:
         super().__init__(name, version, folder, log)
         self.api.webhook = webhook
-        self.api.install(
-            [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in NAMESPACES]
-        )
-        self.api.install([*standard_roles(), *policy_bindings()])
+        self.api.install(policy_bindings())
         self._gpus: dict[str, int] = {}
 
     @property

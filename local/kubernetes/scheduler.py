@@ -135,6 +135,12 @@ def _fault(pod: Object, requests: Mapping[str, int], room: _Room) -> str:
     return ""
 
 
+def takes_pods(node: Mapping[str, Any]) -> bool:
+    """Whether a node takes pods that tolerate nothing."""
+    spec = node.get("spec") or {}
+    return not spec.get("unschedulable") and not any(t["effect"] in _KEEPS_OUT for t in spec.get("taints") or ())
+
+
 def _tolerated(taint: Mapping[str, Any], tolerations: Any) -> bool:
     return any(
         toleration.get("effect") in (None, "", taint["effect"])

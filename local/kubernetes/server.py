@@ -74,11 +74,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
 
-def serve(api: Answers, context: ssl.SSLContext | None = None) -> tuple[Server, str]:
+def serve(
+    api: Answers, context: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)
+) -> tuple[Server, str]:
     """Listen on loopback; the server and its base URL. With ``context`` it uses TLS."""
-    server = Server(("127.0.0.1", 0), _Handler)
+    server = Server(address, _Handler)
     server.api = api
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True, name="kube-api").start()
-    return server, f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
+    return server, f"http{'s' if context else ''}://{address[0]}:{server.server_address[1]}"

@@ -7,7 +7,6 @@ agent is the real one: a process from what the control plane has applied.
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import threading
 import time
@@ -18,16 +17,20 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from local.authority import Authority
+from local.authority import LOOPBACK, Authority
 from local.kubernetes import processes
 from local.kubernetes.api import KubeApi
 from local.kubernetes.certificates import Wish
 from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
 from local.kubernetes.containers import Containers
+from local.kubernetes.controllers import settle
+from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
 from local.kubernetes.scheduler import schedule
-from local.kubernetes.store import Key, StatusError
+from local.kubernetes.store import Key, Object, StatusError
 
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+"""Those that are there from the start."""
 _LOOK_SECONDS = 0.05
 ADMINISTRATOR = "super-admin.conf"
 """The kubeconfig of kubeadm that needs no binding, in the cluster's folder. It names the port where the API listens."""
@@ -36,10 +39,14 @@ ADMINISTRATOR = "super-admin.conf"
 class SimulatedCluster:
     """See :class:`local.kubernetes.cluster.Cluster`. ``version`` is such as v1.35.4; its files go into ``folder``."""
 
-    def __init__(self, endpoint: str, version: str, folder: Path, log: Path) -> None:
+    def __init__(
+        self, endpoint: str, version: str, folder: Path, log: Path, pair: tuple[str, str] | None = None
+    ) -> None:
         self.endpoint = endpoint
-        self.authority = Authority(folder / "pki")
+        self.authority = Authority(folder / "pki", pair=pair)
         self.api = KubeApi(version=version)
+        spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in NAMESPACES]
+        self.api.install([*spaces, *standard_roles()])
         self.url = ""
         """Where its API listens, while it runs."""
         self._folder, self._log = folder, log
@@ -59,18 +66,22 @@ class SimulatedCluster:
         if not (state / "kubernetes").exists():
             (state / "kubernetes").symlink_to(own_folder, target_is_directory=True)
         cluster = cls(endpoint, version, own_folder, log)
-        # The endpoint is the balancer's, which nobody answers for: no token is good there.
-        token = base64.b64encode(os.urandom(24)).decode()
-        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, token))
+        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, cluster.api.administrator()))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
+
+    def restore(self, objects: Mapping[Key, Object]) -> None:
+        """The objects are those of a snapshot, and no others."""
+        with self.api.locked_store() as store:
+            store.load(objects)
 
     def start(self) -> None:
         """See ``Cluster``."""
         with self._lock:
             if self._containers is not None:
                 return
-            self.url = url = self.api.serve(self.authority.serving("apiserver"))
+            address = _address(self.endpoint)
+            self.url = url = self.api.serve(self.authority.serving("apiserver", address[0]), address)
             config = _kubeconfig(urlsplit(url).netloc, self.authority.pem, self.api.administrator())
             processes.write(self._folder / ADMINISTRATOR, yaml.safe_dump(config).encode())
             self._containers = Containers(self.api, url, self.authority.pem, self._folder, self._log)
@@ -97,6 +108,7 @@ class SimulatedCluster:
                     # Programs end when they are told to, see ``reap``.
                     reap(store, all_marked=True, nodes_down=frozenset(self._down))
                     schedule(store, frozenset(self._down))
+                    settle(store, self._down)
 
     @property
     def processes(self) -> list[int]:
@@ -108,10 +120,15 @@ class SimulatedCluster:
         """See ``Cluster``."""
         self.api.install(documents)
 
-    def register(self, name: str, kubelet: Kubelet) -> None:
+    def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``."""
-        taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
-        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, [taint], "110")])
+        taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
+        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110")])
+
+    def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
+        """Register the node of a member that has begun the cluster from a snapshot, as its configuration says."""
+        wish = Registration.read(configuration)
+        self.api.install([kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
         """See ``Cluster``."""
@@ -140,6 +157,12 @@ class SimulatedCluster:
             if document is not None:
                 condition = {"type": "Ready", "status": "True" if on else "Unknown"}
                 store.replace(key, {**document, "status": {**document["status"], "conditions": [condition]}})
+
+
+def _address(endpoint: str) -> tuple[str, int]:
+    """Where the API listens: at its endpoint, where that is of this machine."""
+    host, _, port = endpoint.rpartition(":")
+    return (host, int(port)) if host.startswith("127.") else (LOOPBACK, 0)
 
 
 def _kubeconfig(endpoint: str, authority: str, token: str) -> dict[str, Any]:

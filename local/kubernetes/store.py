@@ -67,6 +67,8 @@ _REASONS = {
 
 WATCHED = frozenset({"pods"})
 """Resources whose changes can be watched."""
+BUMP = 1_000_000
+"""By how much revisions rise when a snapshot is restored."""
 CHANGES = 2_000
 """Changes that are remembered; who watches from before them has to list again."""
 
@@ -166,6 +168,14 @@ class KubeStore:
         self._made = 0
         self._definitions: set[Key] = set()
 
+    def draft(self) -> KubeStore:
+        """Another store with the same objects: what is changed there does not change here."""
+        other = KubeStore(self.now)
+        # Objects are replaced, never changed in place.
+        other.objects, other.revision = dict(self.objects), self.revision
+        other._made, other._definitions = self._made, set(self._definitions)
+        return other
+
     @property
     def resources(self) -> tuple[Resource, ...]:
         """What is served: Kubernetes' own, and what definitions have made."""
@@ -196,6 +206,16 @@ class KubeStore:
             self._definitions.add(key)
         self.note(key, None)
         return self.objects[key]
+
+    def load(self, objects: Mapping[Key, Object]) -> None:
+        """The objects are those of a snapshot, and no others. Revisions and uids go on far beyond it, and whoever
+        watches has to list again."""
+        self.objects = {key: _normal(key, copied(dict(document))) for key, document in objects.items()}
+        self._definitions = {key for key in objects if key.group == EXTENSIONS}
+        self._made += BUMP
+        self.revision += BUMP
+        self._changes.clear()
+        self.compact()
 
     def note(self, key: Key, before: Object | None) -> None:
         """Remember for watches that an object was made, changed or removed. ``before`` is a copy of what it was."""

@@ -21,6 +21,7 @@ from moto.iam.models import iam_backends
 
 from local.aws.corrections.node_groups import GROUP_TAG
 from local.aws.corrections.roles import AccessDenied, service_session
+from local.aws.corrections.scarcity import OUTAGE
 from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
@@ -29,8 +30,10 @@ from local.machines.booted import TERMINATED, Machine, MachineWatch
 from local.machines.choice import program_of
 from local.machines.configured_nodes import ConfiguredNode, node_config
 from local.machines.managed_nodes import GroupNode, ManagedNode
+from local.machines.members import Member
 from local.machines.metadata import InstanceData, Metadata
-from local.machines.programs import Place, cloud_init_files
+from local.machines.programs import ControlPlane, Place, cloud_init_files
+from local.machines.snapshots import Snapshots
 from stockyard.domain.ids import CLUSTER
 
 TAG = "stockyard:resource"
@@ -40,8 +43,8 @@ class Machines(MachineWatch):
     """Watches the instances of some accounts, and boots each new instance with our tag.
 
     ``plan`` says how long an instance takes to boot and how many instances never report. Their output goes to ``log``,
-    their files below ``folder``. With ``managed`` those of EKS's node groups, and those that start with a NodeConfig,
-    become nodes of its clusters.
+    their files below ``folder``; ``store`` is the URL of S3. With ``managed`` those of EKS's node groups, and those
+    that start with a NodeConfig, become nodes of its clusters.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class Machines(MachineWatch):
         clusters: Clusters,
         plan: MachinePlan | None = None,
         managed: ManagedClusters | None = None,
+        store: str = "",
     ) -> None:
         super().__init__("machines")
-        self._managed = managed
+        self._managed, self._store = managed, store
         self._accounts, self._log, self._clusters = accounts, log, clusters
         self._folder = folder
         self._plan = plan or MachinePlan()
@@ -108,6 +112,8 @@ class Machines(MachineWatch):
                     self._managed.look(account, region)
                 for reservation in list(backend.reservations.values()):
                     for instance in reservation.instances:
+                        if instance.placement.zone in OUTAGE.zones and instance.state not in TERMINATED:
+                            backend.terminate_instances([instance.id])
                         self._look(account, instance)
 
     def _look(self, account: str, instance: Any) -> None:
@@ -173,13 +179,21 @@ class Machines(MachineWatch):
         files = cloud_init_files(instance.user_data)
         folder, url = self._folder / instance.id, f"{self._metadata.url}/{instance.id}"
 
+        timers: list[Snapshots] = []
+
         def clear() -> None:
+            for timer in timers:
+                timer.end()
             self._metadata.remove(instance.id)
             shutil.rmtree(folder, ignore_errors=True)
 
         machine = Machine(instance.id, self._plan.boot_seconds, clear)
-        place = Place(instance.id, machine, partial(_kubelet, instance), folder, url, self._log, files)
-        machine.program = program_of(place, self._clusters)
+        place = Place(instance.id, machine, partial(_kubelet, instance), folder, url, self._log, files, self._store)
+        program = machine.program = program_of(place, self._clusters)
+        if isinstance(program, (ControlPlane, Member)):
+            timer = Snapshots(place, program, self._plan.snapshot_seconds)
+            timers.append(timer)
+            timer.start()
         if machine.program is not None:
             self._machines[instance.id] = machine
             machine.start()

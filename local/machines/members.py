@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from local.kubernetes.cluster import Cluster, JoinFailed
+from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.membership import Membership, Unhealthy
+from local.machines.etcd import play, restored
 from local.machines.programs import MACHINE, NEAR, NODE, NODE_CONFIG, Place
 
 MEMBER = "stockyard_member.py"
+RESTORE = "stockyard_restore.py"
 REPORT, ANSWER = "played_report.py", "answer.json"
 _REPORT = f"""import json, os, sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -35,6 +38,11 @@ class Member:
         self._cluster: Cluster | None = None
         self._name = ""
 
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster that it is a member of; None before that."""
+        return self._cluster
+
     def begin(self) -> bool:
         """See ``programs.Program``."""
         place = self._place
@@ -54,15 +62,32 @@ class Member:
         plan = json.loads((place.folder / "member.json").read_text(encoding="utf-8"))
         endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
         try:
+            if (place.folder / "restore.json").exists():
+                return self._restore(endpoint, configuration)
             cluster = self._clusters.at(endpoint)
             membership = self._clusters.membership(cluster)
             membership.remove(plan["remove_before"])
             membership.add(plan["node_name"], place.release(NODE_CONFIG))
             self._name = cluster.join(configuration, place.kubelet(), lambda: place.power.on)
-        except (JoinFailed, Unhealthy) as reason:
+        except (InitFailed, JoinFailed, Unhealthy) as reason:
             place.say(str(reason))
             return False
         self._cluster = cluster
+        (place.folder / "join.yaml").unlink()
+        return True
+
+    def _restore(self, endpoint: str, configuration: dict[str, Any]) -> bool:
+        """Begin the control plane anew from the snapshot that this machine was told."""
+        place, name = self._place, str(configuration["nodeRegistration"]["name"])
+        play(place)
+        if not place.run(NODE_CONFIG, RESTORE):
+            self._tell("restore")
+            return False
+        cluster = restored(place, self._clusters, endpoint)
+        self._clusters.membership(cluster).begin(name, place.release(NODE_CONFIG))
+        cluster.start()
+        cluster.begin(configuration, place.kubelet())
+        self._cluster, self._name = cluster, name
         (place.folder / "join.yaml").unlink()
         return True
 

@@ -94,6 +94,8 @@ class Place:
     metadata: str
     log: Path
     files: Mapping[str, str] = field(repr=False)
+    store: str = ""
+    """The URL of S3."""
 
     def unpack(self, config: str, *programs: str) -> None:
         """Write the programs, into one folder, and their configuration."""
@@ -120,6 +122,9 @@ class Place:
             "STOCKYARD_VAULT": str(self.folder / Path(VAULT_CONFIG).name),
             "STOCKYARD_MAPPED": str(self.folder / "mapped"),
             "STOCKYARD_WATCH_SECONDS": str(WATCH_SECONDS),
+            "STOCKYARD_S3": self.store,
+            "STOCKYARD_DATA": str(self.folder / "etcd"),
+            "STOCKYARD_ADDRESS": self.kubelet().address,
         }
         with self.log.open("ab", buffering=0) as log:
             command = [sys.executable, "-I", str(self.folder / program), *arguments]
@@ -143,6 +148,11 @@ class ControlPlane:
     def __init__(self, place: Place, clusters: Clusters) -> None:
         self._place, self._clusters = place, clusters
         self._cluster: Cluster | None = None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster that it has initialized; None before that."""
+        return self._cluster
 
     def begin(self) -> bool:
         """See ``Program``."""
@@ -218,7 +228,8 @@ class ControlPlane:
             self._cluster = self._clusters.initialized(place.folder, self._name)
         self._clusters.membership(self._cluster).begin(self._name, place.release(MACHINE_CONFIG))
         self._cluster.start()
-        self._cluster.register(self._name, place.kubelet())
+        takes_pods = "workloads" in json.loads(place.files[MACHINE_CONFIG])
+        self._cluster.register(self._name, place.kubelet(), takes_pods=takes_pods)
         administrator = place.folder / "administrator.json"
         if administrator.exists():
             self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])

@@ -50,6 +50,14 @@ CATALOG_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 """Events after which the catalogue looks whether it lacks a region, as above."""
+NODE_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "UnreadyNodes": (
+        "UnreadyNodes",
+        "Nodes that are ready no more, whose machines may be gone",
+        {"nodes": [{"exists": True}]},
+    ),
+}
+"""Events after which the sweep looks at the nodes of one cluster, as above."""
 
 
 def admission(config: StageConfig, partition: str, bus: str) -> dict[str, Any] | None:
@@ -173,7 +181,11 @@ class Triggers(Construct):
             event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
             targets=[self._target("requests")],
         )
-        for function, rules in (("autoscaler", POOL_EVENTS), ("catalog", CATALOG_EVENTS)):
+        for function, rules in (
+            ("autoscaler", POOL_EVENTS),
+            ("catalog", CATALOG_EVENTS),
+            ("reaper", NODE_EVENTS),
+        ):
             for name, (detail_type, meaning, detail) in rules.items():
                 events.Rule(
                     self,

@@ -172,6 +172,8 @@ BODIES: Mapping[str, Any] = {
         "headers": {},
         "step": "init",
     },
+    "POST /v1/clusters/{id}/snapshot-reports": {"method": "GET", "url": "https://sts.amazonaws.com/", "headers": {}},
+    "POST /v1/clusters/{id}/restore": {"snapshot": "latest"},
     "POST /v1/node-claims/{id}/boot-reports": {
         "method": "GET",
         "url": "https://sts.amazonaws.com/",
@@ -194,6 +196,16 @@ BODIES: Mapping[str, Any] = {
     "POST /v1/node-claims": {"cluster": UNKNOWN},
     "POST /v1/node-claims/{id}/power": {"state": "On"},
     "POST /v1/apply": {},
+    "POST /v1/cluster-profiles": {
+        "name": "a",
+        "version": "1.0.0",
+        "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}],
+    },
+    "PUT /v1/cluster-profiles/{id}": {
+        "version": "1.0.0",
+        "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}],
+    },
+    "PUT /v1/clusters/{id}/profiles": {"profiles": []},
     "PUT /v1/allowed-node-types": {"allowed": None},
     "PUT /v1/disruption": {"paused": True},
     "PUT /v1/clusters/{id}/disruption": {"paused": True},

@@ -32,6 +32,9 @@ PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 NEVER = {
     "POST /v1/clusters/{id}/bootstrap": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/boot-reports": "no generated proof is a machine's",
+    "POST /v1/clusters/{id}/snapshot-reports": "no generated proof is a machine's",
+    "GET /v1/clusters/{id}/snapshots": "the cluster's settings ask for no snapshots",
+    "POST /v1/clusters/{id}/restore": "the cluster's settings ask for no snapshots",
     "POST /v1/node-claims/{id}/boot-reports": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/interruptions": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/join": "no generated proof is a machine's",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -167,3 +169,38 @@ def test_answer_of_another_form_names_fields_not_values(api, client):
     with pytest.raises(UnexpectedAnswer, match="not a Cluster: status") as caught:
         client.clusters.get("demo")
     assert "canary" not in str(caught.value)
+
+
+def test_an_api_on_this_machine_is_reached_through_no_proxy(monkeypatch, served_health):
+    """``http_proxy`` names a port that nobody listens on: who used it would get no answer."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with Client(served_health, None) as client:
+        assert client.health() == {"status": "ok"}
+
+
+@pytest.fixture
+def served_health():
+    """The URL of a server on a loopback address that says it is well."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = b'{"status": "ok"}'
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

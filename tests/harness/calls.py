@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tests.harness import s3_actions
 from tests.harness.ec2_actions import CREATED_TYPES, OF_A_FLEET, PREFIXES, USED
 from tests.harness.eks_calls import ManagedThings
 from tests.harness.policies import Ask
@@ -88,6 +89,7 @@ class Account:
             "Elastic Load Balancing": self._balancing,
             "DLM": self._dlm,
             "IAM": self._iam,
+            "S3": lambda call: s3_actions.asks(self.number, call["operation"], call["parameters"]),
             "SSM": self._ssm,
             "Service Quotas": lambda call: iter([Ask(f"servicequotas:{call['operation']}", "*")]),
             "STS": self._sts,

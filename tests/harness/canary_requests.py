@@ -57,6 +57,8 @@ def refusals(
     assert call("POST", f"{cluster_path}/bootstrap", {"token": token}).status == 401
     step = {"token": 2 * canary_run.new_canary("refused token of a control plane's boot"), "step": "init"}
     assert call("POST", f"{cluster_path}/boot-reports", step).status == 401
+    asks = {"token": 2 * canary_run.new_canary("refused token of a member that asks for a snapshot")}
+    assert call("POST", f"{cluster_path}/snapshot-reports", asks).status == 401
     join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
     member = {

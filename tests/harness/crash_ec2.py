@@ -81,7 +81,7 @@ class CrashEc2:
     def _empty(self) -> None:
         ec2 = ec2_backends[TENANT_ACCOUNT][REGION]
         images = ec2.amis
-        with patch.object(type(ec2), "_load_amis"):  # a fifth of a second, for the same images as before
+        with patch.object(type(ec2), "_load_amis"):  # the same images as before
             ec2.reset()
         ec2.amis, ec2.key_pairs["my-key"] = images, self._key_pair
         elbv2_backends[TENANT_ACCOUNT][REGION].reset()

@@ -7,6 +7,7 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
+from moto.s3.models import s3_backends
 
 from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.file_systems import file_backends
@@ -60,6 +61,7 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
         **_eks_things(account, region),
+        "bucket": s3_backends[account]["aws"].buckets,
         "file_system": file_backends[account][region].systems,
         "mount_target": file_backends[account][region].targets,
         "launch_template": ec2.launch_templates,

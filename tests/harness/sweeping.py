@@ -32,3 +32,7 @@ class Reaper:
                 for name, value in report.items()
             }
         return report
+
+    def look_at_nodes(self, tenant: str, cluster_id: str) -> dict[str, Any]:
+        """See ``operations.sweep.run.Reaper``."""
+        return self._reaper.look_at_nodes(tenant, cluster_id)

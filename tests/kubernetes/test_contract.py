@@ -12,10 +12,12 @@ import pytest
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.drain import LAST_GRACE
+from agent.stockyard_agent.kubernetes import Kubernetes
+from agent.stockyard_agent.node_facts import MEMBERS, NODES, readiness
 from local.kubernetes.api import MERGE
 from local.kubernetes.store import stamp
 from tests.kubernetes.rigs import ContractRig
-from tests.unit.agent.rig import API, CLUSTER, TOKEN, TOKEN_URL
+from tests.unit.agent.rig import API, CLUSTER, KUBE, TOKEN, TOKEN_URL
 
 CRITICAL = "system-cluster-critical"
 GPU = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
@@ -76,6 +78,16 @@ def test_labels_are_set_and_removed(rig: ContractRig) -> None:
     after = rig.node("a")["metadata"]["labels"]
     assert after["stockyard.dev/claim"] == "ncl_1"
     assert "kubernetes.io/os" not in after
+
+
+def test_members_of_the_control_plane_are_found_by_their_label(rig: ContractRig) -> None:
+    for name in ("member", "worker"):
+        rig.add_node(name)
+    labels = {"metadata": {"labels": {MEMBERS: ""}}}
+    rig.administer("PATCH", f"{NODES}/member", labels, MERGE)
+    kube = Kubernetes(KUBE, rig.exchange, lambda: rig.account)
+    assert readiness(kube, only_members=True).keys() == {"member"}
+    assert readiness(kube, only_members=False).keys() >= {"member", "worker"}
 
 
 def test_deletion_of_a_node_is_idempotent_and_spares_another_of_its_name(rig: ContractRig) -> None:

@@ -47,6 +47,28 @@ def test_the_error_of_a_bad_plan_names_the_part(tmp_path: Path, text: str, named
         fault_plan.read(tmp_path / "missing.json")
 
 
+def test_zones_are_followed_while_the_plan_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_plan, "LOOK_SECONDS", 0.001)
+    path, calls = tmp_path / "plan.json", list[list[str]]()
+    heard, stop = threading.Event(), threading.Event()
+
+    def take_away(zones: Any) -> None:
+        calls.append(list(zones))
+        heard.set()
+
+    follower = threading.Thread(target=fault_plan.follow_zones, args=(path, take_away, stop))
+    follower.start()
+    try:
+        for text in ('{"zones_down": ["us-east-1b"]}', "{", "{}"):
+            heard.clear()
+            path.write_text(text)
+            assert heard.wait(0.05 if text == "{" else 10) is (text != "{"), "what cannot be read changes nothing"
+    finally:
+        stop.set()
+        follower.join(10)
+    assert calls == [["us-east-1b"], []]
+
+
 def wait_for_end(cloud: LocalCloud, operation: str) -> dict[str, Any]:
     """Waits until the operation has ended, and returns it."""
     pause = threading.Event()

@@ -42,6 +42,7 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
                 for zone in offering["zones"]
                 if meets(entries(claim, ZONE), [zone])
                 and not refused(problem, kind["name"], offering["capacity_type"], zone)
+                and not (zone == "*" and refused_as_asked(problem, claim, kind["name"], offering["capacity_type"]))
             )
             if zones:
                 ways.append((price(claim, kind, offering), kind["name"], offering["capacity_type"], place, zones))
@@ -171,6 +172,13 @@ def named(problem: dict[str, Any], claim: dict[str, Any], key: str, kind: dict[s
 
 def refused(problem: dict[str, Any], name: str, capacity: str, zone: str) -> bool:
     return [name, capacity, zone] in problem["refused"] or [name, capacity, "*"] in problem["refused"]
+
+
+def refused_as_asked(problem: dict[str, Any], claim: dict[str, Any], name: str, capacity: str) -> bool:
+    """Whether each zone that the claim names was refused: what may be anywhere would have to be in one of them."""
+    zone_entries = entries(claim, ZONE)
+    zones = [zone for zone in listed(zone_entries, "In") if all(accepts(entry, zone) for entry in zone_entries)]
+    return bool(zones) and all([name, capacity, zone] in problem["refused"] for zone in zones)
 
 
 def price(claim: dict[str, Any], kind: dict[str, Any], offering: dict[str, Any]) -> tuple[bool, float]:

@@ -11,6 +11,9 @@ UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
 OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the changes have ended before"
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
+GROUPS = "a pool of a node group is changed by its settings; the tests of pools do it, here no pool has a group"
+KUBECONFIG = "a control plane of machines has sent it; the provider's tests read one, here no cluster on EC2 answers"
+CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -19,22 +22,19 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("apply", "ClusterSecrets kms:Decrypt"): "opens an account's access key, where the stage allows such accounts",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
+    ("cluster_profiles", "ClusterSecrets kms:Decrypt"): KUBECONFIG,
+    ("pools", "ClusterSecrets kms:Decrypt"): GROUPS,
+    ("pools", "TenantRoles sts:AssumeRole"): GROUPS,
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionManagedCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteManagedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "ChangeManagedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "UpgradeManagedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "ChangeBalancedCluster states:DescribeExecution"): SWEEP,
-    ("reaper", "UpgradeBalancedCluster states:DescribeExecution"): SWEEP,
-    ("pools", "ClusterSecrets kms:Decrypt"): "opens an account's key for the checks of a changed node group",
-    ("pools", "TenantRoles sts:AssumeRole"): "asks the cloud for the checks of a changed node group",
+    **{("reaper", f"{workflow}Cluster states:DescribeExecution"): SWEEP for workflow in CHANGES},
     **{
-        ("cluster_phases", f"{workflow}{rows}Cluster states:{action}Execution"): OVERTAKEN
-        for workflow in ("Change", "Upgrade")
-        for rows in ("Managed", "Balanced")
+        ("cluster_phases", f"{workflow}Cluster states:{action}Execution"): OVERTAKEN
+        for workflow in CHANGES
         for action in ("Describe", "Stop")
     },
     ("reaper", "RetagCluster states:DescribeExecution"): SWEEP,

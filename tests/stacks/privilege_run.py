@@ -130,6 +130,7 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(cluster["operation_id"])
     path = f"clusters/{cluster['id']}"
     good("POST", f"{path}/token")
+    _profiles(good, cluster["id"])
     lists = {"public_access_cidrs": ["198.51.100.0/24", "203.0.113.0/24"]}
     for change in (
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
@@ -140,6 +141,38 @@ def _cluster_on_eks(served: Served) -> None:
         good.wait_for_success(served.wait("its turn", partial(_changed, served, f"/v1/{path}", change), 30))
     _invoke(served, "reaper")  # which looks for what is ours in every cluster
     good.wait_for_success(good("DELETE", path)["id"])
+
+
+def _profiles(good: Good, cluster: str) -> None:
+    """A profile is made, gets a second version, is given to a cluster, looked after there, taken away and removed."""
+    text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {a: '%s'}}"
+
+    def version(number: int) -> dict[str, Any]:
+        manifests = [{"name": "settings", "content": text % number}]
+        return {
+            "version": f"{number}.0.0",
+            "packs": [{"layer": "addon", "name": "settings", "tag": "1", "manifests": manifests}],
+        }
+
+    profile = good("POST", "cluster-profiles", {"name": "site", **version(1)})
+    path, of_cluster = f"cluster-profiles/{profile['id']}", f"clusters/{cluster}/profiles"
+    good("PUT", path, version(2), If_Match='"1"')
+    document = {"apiVersion": "stockyard/v1", "kind": "ClusterProfile", "metadata": {"name": "other"}}
+    good("POST", "apply", {**document, "spec": version(1)})
+    more = good("GET", "cluster-profiles?page_size=1")["next_page_token"]
+    good("GET", f"cluster-profiles?page_size=1&page_token={more}")
+    for choices in ([{"name": "site"}], []):
+        match = f'"{good("GET", f"clusters/{cluster}")["version"]}"'
+        if choices:
+            changed = good("PATCH", f"clusters/{cluster}", {"profiles": choices}, If_Match=match)
+            good.wait_for_success(changed["operation_id"])
+            view = good("GET", f"{of_cluster}?refresh=true")
+            assert (view["drift"], [pack["condition"] for pack in view["packs"]]) == ([], ["Ready"])
+            assert view["compared_at"]
+        else:
+            good.wait_for_success(good("PUT", of_cluster, {"profiles": choices}, If_Match=match)["id"])
+    for name in ("site", "other"):
+        good("DELETE", f"cluster-profiles/{name}")
 
 
 def _changed(served: Served, path: str, change: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ the synthesized policies, and nothing is granted that nobody uses."""
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -141,13 +142,18 @@ def test_removing_any_grant_of_own_roles_is_noticed(own: Asks, own_policies: Pol
 
 
 def _each_is_missed(asks: Asks, policies: Policies) -> None:
-    """Every grant that is used, taken away alone, makes :func:`refused` name who needs which action."""
+    """Every grant that is used, taken away alone, makes :func:`refused` name who needs which action.
+
+    Only the checks of that action are asked again: a statement decides by the action's own name, as another test shows.
+    """
     for role, role_grants in used(asks, policies).items():
+        by_action: dict[str, dict[str, Ask]] = defaultdict(dict)
+        for text, ask in asks[role].items():
+            by_action[ask.action][text] = ask
         for grant in role_grants:
             sid, action = grant.split(" ")
-            refusals = refused({role: asks[role]}, {role: without(policies[role], sid, action)})
+            refusals = refused({role: by_action[action]}, {role: without(policies[role], sid, action)})
             assert refusals, f"{role} may {action} without {sid} too"
-            assert all(line.startswith(f"{role}: {action} on ") for line in refusals), refusals
 
 
 # --- the tenant's side -----------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_seventeen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_eighteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 17
+    assert len(functions) == len(NAMES) == 18
     for function in functions.values():
         assert function["Properties"]["Architectures"] == ["arm64"]
         assert function["Properties"]["Runtime"] == "python3.13"
@@ -47,7 +47,7 @@ def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 17
+    assert len(roles) == len(groups) == 18
 
 
 def test_every_log_group_has_retention(assembly: Any) -> None:
@@ -79,7 +79,10 @@ def test_function_environment_equals_settings_fields(assembly: Any, name: str) -
     variables = assembly.function(name)[1]["Environment"]["Variables"]
     names = {key for key in variables if key.startswith("STOCKYARD_")}
     expected = {f"STOCKYARD_{field.name.upper()}" for field in fields(Settings)}
-    elsewhere = {"STOCKYARD_ORIGIN_KEY_HASHES": "a stage with CloudFront", "STOCKYARD_VAULT_URL": "the local cloud"}
+    elsewhere = {
+        "STOCKYARD_ORIGIN_KEY_HASHES": "a stage with CloudFront",
+        "STOCKYARD_VAULT_URL": "the local cloud",
+    }
     assert names == expected - set(elsewhere)
     settings = read({key: value if isinstance(value, str) else "reference" for key, value in variables.items()})
     assert (settings.table, settings.bus, settings.stage) == ("stockyard-dev", "stockyard-dev", "dev")
@@ -114,11 +117,12 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 76
+    assert len(functions) == 83
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/clusters/{id}/boot-reports",
+        "POST /v1/clusters/{id}/snapshot-reports",
         "POST /v1/node-claims/{id}/boot-reports",
         "POST /v1/node-claims/{id}/interruptions",
         "POST /v1/node-claims/{id}/join",
@@ -259,6 +263,9 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
         pattern = properties["EventPattern"]
         assert (pattern["source"], pattern["detail-type"]) == (["stockyard"], [detail_type])
         assert properties["EventBusName"] == bus
+    function, properties = rules.pop("stockyard-dev-reaper-unreadynodes")
+    assert function == assembly.function("reaper")[0]
+    assert (properties["EventPattern"]["detail-type"], properties["EventBusName"]) == (["UnreadyNodes"], bus)
     function, properties = rules.pop("stockyard-dev-catalog-cluster")
     assert function == assembly.function("catalog")[0]
     assert properties["EventPattern"]["detail"] == {"phase": {"after": ["preparing"]}, "reason": ["Accepted"]}

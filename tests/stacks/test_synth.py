@@ -93,7 +93,16 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         for resource in resources
         if resource["Type"] == "AWS::Lambda::Function" and "VpcConfig" in resource["Properties"]
     }
-    assert joined == {"apply", "clusters", "cloud_accounts", "machines", "cluster_phases", "reaper", "requests"}
+    assert joined == {
+        "apply",
+        "clusters",
+        "cloud_accounts",
+        "cluster_profiles",
+        "machines",
+        "cluster_phases",
+        "reaper",
+        "requests",
+    }
 
 
 def test_cdk_app_is_short() -> None:

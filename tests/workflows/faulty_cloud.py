@@ -10,11 +10,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
-import moto.ec2
 import pytest
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
@@ -190,12 +188,10 @@ class _Tap(Tap):
 def machine_cloud(*, wire: bool = False) -> Iterator[Cloud]:
     """The account for the lives of one module. With ``wire``, calls to AWS are serialized and parsed."""
     with pytest.MonkeyPatch.context() as patched, ExitStack() as stack:
-        amis = str(Path(moto.ec2.__file__).parent / "resources" / "amis.json")
         for name, value in {
             "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
             "AWS_SECRET_ACCESS_KEY": "example",
             "AWS_DEFAULT_REGION": REGION,
-            "MOTO_AMIS_PATH": amis,
         }.items():
             patched.setenv(name, value)
         patched.delenv("AWS_ENDPOINT_URL", raising=False)

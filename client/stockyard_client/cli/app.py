@@ -18,6 +18,7 @@ from stockyard_client.cli import (
     people,
     placements,
     pools,
+    profiles,
     simulations,
 )
 from stockyard_client.cli.context import Context
@@ -50,6 +51,8 @@ app.add_typer(operations.app, name="operation")
 app.add_typer(node_providers.app, name="provider")
 app.add_typer(node_providers.types, name="type")
 app.add_typer(pools.app, name="pool")
+app.add_typer(profiles.app, name="profile")
+clusters.app.command("profiles")(profiles.of_cluster)
 app.add_typer(claims.app, name="claim")
 app.add_typer(disruption.app, name="disruption")
 app.add_typer(node_providers.prices, name="price")

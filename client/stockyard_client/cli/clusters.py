@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client import kubeconfigs
-from stockyard_client.cli import changes, operations, plans, progress, trees
+from stockyard_client.cli import changes, operations, plans, progress, snapshots, trees
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
@@ -25,8 +25,11 @@ from stockyard_client.cli.output import (
     show_one,
     write_document,
 )
+from stockyard_client.cli.profiles import Chosen, chosen
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
+app.command()(snapshots.snapshots)
+app.command()(snapshots.restore)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
 
@@ -40,6 +43,7 @@ def create(
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    profile: Chosen = None,
     keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
     wait: Wait = False,
@@ -55,6 +59,8 @@ def create(
         body["settings"] = _override(dict(body.get("settings") or {}), settings)
     if tag:
         body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
+    if profile:
+        body["profiles"] = chosen(profile)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.clusters.plan_create(body))
@@ -261,12 +267,23 @@ def certificates(
 
 @app.command()
 def resume(
-    run: typer.Context, cluster: Name, wait: Wait = False, timeout: Timeout = None, output: Output = Form.TABLE
+    run: typer.Context,
+    cluster: Name,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="FILE", help="Merge patch for a creation that has failed; - reads standard input."
+        ),
+    ] = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
 ) -> None:
-    """Continue a failed operation from the phase that failed."""
+    """Continue a failed operation from the phase that failed; a creation with other settings from its first one."""
     context = contexts.of(run)
+    document = read_document(other) if other is not None else None
     with context.client() as client:
-        operation = client.clusters.resume(cluster)
+        operation = client.clusters.resume(cluster, document)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 

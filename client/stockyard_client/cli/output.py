@@ -44,6 +44,8 @@ _STYLES = {
     "running": "yellow",
     "queued": "yellow",
     "reverted": "yellow",
+    "Ready": "green",
+    "Applying": "yellow",
     "Pending": "yellow",
     "changed": "yellow",
     "deleting": "magenta",
@@ -96,11 +98,12 @@ ONE_CLUSTER: Sheet[Cluster] = Sheet(
     (
         *(column for column in CLUSTERS.columns if not column.wide),
         Column("BASTION", lambda c: (c.model_extra or {}).get("bastion")),
+        Column("SNAPSHOT", lambda c: (c.model_extra or {}).get("last_snapshot")),
         *(column for column in CLUSTERS.columns if column.wide),
     ),
     CLUSTERS.name,
 )
-"""Of a cluster by itself; in a list few have a bastion."""
+"""Of a cluster by itself; in a list few have a bastion or snapshots of etcd."""
 ACCOUNTS: Sheet[CloudAccount] = Sheet(
     (
         Column("ID", lambda a: a.id),

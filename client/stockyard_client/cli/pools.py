@@ -15,6 +15,7 @@ from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one
+from stockyard_client.cli.pool_options import MaxPrice, RootDisk, Strategy, Zone, fields_of, group_fields_of
 from stockyard_client.cli.pool_sheets import POOLS
 from stockyard_client.client import Client
 from stockyard_client.pool_models import GROUP, Pool
@@ -49,6 +50,10 @@ def create(
     limit: Limit = None,
     label: Label = None,
     taint: TaintOption = None,
+    zone: Zone = None,
+    max_price: MaxPrice = None,
+    root_disk: RootDisk = None,
+    update_strategy: Strategy = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -59,6 +64,7 @@ def create(
     body = read_document(file) if file else {}
     options = _options(quantity, floor, weight, require, limit, label, taint)
     options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
+    options |= fields_of(zone, max_price, root_disk, update_strategy)
     with context.client() as client:
         if "apiVersion" in body:
             if options:
@@ -131,6 +137,10 @@ def edit(
     limit: Limit = None,
     label: Label = None,
     taint: TaintOption = None,
+    zone: Zone = None,
+    max_price: MaxPrice = None,
+    root_disk: RootDisk = None,
+    update_strategy: Strategy = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -143,6 +153,7 @@ def edit(
     context = contexts.of(run)
     patch = read_document(file) if file else {}
     options = _options(quantity, floor, weight, require, limit, label, taint)
+    options |= fields_of(zone, max_price, root_disk, update_strategy)
     for field in ("limits", "labels"):
         if field in options:
             options[field] = {key: value or None for key, value in options[field].items()}
@@ -184,6 +195,9 @@ def scale(
     sizes |= {"queue": True} if queue else {}
     with context.client() as client:
         record = client.pools.get(cluster, pool)
+        if record.form == GROUP and quantity is not None:
+            text = f"pool {pool} is a node group of the cluster's settings, and no static pool: give --count {quantity}"
+            raise BadInput(text)
         settings = client.clusters.get(cluster).settings if record.form == GROUP else {}
         if quantity is None and count is None and "node_groups" in settings:
             changes.change(
@@ -219,8 +233,11 @@ def add_group(
     type_: Annotated[list[str], typer.Option("--type", help="An instance type; may be repeated.")],
     count: Annotated[int, typer.Option(help="Nodes at first, and never fewer.")] = 1,
     most: Annotated[int | None, typer.Option(help="Nodes at most. Default: as many as --count.")] = None,
-    spot: Annotated[bool, typer.Option("--spot", help="Take spot machines.")] = False,
-    zone: Annotated[list[str] | None, typer.Option(help="A zone of its nodes; may be repeated.")] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="Take spot machines; a bid does so too.")] = False,
+    zone: Zone = None,
+    max_price: MaxPrice = None,
+    root_disk: RootDisk = None,
+    update_strategy: Strategy = None,
     label: Label = None,
     taint: TaintOption = None,
     queue: Queue = False,
@@ -231,10 +248,10 @@ def add_group(
 ) -> None:
     """Add a node group to the settings of a cluster on EC2; it becomes a pool, by an operation."""
     group: dict[str, Any] = {"name": name, "role": "worker", "min_size": count, "max_size": most or count}
-    group |= {"instance_types": type_, "capacity_type": "spot" if spot else "on-demand"}
+    group |= {"instance_types": type_, "capacity_type": "spot" if spot or max_price is not None else "on-demand"}
     group |= {"labels": pairs(label)} if label else {}
     group |= {"taints": [{"value": "", **_taint(text)} for text in taint]} if taint else {}
-    group |= {"zones": zone} if zone else {}
+    group |= group_fields_of(zone, max_price, root_disk, update_strategy)
     context, patch = contexts.of(run), changes.queued(changes.added(group), queue=queue)
     with context.client() as client:
         changes.change(context, client, cluster, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)

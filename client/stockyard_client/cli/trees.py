@@ -29,6 +29,7 @@ def draw(context: Context, cluster: Cluster, operation: Operation | None, below:
     _conditions(root, cluster.conditions)
     if operation is not None:
         _operation(context, root, operation)
+    _profiles(root, below)
     _nodes(root, below)
     return root
 
@@ -44,6 +45,7 @@ def _facts(cluster: Cluster) -> list[tuple[str, Any]]:
         ("endpoint", extra.get("endpoint")),
         ("bastion", extra.get("bastion")),
         ("created", cluster.created_at),
+        ("last snapshot", extra.get("last_snapshot")),
         ("kept until", extra.get("kept_until")),
     ]
     return [(label, value) for label, value in facts if value]
@@ -88,6 +90,15 @@ def _operation(context: Context, root: Tree, operation: Operation) -> None:
             error.add(Text(f"hint: {operation.error.hint}"))
         if operation.error.console:
             error.add(Text(f"console of the machine, its last lines:\n{operation.error.console}", style="dim"))
+
+
+def _profiles(root: Tree, below: Mapping[str, Any]) -> None:
+    """The cluster's profiles with their packs."""
+    drawn = [child for child in below.get("children") or () if child.get("kind") == "profile"]
+    if drawn:
+        branch = root.add("profiles")
+        for child in drawn:
+            _grow(branch, child)
 
 
 def _nodes(root: Tree, below: Mapping[str, Any]) -> None:

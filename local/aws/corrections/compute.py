@@ -22,7 +22,7 @@ from moto.elbv2.exceptions import DuplicateLoadBalancerName, DuplicateTargetGrou
 from moto.elbv2.responses import ELBV2Response
 
 from local.aws.corrections.reservations import ReservationRefusal
-from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, places
+from local.aws.corrections.scarcity import OUTAGE, InsufficientInstanceCapacity, limited, places
 from local.aws.corrections.spot_prices import market_price
 
 
@@ -267,6 +267,8 @@ class _Fleet:
 
     def _full(self, override: Mapping[str, Any]) -> bool:
         kind, zone = override["InstanceType"], self._zone(override)
+        if zone in OUTAGE.zones:
+            return True
         there = places(self._backend, kind)
         counts = {kind: len(there), f"{kind}/{zone}": there.count(zone)}
         return any(counts[name] >= self._limits[name] for name in counts if name in self._limits)

@@ -51,6 +51,15 @@ RATES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "AmazonEFS",
         {"productFamily": "Storage", "storageClass": "General Purpose", "usagetype": "USE1-TimedStorage-ByteHrs"},
     ),
+    "object_storage": (
+        "AmazonS3",
+        {
+            "productFamily": "Storage",
+            "storageClass": "General Purpose",
+            "volumeType": "Standard",
+            "usagetype": "TimedStorage-ByteHrs",
+        },
+    ),
 }
 """The catalogue's name of a rate besides instances -> its service and attributes."""
 INSTANCE = {
@@ -82,6 +91,7 @@ def listed_prices() -> Iterator[None]:
         yield
 
 
+@cache
 def on_demand_prices() -> Mapping[str, float]:
     """USD an hour by instance type, in the region of the offline catalogue."""
     offers = _offline().instances.values()

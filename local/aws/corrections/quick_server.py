@@ -19,7 +19,8 @@ from werkzeug.exceptions import InternalServerError
 from local.aws.corrections.quick_tables import PLAIN, table_answer
 
 DOCUMENTS = 64
-"""How many parsed workflow documents are kept."""
+"""How many parsed workflow documents are kept, for the next local cloud of a process too."""
+_PARSE = lru_cache(DOCUMENTS)(AmazonStateLanguageParser.parse)
 
 
 @contextmanager
@@ -33,8 +34,7 @@ def quick_server() -> Iterator[None]:
         modules = frozenset(backends.list_of_moto_modules())
         stack.enter_context(patch.object(backends, "list_of_moto_modules", lambda: modules))
         stack.enter_context(patch.object(threaded_moto_server, "MotoRequestHandler", KeepsConnection))
-        parse = lru_cache(DOCUMENTS)(AmazonStateLanguageParser.parse)
-        stack.enter_context(patch.object(AmazonStateLanguageParser, "parse", staticmethod(parse)))
+        stack.enter_context(patch.object(AmazonStateLanguageParser, "parse", staticmethod(_PARSE)))
         yield
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +18,7 @@ from moto.ec2.responses import EC2Response
 from moto.iam.models import IAMBackend, get_account_id_from
 
 from local.aws.corrections.rest_services import REFUSALS, ServiceRefusal
-from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, shortage
+from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, outage, shortage
 
 THROTTLED: Mapping[str, str] = {"ec2": "RequestLimitExceeded"}
 REFUSED: Mapping[str, str] = {"ec2": "UnauthorizedOperation"}
@@ -70,9 +70,9 @@ class InvalidInstanceProfile(ServiceException):  # type: ignore[misc]
 
 
 @contextmanager
-def scarce_capacity(limits: Mapping[str, int]) -> Iterator[None]:
+def scarce_capacity(limits: Mapping[str, int], zones_down: Collection[str] = ()) -> Iterator[None]:
     """``limits`` says how many instances of a type, or of ``type/zone``, an account's region may have. Below zero: the
-    zone does not offer the type at all."""
+    zone does not offer the type at all. ``zones_down`` have none of any to begin with."""
     original = EC2Response.run_instances
 
     def run_instances(response: Any) -> Any:
@@ -86,7 +86,7 @@ def scarce_capacity(limits: Mapping[str, int]) -> Iterator[None]:
             raise InsufficientInstanceCapacity
         return original(response)
 
-    with patch.object(EC2Response, "run_instances", run_instances), limited(limits):
+    with patch.object(EC2Response, "run_instances", run_instances), limited(limits), outage(zones_down):
         yield
 
 

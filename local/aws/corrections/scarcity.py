@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from moto.core.exceptions import ServiceException
 
 ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
 _limits: list[Mapping[str, int]] = []
+
+
+@dataclass
+class Outage:
+    """The zones that are taken away now, in every account: nothing is launched there, and what runs there ends."""
+
+    zones: frozenset[str] = frozenset()
+
+
+OUTAGE = Outage()
+
+
+def take_away(zones: Collection[str]) -> None:
+    """These zones are down from now on, and no others."""
+    OUTAGE.zones = frozenset(zones)
+
+
+@contextmanager
+def outage(zones: Collection[str]) -> Iterator[None]:
+    """Begins with these zones down, and ends with none."""
+    take_away(zones)
+    try:
+        yield
+    finally:
+        take_away(())
 
 
 class InsufficientInstanceCapacity(ServiceException):  # type: ignore[misc]
@@ -43,6 +69,8 @@ def places(backend: Any, kind: str) -> list[str]:
 
 def shortage(backend: Any, kind: str, zone: str, limits: Mapping[str, int], count: int = 1) -> str:
     """``Unsupported`` or ``InsufficientInstanceCapacity`` when the zone has not that many more; else empty."""
+    if zone in OUTAGE.zones:
+        return InsufficientInstanceCapacity.code
     zones = places(backend, kind)
     for name, present in ((kind, len(zones)), (f"{kind}/{zone}", zones.count(zone))):
         if limits.get(name, 0) < 0:

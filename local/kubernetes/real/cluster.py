@@ -116,12 +116,12 @@ class RealCluster:
         finally:
             path.unlink()
 
-    def register(self, name: str, kubelet: Kubelet) -> None:
+    def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``. The administrator gives the node its role, which a kubelet may not give itself."""
         try:
             own = Client.of_kubeconfig(self.plane.folder / "kubelet.conf")
-            taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
-            real_kubelet.register(own, Registration(name, {}, [taint], "110"), kubelet)
+            taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
+            real_kubelet.register(own, Registration(name, {}, taints, "110"), kubelet)
             self._label(name, CONTROL_PLANE, "")
         except (OSError, Refused) as error:
             raise InitFailed(str(error)) from None

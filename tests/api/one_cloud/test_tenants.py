@@ -21,6 +21,7 @@ DynamoRegistry.store = lambda self, tenant: own(self, "acme")
 """
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 NAME = "canary-of-acme"
+PROFILE = {"version": "1.0.0", "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}]}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def acme(api):
 
 
 def nodes_of_acme(api, headers):
-    """Creates a provider with a node type, a claim, and a node environment, and returns their ids and names."""
+    """Creates a provider with a node type, a claim, a node environment and a profile; returns their ids and names."""
     kind = {"name": "canary-type", "resources": {"cpu": "1", "memory": "1Gi"}}
     provider = {"name": "canary-lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}, "labels": {"canary": "lab"}}
     provider_answer = api.send("POST", "/v1/node-providers", headers, provider)
@@ -70,6 +71,8 @@ def nodes_of_acme(api, headers):
     manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "canary-claim"}}
     claim = api.send("POST", "/v1/apply", headers, {**manifest, "spec": {"providerRef": "nobody"}})
     assert (provider_answer.status_code, claim.status_code) == (201, 200), (provider_answer.text, claim.text)
+    profile = api.send("POST", "/v1/cluster-profiles", headers, {**PROFILE, "name": "canary-profile"})
+    assert profile.status_code == 201, profile.text
     types = api.send("GET", "/v1/node-types?provider=canary-lab", headers).json()["items"]
     environment = NodeEnvironment(
         "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV", "clu_canary", provider_answer.json()["id"], "canary-lab", "t", "t"
@@ -84,17 +87,21 @@ def nodes_of_acme(api, headers):
         "claim": claim.json()["results"][0]["id"],
         "claim name": "canary-claim",
         "environment": environment.id,
+        "profile": profile.json()["id"],
+        "profile name": "canary-profile",
     }
 
 
 KINDS = (
     *("cluster", "name", "client", "operation", "account", "event", "audit"),
     *("provider", "provider name", "type", "type name", "claim", "claim name", "environment"),
+    *("profile", "profile name"),
 )
 FILTERS = ("subject", "after", "tag", "status", "region", "cluster", "provider", "phase", "kind", "label")
 ELSEWHERE = {
     "GET /v1/health": "says nothing of anybody",
     "POST /v1/cloud-accounts": "test_an_idempotency_key_of_another_tenant_does_not_give_its_answer",
+    "POST /v1/cluster-profiles": "test_a_profile_with_a_foreign_name_is_an_own_one",
     "POST /v1/clusters": "test_a_foreign_account_cannot_be_used",
     "POST /v1/apply": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "POST /v1/placements": "test_pods_are_planned_for_own_clusters_and_on_own_providers_alone",
@@ -108,6 +115,7 @@ ELSEWHERE = {
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/member-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/clusters/{id}/snapshot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/interruptions": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "PUT /v1/quotas/{name}": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
@@ -184,6 +192,10 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
     answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/boot-reports", {}, proof)
     assert answer.status_code in (401, 404)
     no_trace(answer, acme, acme["cluster"])
+    for proof in ({"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}}, {"token": "0" * 64}):
+        answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/snapshot-reports", {}, proof)
+        assert answer.status_code in (401, 404)
+        no_trace(answer, acme, acme["cluster"])
 
 
 def test_lists_and_filters_show_nothing_of_another_tenant(api, listing, acme):
@@ -283,6 +295,19 @@ def test_manifests_with_a_foreign_name_create_an_own_resource(api, acme):
     assert len(api.send("GET", f"/v1/node-providers/{acme['provider']}", acme_headers).json()["node_types"]) == 1
 
 
+def test_a_profile_with_a_foreign_name_is_an_own_one(api, acme):
+    headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
+    for query, status in (("?dry_run=true", 200), ("", 201)):
+        answer = api.send("POST", f"/v1/cluster-profiles{query}", headers, {**PROFILE, "name": acme["profile name"]})
+        assert answer.status_code == status, answer.text
+        no_trace(answer, acme, acme["profile name"])
+    own_id = answer.json()["id"]
+    assert api.send("DELETE", f"/v1/cluster-profiles/{acme['profile name']}", headers).status_code == 202
+    assert api.send("GET", f"/v1/cluster-profiles/{own_id}", headers).status_code == 404
+    acme_headers = {"Authorization": f"Bearer {acme['token']}"}
+    assert api.send("GET", f"/v1/cluster-profiles/{acme['profile name']}", acme_headers).json()["id"] == acme["profile"]
+
+
 def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
     headers = {"Authorization": f"Bearer {api.token('initech', *ROLES)}"}
     for body, pointers in (
@@ -352,7 +377,15 @@ def test_the_checks_fail_for_a_token_of_the_owner(api, all_operations, acme):
                 invisible(api, operation, acme, acme["token"])
     listed = ("clusters", "operations", "events", "audit", "cloud-accounts")
     for path in (
-        f"/v1/{resource}" for resource in (*listed, "node-providers", "node-types", "node-claims", "node-environments")
+        f"/v1/{resource}"
+        for resource in (
+            *listed,
+            "node-providers",
+            "node-types",
+            "node-claims",
+            "node-environments",
+            "cluster-profiles",
+        )
     ):
         operation = next(operation for operation in readable if operation.path == path)
         with pytest.raises(AssertionError):

@@ -180,6 +180,33 @@ def test_certificates_are_shown_and_renewed(cli, api, operation_document):
     assert "op_04" in cli("cluster", "certificates", "demo", "--renew").stderr
 
 
+def test_snapshots_are_listed(cli, api):
+    snapshot = {"id": "20260131T120000Z", "taken_at": "t", "stored_at": "2026-01-31T12:03:00.000Z", "size": 4096}
+    view = {"items": [snapshot], "place": "s3://b/f/", "interval_hours": 6, "keep": 28, "failure": None}
+    api.answer("GET", "/v1/clusters/demo/snapshots", view)
+    api.answer("GET", "/v1/clusters/demo/snapshots", view)
+    failure = {"at": "2026-02-01T00:00:00.000Z", "message": "S3 answers 403"}
+    api.answer("GET", "/v1/clusters/demo/snapshots", {**view, "items": [], "failure": failure})
+    result = cli("cluster", "snapshots", "demo")
+    assert "20260131T120000Z   2026-01-31T12:03:00.000Z   4096" in result.stdout
+    assert "One each 6 h, 28 stay, in s3://b/f/" in result.stderr
+    assert cli("cluster", "snapshots", "demo", "-o", "name").stdout == "20260131T120000Z\n"
+    result = cli("cluster", "snapshots", "demo")
+    assert "No snapshot was taken yet." in result.stderr
+    assert "S3 answers 403" in result.stderr
+
+
+def test_a_snapshot_is_restored(cli, api, operation_document):
+    plan = {"warnings": [{"pointer": "/snapshot", "detail": "Everything since then is forgotten."}], "steps": ["Make"]}
+    api.answer("POST", "/v1/clusters/demo/restore", {"plan": plan})
+    api.answer("POST", "/v1/clusters/demo/restore", operation_document(id="op_06"), status=202)
+    result = cli("cluster", "restore", "demo", "--snapshot", "latest", "--dry-run")
+    assert "is forgotten" in result.stdout + result.stderr
+    assert "op_06" in cli("cluster", "restore", "demo", "--snapshot", "20260131T120000Z").stderr
+    assert api.bodies("POST") == [{"snapshot": "latest"}, {"snapshot": "20260131T120000Z"}]
+    assert cli("cluster", "restore", "demo").exit_code == 2
+
+
 def test_forced_deletion_says_what_may_be_left(cli, api):
     forced = {"id": "clu_01", "name": "demo", "operation_id": "op_01", "remaining": ["vpc vpc-1"]}
     api.answer("DELETE", "/v1/clusters/demo", forced)
@@ -202,6 +229,18 @@ def test_a_group_is_added(cli, api, cluster_document, operation_document):
     batch |= {"capacity_type": "on-demand", "labels": {"tier": "a"}, "zones": ["us-east-1a"]}
     assert api.bodies("PATCH") == [{"settings": {"autoscaler_node_groups": [web, batch]}}]
     assert cli("pool", "add-group", "web", "--cluster", "demo", "--type", "m5.large").exit_code == 2
+
+
+def test_a_group_is_added_with_a_bid_a_disk_and_a_strategy(cli, api, cluster_document, operation_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready", settings={"autoscaler_node_groups": []}))
+    api.answer("PATCH", CLUSTER, cluster_document(status="ready", operation_id="op_02"), status=202)
+    api.answer("GET", "/v1/operations/op_02", operation_document(id="op_02"))
+    options = ("--type", "m5.large", "--max-price", "80%", "--root-disk", "200", "--update-strategy", "2/1")
+    result = cli("pool", "add-group", "batch", "--cluster", "demo", *options)
+    assert result.exit_code == 0, result.stderr
+    ((batch,),) = (body["settings"]["autoscaler_node_groups"] for body in api.bodies("PATCH"))
+    assert (batch["capacity_type"], batch["max_price"], batch["root_disk_gib"]) == ("spot", {"percent": 80.0}, 200)
+    assert batch["update_strategy"] == {"type": "custom", "max_surge": 2, "max_unavailable": 1}
 
 
 def test_a_pool_of_a_group_is_scaled_by_count_with_an_operation(cli, api, cluster_document, operation_document):

@@ -220,6 +220,14 @@ def test_delete_waits_for_its_operation(cli, api, operation_document):
     assert json.loads(result.stdout) == document
 
 
+def test_a_failed_creation_is_resumed_with_other_settings(cli, api, operation_document, tmp_path):
+    api.answer("POST", "/v1/clusters/demo/resume", operation_document(), status=202)
+    patch = {"settings": {"control_plane_instance_type": "m5.large"}}
+    (tmp_path / "other.json").write_text(json.dumps(patch))
+    assert cli("cluster", "resume", "demo", "--with", str(tmp_path / "other.json"), "-o", "name").stdout == "op_01\n"
+    assert json.loads(api.requests[0].content) == patch
+
+
 def test_resume_prints_its_operation(cli, api, operation_document):
     api.answer("POST", "/v1/clusters/demo/resume", operation_document(), status=202)
     assert cli("cluster", "resume", "demo", "-o", "name").stdout == "op_01\n"

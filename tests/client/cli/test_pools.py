@@ -113,6 +113,44 @@ def test_list_and_get(cli, api):
     assert cli("pool", "get", "none", "--cluster", "demo").exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        (["--zone", "us-east-1a", "--zone", "us-east-1b"], {"zones": ["us-east-1a", "us-east-1b"]}),
+        (["--max-price", "60%"], {"max_price": {"percent": 60.0}}),
+        (["--max-price", "0.12"], {"max_price": {"usd_hour": 0.12}}),
+        (["--root-disk", "100"], {"properties": {"root_disk_gib": "100"}}),
+        (["--update-strategy", "remove-first"], {"update_strategy": {"type": "remove_first"}}),
+        (
+            ["--update-strategy", "25%/1"],
+            {"update_strategy": {"type": "custom", "max_surge": "25%", "max_unavailable": 1}},
+        ),
+    ],
+)
+def test_what_nodes_may_cost_where_they_stand_and_how_they_are_replaced(cli, api, options, fields):
+    api.answer("POST", POOLS, document(), status=201)
+    api.answer("GET", f"{POOLS}/workers", document(), ETag='"3"')
+    api.answer("PATCH", f"{POOLS}/workers", document())
+    assert cli("pool", "create", "--cluster", "demo", "--name", "workers", *options).exit_code == 0
+    assert cli("pool", "edit", "workers", "--cluster", "demo", *options).exit_code == 0
+    assert (api.bodies("POST"), api.bodies("PATCH")) == ([{"name": "workers", **fields}], [fields])
+
+
+@pytest.mark.parametrize("options", [["--max-price", "cheap"], ["--update-strategy", "2"], ["--max-price", "%"]])
+def test_a_bid_or_a_strategy_that_nobody_understands_is_not_sent(cli, api, options):
+    result = cli("pool", "create", "--cluster", "demo", "--name", "workers", *options)
+    assert (result.exit_code, api.requests) == (2, [])
+    assert options[0] in result.stderr
+
+
+def test_a_group_has_no_quantity_and_the_option_that_it_has_is_named(cli, api):
+    api.answer("GET", f"{POOLS}/workers", document(form="group", kind="dynamic"), ETag='"3"')
+    result = cli("pool", "scale", "workers", "--cluster", "demo", "--quantity", "4")
+    assert result.exit_code == 2
+    assert "give --count 4" in " ".join(result.stderr.split())
+    assert api.bodies("PATCH") == []
+
+
 def test_scale_reads_again_when_a_pass_was_faster(cli, api):
     api.answer("GET", f"{POOLS}/workers", document(), ETag='"3"')
     api.answer("GET", f"{POOLS}/workers", document(), ETag='"4"')

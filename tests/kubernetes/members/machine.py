@@ -77,6 +77,7 @@ def write(config: dict[str, Any]) -> None:
 def start(config: dict[str, Any]) -> subprocess.Popen[bytes]:
     """What the unit of the first boot runs."""
     environment = {"PATH": f"{config['programs']}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    environment |= config["environment"]
     command = ["bash", "/usr/local/lib/stockyard/start.sh", *str(config["arguments"]).split()]
     return subprocess.Popen(command, env=environment)
 

@@ -12,7 +12,14 @@ from typing import Any
 from agent import manifest
 from stockyard.domain.join_tokens import certificate_key, join_token, machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.machines import BootstrapAnswer, BootstrapProof, ControlPlaneBootReport, ReadyReport
+from stockyard.domain.models.machines import (
+    BootstrapAnswer,
+    BootstrapProof,
+    ControlPlaneBootReport,
+    ReadyReport,
+    SnapshotAnswer,
+    SnapshotReport,
+)
 from stockyard.domain.models.observations import (
     JoinAnswer,
     JoinProof,
@@ -20,12 +27,24 @@ from stockyard.domain.models.observations import (
     MemberReportAnswer,
     NodeBootReport,
 )
+from stockyard.machines.control_plane import BACKUP_PROGRAMS, RESTORE_PROGRAMS, given_programs
 from tests.kubernetes.members.town import GATEWAY, NAME
 
 PORT = 8080
 URL = f"http://{GATEWAY}:{PORT}"
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
 KEY = b"the installation's key"
+SNAPSHOT = "20260101T060000Z"
+PLACE = {"bucket": "snapshots", "region": "us-east-1", "key": f"stockyard-etcd/{CLUSTER}/{SNAPSHOT}.tar.gz"}
+METADATA = {
+    "api/token": "t",
+    "meta-data/placement/region": "us-east-1",
+    "meta-data/iam/security-credentials/": "control-plane",
+    "meta-data/iam/security-credentials/control-plane": json.dumps(
+        {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "s3cret", "Token": "t0ken"}
+    ),
+}
+"""What a cloud tells a machine."""
 
 
 @dataclass
@@ -36,6 +55,8 @@ class Member:
     release: str
     remove_before: tuple[str, ...] = ()
     remove_after: tuple[str, ...] = ()
+    begins: bool = False
+    """Whether it begins the control plane anew from the snapshot."""
     done: bool = False
     questions: int = 0
     kubeconfig: str = ""
@@ -62,6 +83,7 @@ class Stockyard:
     ready: list[dict[str, Any]] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         stockyard = self
@@ -73,6 +95,9 @@ class Stockyard:
             def do_GET(self) -> None:
                 self.do_POST()
 
+            def do_PUT(self) -> None:
+                self.do_POST()
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 try:
@@ -82,7 +107,7 @@ class Stockyard:
                     document = None
                 self.send_response(200 if document is not None else 500)
                 self.end_headers()
-                self.wfile.write(json.dumps(document).encode())
+                self.wfile.write((document if isinstance(document, str) else json.dumps(document)).encode())
 
         server = ThreadingHTTPServer((GATEWAY, PORT), Handler, bind_and_activate=False)
         server.socket.close()
@@ -103,8 +128,11 @@ class Stockyard:
         """What the cluster's agent makes a bootstrap token of."""
         return join_token(KEY, claim_id, 1)
 
-    def answer(self, path: str, body: bytes) -> dict[str, Any]:
-        """The answer to a request. Raises for one that Stockyard would refuse."""
+    def answer(self, path: str, body: bytes) -> dict[str, Any] | str:
+        """The answer to a request. Raises for one that Stockyard would refuse. It also tells machines what their cloud
+        would."""
+        if path.startswith("/latest/"):
+            return METADATA[path.removeprefix("/latest/")]
         if path == "/token":
             return {"access_token": "t"}
         _, _, kind, identity, action = path.split("/")
@@ -120,6 +148,12 @@ class Stockyard:
         if action == "ready":
             self.ready.append(read(ReadyReport, document).model_dump())
             return {"status": "accepted"}
+        if action == "snapshot-reports":
+            report = read(SnapshotReport, document).report
+            if report is not None:
+                self.snapshots.append(report.model_dump())
+            due = {"id": SNAPSHOT, **PLACE, "programs": given_programs(BACKUP_PROGRAMS)}
+            return SnapshotAnswer(due=None if report is not None else due).model_dump()
         if action == "boot-reports":
             self.steps.append(read(ControlPlaneBootReport, document).step)
             return {"status": "accepted"}
@@ -164,5 +198,6 @@ class Stockyard:
                 "kubernetes_version": member.release,
                 "remove_before": list(member.remove_before),
                 "workloads": False,
+                "restore": {**PLACE, "programs": given_programs(RESTORE_PROGRAMS)} if member.begins else None,
             },
         ).model_dump()

@@ -51,6 +51,10 @@ while [ $# -gt 0 ] && [ "$1" != ps ] && [ "$1" != exec ]; do shift; done
 [ "$1" = exec ] && shift 2 && exec "$@"
 exit 0
 """
+_CTR = """#!/bin/bash
+while [ $# -gt 0 ] && [ "$1" != etcdutl ]; do shift; done
+exec "$@"
+"""
 _KUBEADM = """#!/bin/bash
 # A machine of the tests has no container runtime, and not the memory that kubeadm asks for.
 more=()
@@ -94,10 +98,11 @@ class Machine:
 
 
 class Town:
-    """``folder`` takes the machines' logs. Use it as a context."""
+    """``folder`` takes the machines' logs; ``environment`` is of the start scripts. Use it as a context."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.machines = folder, dict[str, Machine]()
+        self.environment: dict[str, str] = {}
         (folder / "disks").mkdir(parents=True)
         (folder / "network.yaml").write_text(NETWORK_MANIFEST)
         command = [*_unshare("--net"), "sh", "-c", _HOLDER, "sh", str(folder)]
@@ -139,6 +144,7 @@ class Town:
             "gateway": GATEWAY,
             "release": kubernetes,
             "arguments": boot.arguments,
+            "environment": self.environment,
             "programs": str(self._programs(kubernetes)),
             "binaries": str(BINARIES),
             "files": {path: [file.text, file.mode] for path, file in boot.files.items()},
@@ -206,6 +212,7 @@ class Town:
         scripts = {
             "systemctl": _SYSTEMCTL,
             "crictl": _CRICTL,
+            "ctr": _CTR,
             "curl": _CURL.replace("FOLDER", str(self.folder)),
             "kubeadm": _KUBEADM.replace("PROGRAM", str(BINARIES / kubernetes / "kubeadm")),
             "mountpoint": "#!/bin/sh\nexit 0\n",

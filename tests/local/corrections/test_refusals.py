@@ -10,6 +10,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from moto.ec2.models import ec2_backends
 
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
@@ -17,6 +18,7 @@ from local.aws.corrections.refusals import (
     planned_refusals,
     scarce_capacity,
 )
+from local.aws.corrections.scarcity import shortage_now, take_away
 from tests.harness.eks_setting import KEYS, eks_setting
 from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
@@ -117,6 +119,20 @@ def test_a_new_profile_is_unknown_to_ec2_for_a_while(aws: None) -> None:
         assert run(ec2)
         moment[0] = 11.0
         assert run(ec2, IamInstanceProfile={"Name": "node"})
+
+
+def test_a_zone_that_is_down_has_nothing(aws: None) -> None:
+    ec2 = client("ec2")
+    subnets = {each["AvailabilityZone"]: each["SubnetId"] for each in ec2.describe_subnets()["Subnets"]}
+    here, there = {"SubnetId": subnets["us-east-1a"]}, {"SubnetId": subnets["us-east-1b"]}
+    with scarce_capacity({}, ["us-east-1b"]):
+        assert refusal(lambda: run(ec2, **there))[0] == "InsufficientInstanceCapacity"
+        assert run(ec2, **here)
+        assert shortage_now(ec2_backends[OWN_ACCOUNT]["us-east-1"], "t3.large", "us-east-1b")
+        take_away(["us-east-1a"])
+        assert run(ec2, **there)
+        assert refusal(lambda: run(ec2, **here))[0] == "InsufficientInstanceCapacity"
+    assert run(ec2, **here)
 
 
 def test_moto_still_has_unlimited_capacity_and_knows_profiles_at_once(aws: None) -> None:

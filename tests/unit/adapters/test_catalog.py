@@ -288,7 +288,8 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
     answers = [nat, nat, balancer, [product("0.005", "EU-PublicIPv4:InUseAddress")], [], snapshots]
     plane = [product("0.1", "EU-AmazonEKS-Hours:perCluster"), product("0.2", "EU-AmazonEKS-Hours:other")]
     files = [product("0.33", "EU-TimedStorage-ByteHrs"), product("0.01", "EU-IATimedStorage-ByteHrs")]
-    answers += [plane, [product("0.5", "EU-AmazonEKS-Hours:extendedSupport")], files]
+    objects = [product("0.024", "EU-TimedStorage-ByteHrs"), product("0.01", "EU-TimedStorage-SIA-ByteHrs")]
+    answers += [plane, [product("0.5", "EU-AmazonEKS-Hours:extendedSupport")], files, objects]
     with Stubber(pricing) as stub:
         for answer in answers:
             stub.add_response("get_products", {"PriceList": answer})
@@ -303,6 +304,7 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
         "eks": 0.1,
         "eks_extended": 0.5,
         "efs": 0.33,
+        "object_storage": 0.024,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -263,12 +264,14 @@ def test_a_change_of_a_node_or_a_budget_is_told_soon(rig: Rig) -> None:
     assert len(rig.platform.pods.posts) == 2
 
 
-def test_nodes_are_listed_twice_in_an_interval_at_most(rig: Rig) -> None:
+def test_facts_are_listed_twice_in_an_interval_at_most_and_nodes_looked_at_between(rig: Rig) -> None:
+    """A node that is lost is told at once; of budgets nothing is as urgent."""
     rig.add_node("a")
     reports = rig.reports()
     rig.steps(reports, 121)
-    lists = [call for call in rig.kube.calls if call.action.resource == "nodes"]
-    assert len(lists) == 5
+    counts = Counter(call.action.resource for call in rig.kube.calls)
+    assert counts["poddisruptionbudgets"] == 5
+    assert counts["nodes"] == 5 + 120 // pod_reports.GLANCE_SECONDS
 
 
 def test_stockyard_may_ask_for_what_moves_sooner(rig: Rig) -> None:

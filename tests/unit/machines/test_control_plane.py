@@ -142,7 +142,18 @@ def test_a_timer_renews_certificates_once_the_machine_has_reported(files: dict[s
     assert "OnCalendar=weekly" in timer
     assert "Persistent=true" in timer
     last_line = files[control_plane.START_PATH]["content"].splitlines()[-1]
-    assert last_line == "systemctl enable --now stockyard-renew.timer stockyard-snapshot.timer"
+    assert last_line == "(cd /etc/systemd/system && systemctl enable --now stockyard-*.timer)"
+
+
+def test_a_timer_asks_whether_a_snapshot_is_due_where_there_may_be_any(files: dict[str, Any]) -> None:
+    unit = "/etc/systemd/system/stockyard-backup"
+    assert f"ExecStart=/usr/bin/python3 {control_plane.SCRIPT_PATH} backup\n" in files[f"{unit}.service"]["content"]
+    assert "ConditionPathExists=/var/lib/stockyard/reported" in files[f"{unit}.service"]["content"]
+    assert "OnCalendar=*:0/15" in files[f"{unit}.timer"]["content"]
+    without = control_plane.first_boot(**{**VALUES, "volume_tags": None})
+    assert f"{unit}.timer" not in without.files
+    member = control_plane.first_boot(**VALUES, joins=True)
+    assert f"ExecStart=/usr/bin/python3 {control_plane.MEMBER_PATH} backup" in member.files[f"{unit}.service"].text
 
 
 def test_nothing_begins_an_empty_etcd_beside_the_volume(machine: Any, files: dict[str, Any]) -> None:

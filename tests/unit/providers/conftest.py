@@ -8,16 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
 import botocore.session
-import moto.ec2
 import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
 from moto.core.base_backend import BackendDict
+from moto.s3.models import s3_backends
 
 from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
@@ -39,8 +38,6 @@ ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "example",
     "AWS_DEFAULT_REGION": "us-east-1",
-    # moto then loads a few images and not thousands, which takes it half a second for each account
-    "MOTO_AMIS_PATH": str(Path(moto.ec2.__file__).parent / "resources" / "amis.json"),
 }
 T = TypeVar("T")
 
@@ -251,12 +248,18 @@ def _moto() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is there of what the test before has made."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     Moment((), {}).restore()
+    yield
+    # moto keeps objects of S3 as open files, and names of buckets beside its accounts.
+    for regions in list(s3_backends.values()):
+        for backend in list(regions.values()):
+            backend.reset()
+    s3_backends.bucket_accounts.clear()
 
 
 @pytest.fixture

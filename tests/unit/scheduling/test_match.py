@@ -74,6 +74,17 @@ def test_choose_excludes_refused_offerings(node_type, asking):
     )
 
 
+def test_what_can_be_anywhere_is_refused_to_those_who_name_the_zones_where_it_was(node_type, asking):
+    index = Index.build([node_type("p.x", 1.0, zones=("*",))])
+    in_b = Availability(refused=frozenset({("p.x", "on-demand", "b")}))
+    assert choose(index, asking((ZONE, "In", "b")), in_b) is None
+    for requirement in ((ZONE, "In", "a"), (ZONE, "In", "a", "b"), (ZONE, "NotIn", "a")):
+        assert name(choose(index, asking(requirement), in_b)) == "p.x"
+    assert name(choose(index, asking(), in_b)) == "p.x"
+    both = Availability(refused=frozenset({("p.x", "on-demand", "a"), ("p.x", "on-demand", "b")}))
+    assert choose(index, asking((ZONE, "In", "a", "b")), both) is None
+
+
 def test_choose_all_uses_up_limited_types_in_order_of_claims(node_type, asking):
     index = Index.build([node_type("p.few", 1.0, limited=True), node_type("p.many", 2.0, limited=False)])
     claims = [asking(), asking(provider="p"), asking(), asking(cpu="5")]

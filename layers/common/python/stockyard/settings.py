@@ -54,6 +54,13 @@ class Choices:
     """Whether accounts in AWS may be registered by an access key instead of a role."""
     force_deletion_seconds: int = 900
     """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
+    refusal_seconds: int = 180
+    """How long nobody asks a cloud again for what it had none of a moment ago."""
+    zone_wait_seconds: int = 300
+    """How long a node waits for room in the zone that it is bound to before another one will do; longer than a refusal
+    is remembered, or a zone that is back would not be tried."""
+    unhealthy_member_seconds: int = 600
+    """How long a member of a control plane may be unhealthy before it is replaced."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 

@@ -230,12 +230,19 @@ def _node_sources() -> Mapping[str, NodeSource]:
 def _unavailable_offerings() -> UnavailableOfferings:
     from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
 
-    return StoredUnavailableOfferings(registry().platform())
+    return StoredUnavailableOfferings(registry().platform(), configuration().refusal_seconds)
 
 
 def store(tenant: str) -> ports.Store:
     """A tenant's records, or the platform's."""
     return registry().platform() if tenant == PLATFORM else registry().store(tenant)
+
+
+@cache
+def _documents() -> ports.Documents:
+    from stockyard.adapters.documents import HttpsDocuments
+
+    return HttpsDocuments()
 
 
 @cache
@@ -255,6 +262,7 @@ def _factories() -> Factories:
         node_sources=_node_sources,
         unavailable_offerings=_unavailable_offerings,
         token_key=machine_key,
+        documents=_documents,
     )
 
 

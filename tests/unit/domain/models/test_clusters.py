@@ -80,6 +80,7 @@ def test_the_minimal_request_is_filled_up():
         "public_control_plane": False,
         "etcd_volume_gib": 20,
         "etcd_snapshots": 7,
+        "etcd_backup": None,
         "cloud_controllers": True,
         "image": None,
         "repave_approval": "automatic",

@@ -19,6 +19,7 @@ from stockyard.operations.clusters.create import NewCluster, create_cluster
 from stockyard.operations.clusters.reconfigure import plan_change, target_of
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.profiles.clusters import profile_change
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
@@ -101,6 +102,7 @@ class ManagedWorld:
             tags=body.tags_after(cluster.tags),
             settings=body.settings_after(cluster),
             kubernetes_version=body.kubernetes_version,
+            profiles=body.profile_choices(),
             actor=USER,
             request_id="r",
         )
@@ -109,7 +111,9 @@ class ManagedWorld:
         """A dry run of a PATCH."""
         cluster, body = self.cluster, read(ClusterPatch, document)
         target = target_of(cluster, body.settings_after(cluster), body.kubernetes_version)
-        return plan_change(self.world.services, cluster, target, {})
+        choices = body.profile_choices()
+        packs = None if choices is None else profile_change(self.world.services, cluster, target, choices)
+        return plan_change(self.world.services, cluster, target, {}, packs)
 
     def drive(self, document: str = "change_managed") -> str:
         return self.world.drive(self.cluster, document)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,8 +11,10 @@ from stockyard.domain.node_records import Placement
 from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, NewPool, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import ZONE
+from stockyard.domain.snapshots import SETTING
 from stockyard.lifecycle.control_plane import quorum
 from stockyard.lifecycle.loss import is_lost, lose
+from stockyard.lifecycle.pool_spread import SHORT
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.members import member_claims, node_of_member
 from stockyard.operations.engine.ledger import lines_of
@@ -20,6 +22,7 @@ from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.ports.clusters import GONE, HEALTHY
+from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from tests.harness.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedProvider, BalancedWorld
 from tests.unit.operations.conftest import make_world
@@ -29,12 +32,17 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 @dataclass
 class MembersProvider(BalancedProvider):
-    """The balancer knows ``registered``; machines in ``ended_machines`` are gone."""
+    """The balancer knows ``registered``; machines in ``ended_machines`` are gone, those in ``silent_machines`` run, and
+    answer nobody."""
 
     zones: tuple[str, ...] = ZONES
     registered: set[str] = field(default_factory=set)
     ended_machines: set[str] = field(default_factory=set)
+    silent_machines: set[str] = field(default_factory=set)
     released: bool = False
+    stored: dict[str, str] = field(default_factory=dict)
+    """Snapshots of etcd, with the minor of each."""
+    readable: str = ""
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         if phase == "control_plane":
@@ -55,6 +63,7 @@ class MembersProvider(BalancedProvider):
 
     def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
         states = dict.fromkeys(self.registered.intersection(machine_ids), HEALTHY)
+        states |= dict.fromkeys(self.silent_machines & states.keys(), "unhealthy")
         return {**states, **dict.fromkeys(self.ended_machines.intersection(machine_ids), GONE)}
 
     def admit(self, work: CloudWork, machine_id: str) -> None:
@@ -83,6 +92,29 @@ class MembersProvider(BalancedProvider):
         """The living machines that the balancer knows."""
         return self.registered - self.ended_machines
 
+    def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
+        return SnapshotStore("bucket", "us-east-1", f"{cluster.id}/", "") if cluster.settings.get(SETTING) else None
+
+    def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
+        return [Snapshot(name, 10, work.cluster.created_at) for name in sorted(self.stored, reverse=True)]
+
+    def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
+        minor = self.stored.get(snapshot_id)
+        return None if minor is None else Snapshot(snapshot_id, 10, work.cluster.created_at, minor)
+
+    def remove_snapshots(self, work: CloudWork, ids: Collection[str]) -> None:
+        for name in ids:
+            self.stored.pop(name, None)
+
+    def open_snapshot(self, work: CloudWork, snapshot_id: str) -> None:
+        self.readable = snapshot_id
+
+    def close_snapshots(self, work: CloudWork) -> None:
+        self.readable = ""
+
+    def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
+        return ()
+
 
 @dataclass
 class MembersWorld(BalancedWorld):
@@ -97,6 +129,14 @@ class MembersWorld(BalancedWorld):
     spares_joining: bool = True
     """Whether a machine that has not joined yet lives on."""
     waits: int = 0
+    zones_down: set[str] = field(default_factory=set)
+    """Where nothing is to be had."""
+    broken: bool = False
+    """Whether etcd may have no quorum: members were lost on purpose."""
+    restored_from: str = ""
+    """The last snapshot that a member has begun from."""
+    stillborn: int = 0
+    """How many of the next members that are to begin from a snapshot do not come up."""
 
     def members(self) -> list[NodeClaim]:
         return member_claims(self.world.services, self.id)
@@ -117,15 +157,21 @@ class MembersWorld(BalancedWorld):
             self._judge()
 
     def _judge(self) -> None:
-        assert self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
+        assert self.broken or self.living() >= quorum(len(self.voters)), (self.voters, self.waits)
 
     def living(self) -> int:
-        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in self.provider.ended_machines}
+        away = self.provider.ended_machines | self.provider.silent_machines
+        dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in away}
         return len(self.voters - dead)
 
     def _play(self, claim: NodeClaim) -> None:
         services, node = self.world.services, node_of_member(claim)
         zones = [entry["values"][0] for entry in claim.requirements if entry["key"] == ZONE]
+        if not claim.placement and self.zones_down.intersection(zones):
+            current = services.store.get(NodeClaim, claim.id)
+            short = {"phase": "Pending", "reason": SHORT, "version": current.version + 1}
+            services.store.commit(Replace(replace(current, **short)))
+            return
         if not claim.placement:
             placement = Placement("p", "yard.t3", "on-demand", tuple(zones or self.provider.zones[:1]), 1.0, "")
             machine_id = claim.machine_id or self.provider.machine_for(claim)
@@ -140,9 +186,18 @@ class MembersWorld(BalancedWorld):
             services.store.commit(Replace(replace(changed, version=changed.version + 1)))
             return
         plan = self._plan()
-        if claim.machine_id in self.provider.ended_machines or plan.get("claim") != claim.id:
+        away = self.provider.ended_machines | self.provider.silent_machines
+        if claim.machine_id in away or plan.get("claim") != claim.id:
             return
         fact = services.store.get(Fact, member_fact(claim))
+        if plan.get("restore") and not fact:
+            if self.stillborn:
+                self.stillborn -= 1
+                self.provider.ended_machines.add(claim.machine_id)
+                return
+            assert self.provider.readable, "the machine's role may read the snapshot"
+            assert plan["restore"]["key"].endswith(f"/{self.provider.readable}.tar.gz")
+            self.restored_from, self.voters, self.broken = self.provider.readable, {node}, False
         report = json.loads(fact.value) if fact else {"removed": []}
         removals = [*plan["remove_before"], *(plan["remove_after"] if fact else ())]
         self.voters -= set(removals)
@@ -157,6 +212,11 @@ class MembersWorld(BalancedWorld):
         fact = self.world.services.store.get(Fact, f"{self.id}/{PLAN}")
         plan: dict[str, Any] = json.loads(fact.value) if fact else {}
         return plan
+
+    def lose(self, *claims: NodeClaim) -> None:
+        """Their machines end, whatever that is for etcd."""
+        self.broken = True
+        self.provider.ended_machines |= {claim.machine_id for claim in claims}
 
     def _die(self) -> None:
         """The machine of a member that etcd can do without."""
@@ -175,11 +235,15 @@ class MembersWorld(BalancedWorld):
 
     def notice(self) -> None:
         """The sweep has seen which machines are gone."""
-        services = self.world.services
         for claim in self.members():
             if claim.machine_id in self.provider.ended_machines and not is_lost(claim):
-                changed, _ = lose(claim, services.now())
-                services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))
+                self.miss(claim)
+
+    def miss(self, claim: NodeClaim) -> None:
+        """The sweep has seen that the machine is gone."""
+        services = self.world.services
+        changed, _ = lose(claim, services.now())
+        services.store.commit(Replace(replace(changed, sequence=changed.sequence + 1)))
 
     def _removed(self, claim: NodeClaim) -> None:
         services = self.world.services

@@ -176,6 +176,9 @@ def test_a_group_cannot_say_what_only_a_pool_has(balanced: BalancedWorld) -> Non
     with pytest.raises(InvalidInput) as refused:
         scaled(balanced, count=3, weight=5)
     assert list(faults(refused.value)) == ["/weight"]
+    with pytest.raises(InvalidInput) as refused:
+        scaled(balanced, quantity=3)
+    assert "count" in faults(refused.value)["/quantity"]
 
 
 def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
@@ -189,6 +192,7 @@ def test_a_change_is_stopped_between_nodes(balanced: BalancedWorld) -> None:
         "security",
         "endpoint",
         "bastion",
+        "snapshots",
         "members",
         "version_skew",
         "surplus",

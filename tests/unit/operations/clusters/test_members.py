@@ -9,10 +9,11 @@ import pytest
 
 from stockyard.domain.records import Pool, Resource
 from stockyard.errors import IllegalTransition, InvalidInput
+from stockyard.lifecycle.hints import HINTS, hint
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.members import ensure_members
+from stockyard.operations.clusters.members import QuorumLost, ensure_members
 from stockyard.operations.clusters.phases import cloud_work
 from stockyard.operations.clusters.repaves import renew_certificates
 from stockyard.operations.engine.advance import Fence
@@ -25,7 +26,7 @@ from stockyard.operations.services import Services
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import CloudWork, ClusterDriver, Replace
-from tests.unit.operations.clusters.balanced_world import BalancedWorld
+from tests.unit.operations.clusters.balanced_world import WEB, BalancedWorld
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
 
@@ -213,3 +214,46 @@ def completed(size: int) -> MembersWorld:
     members = members_world(size)
     assert members.drive() == "changed"
     return members
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_plan_of_another_type_names_each_member_that_is_replaced(size: int) -> None:
+    members = members_world(size)
+    if size > 1:
+        members.drive()
+    plan = members.plan({"settings": {"control_plane_instance_type": "m5.xlarge"}})
+    nodes = sorted(members.voters)
+    assert len(nodes) == size
+    assert sorted(thing["name"] for thing in plan["deletes"] if thing["kind"] == "member") == nodes
+    created = [thing["name"] for thing in plan["creates"] if thing["kind"] == "member"]
+    assert sorted(created) == [f"in the place of {node}" for node in nodes]
+    single = [step for step in plan["steps"] if step.startswith("Add a member in the place of")]
+    assert sorted(step.split(";")[0].rpartition(" ")[2] for step in single) == nodes
+    assert [change["pointer"] for change in plan["changes"]] == ["/settings/control_plane_instance_type"]
+
+
+def test_a_plan_of_another_size_says_it_once() -> None:
+    control = {"name": "control", "role": "control", "min_size": 1, "max_size": 1, "instance_types": ["t3.xlarge"]}
+    members = members_world(1, autoscaler_node_groups=[control, dict(WEB)])
+    plan = members.plan({"settings": {"control_plane_size": 3}})
+    assert [(each["pointer"], each["before"], each["after"]) for each in plan["changes"]] == [
+        ("/settings/control_plane_size", 1, 3)
+    ]
+    assert [thing["name"] for thing in plan["deletes"]] == []
+    # What only the group says is shown where it stands.
+    larger = [{**control, "min_size": 3, "max_size": 3, "root_disk_gib": 80}, dict(WEB)]
+    changes = members.plan({"settings": {"autoscaler_node_groups": larger}})["changes"]
+    assert {each["pointer"] for each in changes} == {
+        "/settings/control_plane_size",
+        "/settings/autoscaler_node_groups/0/root_disk_gib",
+    }
+
+
+def test_a_lost_quorum_says_what_to_do() -> None:
+    advice = hint("QuorumLost", "A resume goes on.")
+    assert "docs/restore.md" in advice
+    assert advice.endswith("A resume goes on.")
+    assert QuorumLost.__name__ in HINTS

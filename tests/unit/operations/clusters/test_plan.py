@@ -10,7 +10,8 @@ import pytest
 from stockyard.domain import control_plane
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
-from stockyard.operations.clusters.create import plan_creation
+from stockyard.operations.clusters.create import create_cluster, plan_creation
+from stockyard.operations.pools.pools import pools_of
 from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.configuration import control_plane_disk_gib
 from stockyard.providers.clusters.ec2.planning import price_items
@@ -127,3 +128,14 @@ def test_plan_names_the_bastion_and_its_price(world: Any) -> None:
     assert not [warning for warning in plan["warnings"] if "nat_gateways" in warning["pointer"]]
     alone = plan_creation(world.services, world.new_cluster(settings={"key_pair": "my-key", "bastion": {}}))
     assert [warning["pointer"] for warning in alone["warnings"]] == ["/settings/ssh_cidrs"]
+
+
+def test_a_vantage_body_without_groups_has_no_workers(world: Any) -> None:
+    """A control plane and nothing else: no pool is made, none is planned, and no node of one is in the price."""
+    new_cluster = world.new_cluster()
+    plan = plan_creation(world.services, new_cluster)
+    assert "pool" not in {thing["kind"] for thing in plan["creates"]}
+    assert not any("of pool" in item["name"] for item in plan["price"]["items"])
+    cluster, _ = create_cluster(world.services, new_cluster, "user:ann")
+    assert cluster.settings["autoscaler_node_groups"] == []
+    assert pools_of(world.services, cluster.id) == []

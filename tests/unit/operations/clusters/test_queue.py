@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.records import Operation
 from stockyard.errors import IllegalTransition, NotFound, VendorRefused
+from stockyard.lifecycle.operation import progress
 from stockyard.operations.clusters.cancel import cancel_change, cancel_queued
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.phases import start_following
@@ -35,7 +36,7 @@ def queue(balanced: BalancedWorld, patch: dict[str, Any]) -> Operation:
 def test_queued_changes_begin_in_order(balanced: BalancedWorld) -> None:
     first = balanced.patch(cidrs(1)).operation_id
     second, third = queue(balanced, cidrs(2)), queue(balanced, {**cidrs(3), "description": "after all"})
-    assert (second.status, balanced.cluster.queue) == ("queued", (second.id, third.id))
+    assert (second.status, progress(second), balanced.cluster.queue) == ("queued", 0, (second.id, third.id))
     assert balanced.cluster.settings["api_cidrs"] == ["198.51.100.1/32"], "what waits is not on the record"
     assert balanced.drive() == "changed"
     assert (balanced.cluster.operation_id, balanced.cluster.queue) == (second.id, (third.id,))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from stockyard.domain import times
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change_phases import CHANGE_BALANCED
 from stockyard.lifecycle.phases import BALANCED, PROCEDURES
@@ -148,7 +150,14 @@ def test_certificates_are_renewed_where_members_are_replaced() -> None:
     without = {**PROCEDURES, (CHANGE_BALANCED.kind, BALANCED): replace(CHANGE_BALANCED, phases=phases)}
     with pytest.raises(IllegalTransition, match="members of its control plane"):
         renew_certificates(replace(services, procedures=without), balanced.id, USER, "r")
-    assert plan_renewal(services, balanced.id)["steps"] == [MEMBERS]
+    plan = plan_renewal(services, balanced.id)
+    assert plan["steps"] == [MEMBERS]
+    (change,) = plan["changes"]
+    year = timedelta(days=365)
+    assert change["after"] == times.to_text(balanced.world.clock.now() + year)
+    # Workers stay, and cost what they do: the floor of two of them is in both prices.
+    assert plan["price"] == plan["price_before"]
+    assert any("of pool web" in item["name"] for item in plan["price"]["items"])
     renewed = renew_certificates(services, balanced.id, USER, "r")
     assert renewed.members_since
     assert renewed.nodes_since == "", "workers stay"

@@ -65,6 +65,28 @@ def test_a_planned_node_is_bound_to_what_the_plan_has_priced_whatever_its_provid
     assert yard.nodes.now(own).type_ref == "costs.large"
 
 
+def test_pods_are_packed_by_the_disk_that_the_pool_names(yard: Yard, report: Workload) -> None:
+    """Both types are counted with 50 GiB: only a pool with a larger disk has nodes for a pod of 100."""
+    disk = {"ephemeral-storage": "50Gi"}
+    kinds = [{**each, "resources": {**each["resources"], **disk}} for each in (SMALL, LARGE)]
+    yard.nodes.provider("disks", *kinds)
+    yard.dynamic_pool("burst", provider="disks")
+    container = {"resources": {"requests": {"cpu": "1", "ephemeral-storage": "100Gi"}}}
+    waiting = read_pod({"metadata": {"namespace": "default"}, "spec": {"containers": [container]}})
+    tell(report, (waiting, 2))
+    yard.settle()
+    assert living(yard) == []
+    yard.dynamic_pool("wide", provider="disks", properties={"root_disk_gib": "300"})
+    yard.settle()
+    # Two of them fit on one disk of 300 GiB, of which pods have 269.
+    (claim,) = living(yard, "wide")
+    assert (claim.phase, claim.resources["ephemeral-storage"]) == ("Available", "200Gi")
+    # What is left of it is known too.
+    tell(report, (waiting, 1), running={str(claim.node_name): [(waiting, 2)]})
+    yard.settle()
+    assert len(living(yard, "wide")) == 2
+
+
 def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
     tell(report, (pod("1", "1Gi"), 6))

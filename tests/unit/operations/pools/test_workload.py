@@ -18,7 +18,7 @@ from stockyard.domain.workload_records import NodeFacts, ProtectedPod
 from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
-from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, forgetting, receive
+from stockyard.operations.machines.pending_pods import DETAIL_TYPE, UNREADY_TYPE, Received, forgetting, receive
 from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
@@ -105,6 +105,44 @@ def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
     assert workload.running == {"n1": ((web.pod, 2), (proxy, 1)), "n2": ()}
     assert workload.daemons_running == {"n1": {"kube-system/proxy"}, "n2": frozenset()}
     assert (workload.sequence, workload.omitted, workload.unreadable) == (1, 7, {})
+
+
+def facts(ready: str = "True", **more: Any) -> dict[str, Any]:
+    return {"ready": ready, "created_at": "2026-01-01T00:00:00Z", **more}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [
+        (facts(), facts("Unknown"), 1),
+        (facts(), None, 1),
+        (facts(), facts(), 0),
+        (facts("False"), facts("Unknown"), 0),
+        (facts("Unknown"), None, 0),
+        (facts(unschedulable=True), None, 0),
+        (facts(unschedulable=True), facts("Unknown", unschedulable=True), 1),
+    ],
+)
+def test_nodes_that_are_ready_no_more_wake_who_looks_at_their_machines(
+    agent: Agent, before: Any, after: Any, count: int
+) -> None:
+    """One that was drained may go."""
+    schema = json.loads((Path(__file__).parents[4] / "docs/events/UnreadyNodes.json").read_text(encoding="utf-8"))
+    agent.post(nodes={"a": before, "b": facts()}, budgets={})
+    agent.change(nodes={"a": after}, budgets={})
+    agent.change(nodes={"a": after}, budgets={})
+    items = waiting(agent.services.store, "event")
+    details = [item["detail"] for item in items if item["detail_type"] == UNREADY_TYPE]
+    assert [detail["nodes"] for detail in details] == [1] * count
+    for detail in details:
+        jsonschema.validate(detail, schema)
+        assert detail["subject"] == agent.yard.cluster.id
+
+
+def test_an_agent_that_tells_of_no_nodes_loses_none(agent: Agent) -> None:
+    agent.post(nodes={"a": facts()}, budgets={})
+    agent.post(nodes=None, budgets=None)
+    assert UNREADY_TYPE not in {item["detail_type"] for item in waiting(agent.services.store, "event")}
 
 
 def test_changes_apply_to_the_report_that_was_answered(agent: Agent) -> None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import ssl
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import stamina
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from local.authority import Authority
 from local.kubernetes.api import Fault, KubeApi, node
@@ -28,7 +36,7 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.providers.kubernetes import client as client_module
-from stockyard.providers.kubernetes.client import KubernetesApi
+from stockyard.providers.kubernetes.client import ClientCertificate, KubernetesApi
 
 TOKEN = "k8s-aws-v1.token-of-a-test"
 VALUE = base64.b64encode(b"a-very-secret-value").decode()
@@ -75,6 +83,17 @@ def client_of(authority: Authority, handler: Callable[[httpx.Request], httpx.Res
     return KubernetesApi("https://cluster.example.test", pem, lambda: TOKEN, httpx.MockTransport(handler))
 
 
+def certificate() -> ClientCertificate:
+    """A user's certificate, signed by itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes-admin")])
+    start = datetime.now(UTC) - timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=9))
+    signed = builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return ClientCertificate(base64.b64encode(signed).decode(), base64.b64encode(private).decode())
+
+
 def done(document: Any = None) -> httpx.Response:
     return httpx.Response(200, json=document if document is not None else {"kind": "Status"})
 
@@ -88,6 +107,69 @@ def test_apply_is_server_side_with_our_name_and_force(authority: Authority):
     assert request.headers["Content-Type"] == "application/apply-patch+yaml"
     assert request.headers["Authorization"] == f"Bearer {TOKEN}"
     assert json.loads(request.content) == CONFIG
+
+
+def test_apply_by_another_name_and_as_a_question(authority: Authority):
+    server = Answers(done(CONFIG))
+    assert client_of(authority, server).apply(CONFIG, manager="packs", dry_run=True) == CONFIG
+    (request,) = server.requests
+    assert dict(request.url.params) == {"fieldManager": "packs", "force": "true", "dryRun": "All"}
+
+
+def test_a_token_of_an_account_is_asked_for_with_its_end(authority: Authority):
+    server = Answers(done({"status": {"token": "short"}}))
+    assert client_of(authority, server).account_token("pa/cks", "me", 600) == "short"
+    (request,) = server.requests
+    assert request.method == "POST"
+    assert request.url.raw_path == b"/api/v1/namespaces/pa%2Fcks/serviceaccounts/me/token"
+    body = json.loads(request.content)
+    assert (body["kind"], body["spec"]) == ("TokenRequest", {"expirationSeconds": 600})
+
+
+def test_a_token_of_an_account_that_is_not_there(authority: Authority):
+    with pytest.raises(VendorNotFound):
+        client_of(authority, Answers()).account_token("packs", "me", 600)
+
+
+def test_who_is_known_by_a_certificate_sends_no_token(authority: Authority):
+    server = Answers(done({}))
+    pem = base64.b64encode(authority.pem.encode()).decode()
+    user = certificate()
+    transport = httpx.MockTransport(server)
+    client = KubernetesApi("https://c.test", pem, lambda: "", transport, certificate=user)
+    client.get("v1", "Node", "a")
+    assert "Authorization" not in server.requests[0].headers
+    assert user.key_b64 not in repr(user)
+
+
+def test_a_certificate_is_shown_to_the_server(authority: Authority):
+    user, stranger = certificate(), certificate()
+    context = authority.serving("mutual")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=base64.b64decode(user.certificate_b64).decode())
+    api, pem = KubeApi(), base64.b64encode(authority.pem.encode()).decode()
+    url = api.serve(context)
+    # The simulated API knows tokens alone: its 401 says that the connection was let in.
+    try:
+        for certificate_of_user, leaf in ((user, CredentialsRevoked), (stranger, VendorUnavailable)):
+            client = KubernetesApi(url, pem, lambda: "", certificate=certificate_of_user)
+            with pytest.raises(leaf):
+                client.get("v1", "Node", "a")
+            client.close()
+    finally:
+        api.close()
+
+
+def test_a_certificate_that_does_not_fit_is_refused_without_repeating_it(authority: Authority):
+    pem = base64.b64encode(authority.pem.encode()).decode()
+    user, other = certificate(), certificate()
+    for wrong in (replace(user, key_b64=other.key_b64), replace(user, key_b64="%%%"), replace(user, key_b64="")):
+        client = KubernetesApi("https://c.test", pem, lambda: "", certificate=wrong)
+        with pytest.raises(VendorRefused, match="does not fit its key") as caught:
+            client.get("v1", "Node", "a")
+        printed = "".join(traceback.format_exception(caught.value))
+        assert user.certificate_b64 not in printed
+        assert other.key_b64 not in printed
 
 
 def test_paths_come_from_discovery(authority: Authority):
@@ -124,6 +206,8 @@ def test_a_kind_is_looked_up_once_and_one_that_is_not_served_each_time(authority
     with pytest.raises(VendorNotFound, match=r"serves no Widget of v1"):
         client.apply({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}})
     assert looked.count("/api/v1") == 5
+    with pytest.raises(VendorNotFound, match=r"serves no Widget of example.test/v1"):
+        client.apply({"apiVersion": "example.test/v1", "kind": "Widget", "metadata": {"name": "a"}})
 
 
 def test_a_token_is_asked_for_at_each_call(authority: Authority):

@@ -37,6 +37,12 @@ _RATES: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("eks", "AmazonEKS", {"operation": "CreateOperation"}, "AmazonEKS-Hours:perCluster"),
     ("eks_extended", "AmazonEKS", {"operation": "ExtendedSupport"}, "AmazonEKS-Hours:extendedSupport"),
     ("efs", "AmazonEFS", {"productFamily": "Storage", "storageClass": "General Purpose"}, "TimedStorage-ByteHrs"),
+    (
+        "object_storage",
+        "AmazonS3",
+        {"productFamily": "Storage", "storageClass": "General Purpose", "volumeType": "Standard"},
+        "TimedStorage-ByteHrs",
+    ),
 )
 """Name of the rate, service, attributes, and the usage type behind its region prefix (``EUC1-``; none in us-east-1)."""
 

@@ -9,15 +9,16 @@ from stockyard.domain import times
 from stockyard.domain.records import Refusal
 from stockyard.ports import Put, Store
 
-REMEMBERED = timedelta(minutes=3)
+REMEMBERED_SECONDS = 180
 """As long as Karpenter's AWS provider keeps an offering that failed (systems change; minutes, not hours)."""
 
 
 class StoredUnavailableOfferings:
-    """Keeps refusals in ``store``, the platform's. What has expired counts no more, whether it was dropped or not."""
+    """Keeps refusals in ``store``, the platform's, for so many ``seconds``. What has expired counts no more, whether it
+    was dropped or not."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, seconds: int = REMEMBERED_SECONDS) -> None:
+        self._store, self._seconds = store, seconds
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """See ``ports.nodes.UnavailableOfferings.refused``."""
@@ -35,7 +36,7 @@ class StoredUnavailableOfferings:
 
     def remember(self, scope: str, refused: Sequence[tuple[str, str, str]], reason: str, now: datetime) -> None:
         """See ``ports.nodes.UnavailableOfferings.remember``."""
-        expires = times.epoch(now + REMEMBERED)
+        expires = times.epoch(now + timedelta(seconds=self._seconds))
         stamp = times.to_text(now)
         records = [
             Refusal(f"{scope}/{'/'.join(offering)}", stamp, expires, reason) for offering in dict.fromkeys(refused)

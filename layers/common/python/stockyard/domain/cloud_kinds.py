@@ -57,6 +57,8 @@ class ClusterKind:
     machines install one of ``kubernetes_versions.TESTED``. ``manifest`` is what they come as beside requests of ours.
     ``followed_groups`` is the setting whose groups their pools follow as long as they stand: then a group is changed
     there. Empty where groups are the settings' when a cluster is made, and pools like any other from then on.
+    ``profile_cloud`` is what cluster profiles for these clusters name; empty where they can have none. ``image_family``
+    is what their machines run, as the layer os of a profile names it.
     """
 
     driver: str
@@ -68,6 +70,8 @@ class ClusterKind:
     default_version: str = ""
     manifest: ManifestKind | None = None
     followed_groups: str = ""
+    profile_cloud: str = ""
+    image_family: str = ""
 
 
 MANAGED = "managed"
@@ -198,3 +202,20 @@ def settings_models(
         for kind in _Table.clusters.values()
         if cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type) and driver in (None, kind.driver)
     ]
+
+
+ANY_CLOUD = "any"
+"""What a cluster profile names that is for all clusters."""
+
+
+def profile_clouds(driver: str = "") -> tuple[str, ...]:
+    """What profiles for clusters of the driver may name, without one for any; empty where they can have none."""
+    kinds = [kind for name, kind in _Table.clusters.items() if driver in ("", name)]
+    names = {kind.profile_cloud for kind in kinds if kind.profile_cloud}
+    return (*sorted(names), ANY_CLOUD) if names else ()
+
+
+def image_families(driver: str = "") -> tuple[str, ...]:
+    """What machines of the driver's clusters run, without one those of any."""
+    kinds = [kind for name, kind in _Table.clusters.items() if driver in ("", name)]
+    return tuple(sorted({kind.image_family for kind in kinds if kind.image_family}))

@@ -5,7 +5,7 @@ Which forms there are say the cluster drivers: see ``cloud_kinds.ManifestKind``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -42,6 +42,8 @@ class ClusterDocument:
     document: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] | None = None
     """None where the form says none."""
+    profiles: tuple[Mapping[str, Any], ...] | None = None
+    """The profiles that are chosen, as a request has them; None where the manifest says nothing of them."""
 
 
 class ClusterForm(Protocol):
@@ -56,8 +58,8 @@ class ClusterForm(Protocol):
         what the form cannot say stays."""
         ...
 
-    def cluster_manifest(self, cluster: Cluster) -> dict[str, Any]:
-        """The cluster as a manifest, with its status."""
+    def cluster_manifest(self, cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The cluster as a manifest, with its status. Its profiles are in it where the form can say them."""
         ...
 
     def place_of(self, pointer: str) -> str:

@@ -3,6 +3,9 @@ prices them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 POD_CIDR = "10.244.0.0/16"
 SERVICE_CIDR = "10.96.0.0/12"
 """Where kubeadm puts services unless it is told otherwise."""
@@ -13,6 +16,13 @@ LEAST_MEMORY_MIB = 1700
 """kubeadm refuses to start a control plane on less than this."""
 SIZES = (1, 3, 5)
 """How many members there may be."""
+ROLE = "node-role.kubernetes.io/control-plane"
+"""The label that kubeadm gives a member's node, and the key of the taint of one that takes no pods."""
+
+
+def takes_pods(settings: Mapping[str, Any]) -> bool:
+    """Whether members of the cluster's control plane take pods like any other node."""
+    return bool(settings.get("control_plane_workloads"))
 
 
 def size_fault(before: int, size: int) -> str | None:

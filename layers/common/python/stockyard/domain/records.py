@@ -26,6 +26,7 @@ from stockyard.domain.node_records import (
     VersionedRecord,
 )
 from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
 from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
 
 SCHEMA = 1
@@ -106,6 +107,8 @@ class Cluster(VersionedRecord):
     certificate_authority: str | None = None
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""
+    last_snapshot: str = ""
+    """The id of the newest snapshot of etcd that a member has put into the cloud; empty for none."""
     instance_id: str | None = None
     place: str = ""
     """Where its machines stand, as its driver tells while it makes the cluster: a data center. Empty for one that its
@@ -392,4 +395,8 @@ Record = (
     | WorkloadReport
     | WorkloadPart
     | ClusterDisruption
+    | ClusterProfile
+    | ProfilePart
+    | ProfileUse
+    | ClusterPacks
 )

@@ -30,6 +30,7 @@ _CLUSTER = (
     "settings",
     "bastion",
     "certificates_expire_at",
+    "last_snapshot",
     "keep_failed",
     "kept_until",
     "tags",

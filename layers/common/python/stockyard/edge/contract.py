@@ -149,8 +149,8 @@ class Route:
     without roles may call too; the function checks whose it is. ``open_because``: why no token is needed; empty where
     one is. Models may be named ``module:Class``.
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
-    then given their list. ``large``: the body may have 5 MiB and come as gzip. ``platform``: the role
-    stockyard-platform may mean the platform itself, which has things of this kind.
+    then given their list. ``large``: the body may have 5 MiB and come as gzip. ``optional``: the body may be left out.
+    ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
     """
 
     name: str
@@ -161,6 +161,7 @@ class Route:
     machine: bool = False
     open_because: str = ""
     body: type[BaseModel] | str | None = None
+    optional: bool = False
     answers: Mapping[int, type[BaseModel] | str | None]
     query: tuple[Query, ...] = ()
     paged: bool = False

@@ -147,7 +147,7 @@ def _operation(
             content["application/yaml"] = content["application/json"]
         if route.large:
             content["application/gzip"] = {"schema": {"type": "string", "format": "binary"}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": not route.optional, "content": content}
     return operation
 
 

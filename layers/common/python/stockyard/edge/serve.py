@@ -188,7 +188,7 @@ class Call:
         large = self._route.large
         raw = body.raw_body(self._event, body.LARGE if large else body.LIMIT)
         if not raw:
-            if self._route.body is not None:
+            if self._route.body is not None and not self._route.optional:
                 raise MalformedBody("A JSON body is needed.")
             return None
         kind = body.check_media_type(
@@ -208,6 +208,7 @@ class Call:
             return None
         from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
 
+        document = {} if document is None and self._route.optional else document
         model = read(model_of(self._route.body), document)
         self._names = tuple(document) if isinstance(document, Mapping) else ()
         return model

@@ -14,10 +14,15 @@ CHANGE_CLUSTER = "change_cluster"
 UPGRADE_CLUSTER = "upgrade_cluster"
 CHANGES = (CHANGE_CLUSTER, UPGRADE_CLUSTER)
 
+SNAPSHOT_POLICY = "snapshots"
+"""The row that brings the policy of etcd's daily snapshots to the settings; its line is of the row of the first
+machine."""
 APPROVAL_SECONDS = 172_800
 """For how long an operation waits for somebody to approve that nodes are replaced."""
 
 _END = Phase("complete", 600, "changed")
+PROFILE = Phase("profile", 3600, "profile")
+"""The packs of a cluster's profiles; skipped where it has none."""
 _CHECKS = Phase("checks", 600, "checks")
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
@@ -36,6 +41,7 @@ CHANGE = Procedure(
         Phase("addons", 2400, ENSURE),
         Phase("storage", 1800, ENSURE),
         Phase("objects", 900, ENSURE),
+        PROFILE,
         _END,
     ),
     on_failure=FAIL,
@@ -58,6 +64,7 @@ UPGRADE = replace(
         Phase("addons", 2400, ENSURE),
         Phase("node_groups", 36_000, ENSURE),
         Phase("objects", 900, ENSURE),
+        PROFILE,
         _END,
     ),
     error="ClusterCouldNotBeUpgraded",
@@ -80,13 +87,17 @@ CHANGE_BALANCED = replace(
         _APPROVAL,
         Phase("network", 1800, ENSURE),
         Phase("security", 600, ENSURE),
+        Phase("identity", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),
         Phase("bastion", 900, ENSURE),
+        Phase(SNAPSHOT_POLICY, 600, ENSURE),
+        Phase("restore", 14_400, "restore"),
         _MEMBERS,
         _VERSION_SKEW,
         # Pools of groups that go leave first: then new ones have room.
         Phase("surplus", 14_400, "surplus"),
         _POOLS,
+        PROFILE,
         _END,
     ),
     timeout_seconds=345_600,
@@ -101,6 +112,7 @@ UPGRADE_BALANCED = replace(
         _MEMBERS,
         _VERSION_SKEW,
         _POOLS,
+        PROFILE,
         _END,
     ),
     timeout_seconds=345_600,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.node_groups import GROUP_SETTINGS, name_of, worker_groups
+from stockyard.domain.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
+from stockyard.domain.snapshots import SETTING as SETTING_OF_SNAPSHOTS
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.lifecycle.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
 
@@ -16,6 +17,8 @@ class _Step:
     before: Cluster
     after: Cluster
     reasons: Sequence[Reason]
+    packs: str = ""
+    replaced_members: Sequence[str] = ()
 
     def differs(self, *names: str) -> bool:
         return any(self.before.settings.get(name) != self.after.settings.get(name) for name in names)
@@ -29,12 +32,48 @@ class _Step:
             yield f"Wait for approval: {' '.join(reason['message'] for reason in self.reasons)}"
 
     def network(self) -> Iterator[str]:
-        if self.differs("zones", "nat_gateways"):
-            yield "Bring subnets, routes and NAT gateways to the settings."
+        if self.differs("zones", "subnets") and (self._came() or not self._left()):
+            yield f"Make subnets, routes and gateways{self._in(self._came())}; nodes and members may then stand there."
+        if self.differs("nat_gateways"):
+            yield "Make the NAT gateways that come, lead the routes there, then remove those that nothing leads to."
+
+    def _zones(self, cluster: Cluster) -> list[str]:
+        subnets = (entry["zone"] for entry in cluster.settings.get("subnets") or ())
+        return [str(zone) for zone in (*subnets, *(cluster.settings.get("zones") or ()))]
+
+    def _came(self) -> list[str]:
+        """The zones that come; those that nobody had named before may be there already."""
+        before = self._zones(self.before)
+        return [zone for zone in self._zones(self.after) if before and zone not in before]
+
+    def _left(self) -> list[str]:
+        after = self._zones(self.after)
+        return [zone for zone in self._zones(self.before) if after and zone not in after]
+
+    @staticmethod
+    def _in(zones: Sequence[str]) -> str:
+        return f" in {', '.join(zones)}" if zones else " of zones that come"
 
     def security(self) -> Iterator[str]:
         if self.differs("api_cidrs", "ssh_cidrs"):
             yield "Let in what the CIDRs say, then no more what they said before."
+
+    def endpoint(self) -> Iterator[str]:
+        if not self.differs("zones", "subnets"):
+            return
+        left = ", ".join(self._left())
+        if self._came() or not left:
+            yield f"Have the balancer stand{self._in(self._came())} too."
+        if left:
+            yield f"Take {left} out of the balancer, then remove what the cluster's network has there."
+
+    def snapshots(self) -> Iterator[str]:
+        if self.differs("etcd_snapshots"):
+            yield "Change how many daily snapshots are kept; those that there are stay until they are too many."
+
+    def identity(self) -> Iterator[str]:
+        if self.differs(SETTING_OF_SNAPSHOTS):
+            yield "Make or give up the bucket of etcd's snapshots, and the right of members to write to it."
 
     def bastion(self) -> Iterator[str]:
         if self.differs("bastion"):
@@ -43,6 +82,11 @@ class _Step:
     def members(self) -> Iterator[str]:
         if self.differs("control_plane_size") or OF_MEMBERS & {reason["code"] for reason in self.reasons}:
             yield "Replace or add members of the control plane one after the other; most of them serve all the time."
+            for name in self.replaced_members:
+                yield (
+                    f"Add a member in the place of {name}; when it is healthy take {name} out of the balancer and of"
+                    " etcd, and remove it."
+                )
 
     def version_skew(self) -> Iterator[str]:
         if self.is_upgrade:
@@ -61,23 +105,40 @@ class _Step:
             yield "Replace the nodes of every pool one by one, within its budgets."
         elif pools:
             yield f"Replace the nodes of {', '.join(pools)} one by one, within the budgets of each."
-        elif self.differs(*GROUP_SETTINGS):
+        elif worker_groups(self.before.settings) != worker_groups(self.after.settings):
             yield "Bring the pools to their groups."
+
+    def profile(self) -> Iterator[str]:
+        if self.packs:
+            yield self.packs
 
 
 _WORDS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "approval": _Step.approval,
     "network": _Step.network,
     "security": _Step.security,
+    "endpoint": _Step.endpoint,
+    "identity": _Step.identity,
     "bastion": _Step.bastion,
+    "snapshots": _Step.snapshots,
     "members": _Step.members,
     "version_skew": _Step.version_skew,
     "surplus": _Step.surplus,
     "pools": _Step.pools,
+    "profile": _Step.profile,
 }
 
 
-def steps(procedure: Procedure, before: Cluster, after: Cluster, reasons: Sequence[Reason]) -> list[str]:
-    """The steps that have something to do; none of rows whose words nobody has written."""
-    step = _Step(before, after, reasons)
+def steps(
+    procedure: Procedure,
+    before: Cluster,
+    after: Cluster,
+    reasons: Sequence[Reason],
+    *,
+    packs: str = "",
+    members: Sequence[str] = (),
+) -> list[str]:
+    """The steps that have something to do; none of rows whose words nobody has written. ``packs`` says what becomes of
+    packs of profiles, ``members`` are those of the control plane that are replaced."""
+    step = _Step(before, after, reasons, packs, members)
     return [text for name in procedure.names if name in _WORDS for text in _WORDS[name](step)]

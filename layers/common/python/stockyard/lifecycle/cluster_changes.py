@@ -13,10 +13,15 @@ from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_CLUSTER
 
 VERSION = "/kubernetes_version"
+PROFILES = "/profiles"
 LOOKS = frozenset({"checks", "approval"})
 """Phases that change nothing."""
 AT_ONCE = frozenset({"mirror", "repave_approval"})
 """Settings that are the record's alone: nothing in a cloud is changed with them."""
+
+SIZE, TYPE, TYPES = "control_plane_size", "control_plane_instance_type", "control_plane_instance_types"
+CONTROL = "control"
+"""The role of the group that says the same of a control plane as these settings."""
 
 Difference = dict[str, Any]
 """``pointer``, ``before`` and ``after``."""
@@ -76,11 +81,46 @@ def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
         changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, target.kubernetes_version))
     for name, value in target.settings.items():
         before = cluster.settings.get(name)
+        if name == TYPES and _says_the_same(cluster, target):
+            continue
         if name in GROUP_SETTINGS:
-            changes += _of_groups(name, before or (), value or ())
+            changes += _of_groups(
+                name, before or (), _without_repeated(cluster.settings, target.settings, before, value)
+            )
         elif before != value:
             changes.append(_difference(("settings", name), before, value))
     return changes
+
+
+def _says_the_same(cluster: Cluster, target: Cluster) -> bool:
+    """Whether the list of a control plane's types says no more than the setting of its one type."""
+    types = target.settings.get(TYPES) or ()
+    return cluster.settings.get(TYPE) != target.settings.get(TYPE) and list(types) == [target.settings.get(TYPE)]
+
+
+def _without_repeated(
+    before: Mapping[str, Any], after: Mapping[str, Any], former: Sequence[Group] | None, groups: Sequence[Group] | None
+) -> Sequence[Group]:
+    """The groups in which the control group has what it had before of all that the settings beside it say too: a record
+    keeps both, and a person changes one."""
+    earlier = {name_of(group): group for group in former or ()}
+    repeated_values = {
+        **({"min_size": after.get(SIZE), "max_size": after.get(SIZE)} if before.get(SIZE) != after.get(SIZE) else {}),
+        **({"instance_types": after.get(TYPES)} if before.get(TYPES) != after.get(TYPES) else {}),
+    }
+    return [
+        {
+            **group,
+            **{
+                name: earlier[name_of(group)].get(name)
+                for name in repeated_values
+                if group.get(name) == repeated_values[name]
+            },
+        }
+        if group.get("role") == CONTROL and name_of(group) in earlier
+        else group
+        for group in groups or ()
+    ]
 
 
 def _of_groups(setting: str, before: Sequence[Group], after: Sequence[Group]) -> Iterator[Difference]:

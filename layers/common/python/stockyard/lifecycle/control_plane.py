@@ -7,13 +7,16 @@ than half of etcd's voters are there.
 Two rules are etcd's. It takes no new voter while one of its voters cannot be reached, so a dead member leaves before
 its successor joins; a living one leaves after it. And who leaves is told by a member that has joined since: only such
 a machine still listens, see ``operations.machines.member_plan``.
+
+A member that lives and has been unhealthy for too long is replaced in the same way: as a dead one where its API server
+does not answer, since its etcd may not either, and else as one that is made otherwise.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Member:
     """Whether it is made as one would be made now."""
     listens: bool = False
     """Whether its machine asks which members are to leave etcd."""
+    failing: bool = False
+    """Whether it has been unhealthy for longer than is borne."""
     in_plan: bool = False
     """Whether the one that listens, or will once it joins, is to take it out of etcd."""
 
@@ -120,7 +125,7 @@ def quorum(voters: int) -> int:
 
 def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
     """The next step towards ``size`` members over the zones. The first zones come first where others are as good."""
-    ordered = sorted(members, key=lambda member: (member.made_at, member.id))
+    ordered = sorted(given_up(members), key=lambda member: (member.made_at, member.id))
     voters = [member for member in ordered if member.votes]
     # Of those that were to be taken out nobody may know: etcd itself does nothing without a quorum.
     sure = [member for member in voters if not member.in_plan]
@@ -137,6 +142,29 @@ def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
         or _add(size, zones, voters)
         or Done()
     )
+
+
+def given_up(members: Sequence[Member]) -> list[Member]:
+    """The members as they count: a failing one as dead if it does not answer, as long as the others are a quorum of
+    all; if it does, as one that is made otherwise."""
+    voters = [member for member in members if member.votes]
+    well = sum(member.alive and member.healthy and not member.in_plan for member in voters)
+    spared = well < quorum(len(voters))
+    return [member if not member.failing else _given_up(member, spared=spared) for member in members]
+
+
+def replaces(members: Sequence[Member]) -> bool:
+    """Whether a failing member can be replaced now: all of the others that etcd counts on are healthy. Two of five that
+    fail at once are given up together, since etcd takes nobody else before both are out of it."""
+    remaining = [member for member in given_up(members) if member.votes and member.alive]
+    return any(member.failing for member in members) and all(member.healthy for member in remaining)
+
+
+def _given_up(member: Member, *, spared: bool) -> Member:
+    # Of one that was withdrawn to be replaced the balancer tells nothing any more.
+    if member.healthy or not member.serving:
+        return replace(member, current=False)
+    return replace(member, alive=member.alive and (spared or not member.votes))
 
 
 def _under_way(ordered: Sequence[Member]) -> Step | None:
@@ -171,10 +199,11 @@ def _too_few(voters: Sequence[Member], healthy: Sequence[Member]) -> Step | None
 
 def _without_dead(size: int, zones: Sequence[str], ordered: Sequence[Member], voters: Sequence[Member]) -> Step | None:
     dead = [member for member in ordered if not member.alive]
-    if not dead:
-        return None
     alive = [member for member in voters if member.alive and not member.departs]
     departing = [member for member in voters if member.departs]
+    # One that was given up and lives again is no surplus: without it there may be too few.
+    if not dead and not (departing and len(alive) < size):
+        return None
     by = next((member for member in reversed(alive) if member.listens), None)
     if by is not None and (departing or len(alive) >= size):
         return Expel((departing or dead)[0].id, by.id)

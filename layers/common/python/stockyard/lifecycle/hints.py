@@ -20,6 +20,9 @@ HINTS: dict[str, str] = {
     "VendorUnavailable": _AWAY,
     "VendorTimeout": _AWAY,
     "NotYetVisible": _AWAY,
+    "QuorumLost": "etcd serves nothing any more and takes no change of its members. Start machines that were only"
+    " stopped, if there are any; else restore a snapshot of it (docs/restore.md, Restore a cluster's etcd): what was"
+    " written since is lost.",
     "VendorConflict": "Something else in the account still uses or changes it.",
 }
 _UNKNOWN = "Read the cause; nobody foresaw it."

@@ -52,9 +52,11 @@ def phase_of(operation: Operation, name: str) -> PhaseRecord:
 
 
 def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:
-    """How much of an operation is done, 0 to 100: each phase and each child counts alike."""
+    """How much of an operation is done, 0 to 100: each phase and each child counts alike. A queued one has neither."""
     if operation.status == "succeeded":
         return 100
+    if not operation.phases and not children:
+        return 0
     done = 100 * sum(1 for record in operation.phases if record.state in OVER)
     done += sum(progress(child) for child in children)
     return done // (len(operation.phases) + len(children))
@@ -239,12 +241,15 @@ class Moves(ABC, Generic[S]):
         transition = self.transition(status, status, "KeptMachineRemoved", text)
         return Change(self.touch(subject, now, kept_until=None), _changed(operation, now), (transition,))
 
-    def resume(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:
-        """A person asks a failed operation to go on, with the next attempt, from the phase that its row names."""
+    def resume(
+        self, subject: S, operation: Operation, procedure: Procedure, now: str, *, from_phase: str = ""
+    ) -> Change[S]:
+        """A person asks a failed operation to go on, with the next attempt, from the phase that its row names, or from
+        ``from_phase``."""
         before = self.shown_status(subject)
         if operation.status != "failed" or operation.error is None or not procedure.resumable:
             raise IllegalTransition(f"The {self.noun} is {before}; only a failed operation can be resumed.")
-        start = procedure.phase(operation.error.phase).resumed_at or operation.error.phase
+        start = from_phase or procedure.phase(operation.error.phase).resumed_at or operation.error.phase
         waiting = set(procedure.names[procedure.names.index(start) :])
         operation = self._again(operation, waiting, now)
         fields = {"attempt": operation.attempt, "execution": execution_name(operation)}

@@ -33,6 +33,10 @@ __all__ = ["LIMIT", "START_PATH", "first_boot", "person"]
 
 RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 MEMBER_PATH = f"{FOLDER}/stockyard_member.py"
+BACKUP_PROGRAMS = ("stockyard_snapshot.py",)
+RESTORE_PROGRAMS = (*BACKUP_PROGRAMS, "stockyard_restore.py")
+"""What machines are given when they need it, because user data has no room for it: so also an older machine takes
+snapshots as the newest release does."""
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
 _RENEWAL = {
     "/etc/systemd/system/stockyard-renew.service": f"""[Unit]
@@ -55,6 +59,30 @@ WantedBy=timers.target
 """,
 }
 """A machine that was off when its turn came catches up; kubeadm's certificates live for a year."""
+_BACKUP_TIMER = """[Timer]
+OnCalendar=*:0/15
+RandomizedDelaySec=10min
+
+[Install]
+WantedBy=timers.target
+"""
+
+
+def _backup(program_path: str) -> dict[str, File]:
+    """The units that ask whether a snapshot is due: Stockyard says, since settings change while a machine runs. A
+    machine without its cloud's controllers has a role that nodes have too, and takes none."""
+    service = f"""[Unit]
+Description=Take a snapshot of etcd for S3 when one is due
+ConditionPathExists=/var/lib/stockyard/reported
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 {program_path} backup
+"""
+    unit = "/etc/systemd/system/stockyard-backup"
+    return {f"{unit}.service": File(service), f"{unit}.timer": File(_BACKUP_TIMER)}
+
+
 _UNITS = {
     **_RENEWAL,
     "/etc/systemd/system/stockyard-snapshot.service": f"""[Unit]
@@ -78,6 +106,11 @@ WantedBy=timers.target
 }
 CONFIG_PATH = "/etc/stockyard/machine.json"
 SCRIPT_PATH = MACHINE_PATH
+
+
+def given_programs(names: tuple[str, ...]) -> dict[str, str]:
+    """The texts of programs that a machine is given when it needs them, by their names."""
+    return {name: program(name).text for name in names}
 
 
 def person(actor: str) -> str:
@@ -138,6 +171,7 @@ def first_boot(
         RENEW_PATH: program("renew.sh"),
         SNAPSHOT_PATH: program("snapshot.sh"),
         **{path: File(text) for path, text in _UNITS.items()},
+        **({} if volume_tags is None else _backup(MACHINE_PATH)),
         **{path: File(text) for path, text in manifests.files(controllers, gpu_label).items()},
         **(data_disk.files(disk_key) if disk_key is not None else {}),
     }
@@ -160,5 +194,6 @@ def _member(machine: dict[str, str], claim_id: str, arguments: str) -> FirstBoot
         START_PATH: start_script("control_plane_join.sh"),
         RENEW_PATH: program("renew.sh"),
         **{path: File(text) for path, text in _RENEWAL.items()},
+        **(_backup(MEMBER_PATH) if "cloud_provider" in machine else {}),
     }
     return FirstBoot(files, "Make this machine a member of a Kubernetes control plane", arguments)

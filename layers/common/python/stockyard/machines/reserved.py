@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 
+from stockyard.domain.node_disks import FREE, KUBELET_GIB
+
 MOST_PODS = 110
 """What a kubelet takes unless it is told otherwise."""
 KUBELET_MIB, POD_MIB, EVICTION_MIB = 255, 11, 100
-DISK_KUBELET_GIB, DISK_FREE = 1, 0.1
 _CORES: tuple[tuple[int, int], ...] = ((1, 60), (1, 10), (2, 5))
 """How many cores, and the thousandths that are reserved of each."""
 _OTHER_CORES = 2.5
@@ -33,20 +34,15 @@ def memory_mib(pods: int) -> int:
     return KUBELET_MIB + POD_MIB * pods
 
 
-def storage_gib(disk_gib: int) -> int:
-    """GiB of a node's disk that pods cannot have."""
-    return DISK_KUBELET_GIB + math.ceil(disk_gib * DISK_FREE)
-
-
 def kubelet_args(cores: int, pods: int) -> dict[str, str]:
     """The kubelet's flags that keep the same from pods. A flag of evictions replaces all defaults, so those of the disk
     stand here again."""
     reserved = {
         "cpu": f"{cpu(cores)}m",
         "memory": f"{memory_mib(pods)}Mi",
-        "ephemeral-storage": f"{DISK_KUBELET_GIB}Gi",
+        "ephemeral-storage": f"{KUBELET_GIB}Gi",
     }
-    free = f"{DISK_FREE:.0%}"
+    free = f"{FREE:.0%}"
     evictions = f"memory.available<{EVICTION_MIB}Mi,nodefs.available<{free},nodefs.inodesFree<5%,imagefs.available<15%"
     return {
         "eviction-hard": evictions,

@@ -8,7 +8,13 @@ from typing import Any
 from stockyard.domain.offers import RegionOffers
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 
-UNITS = {"ebs_snapshot": "GB-month", "efs": "GB-month", "gp3": "GB-month", "nat_gateway_gb": "GB"}
+UNITS = {
+    "ebs_snapshot": "GB-month",
+    "efs": "GB-month",
+    "gp3": "GB-month",
+    "nat_gateway_gb": "GB",
+    "object_storage": "GB-month",
+}
 """Of rates that are not by the hour."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from stockyard import ports
 from stockyard.domain import cloud_kinds, ids, times
 from stockyard.domain.records import DONE, AuditRecord
+from stockyard.errors import VendorRefused
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedures, procedure_of
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.tenant_prices import TenantPrices
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from stockyard.settings import Settings
 
 T = TypeVar("T")
+
+
+class _NoDocuments:
+    """Of a process that fetches nothing."""
+
+    def fetch(self, url: str) -> bytes:  # noqa: ARG002 - none is fetched
+        raise VendorRefused("manifests are not fetched here", code="NoDocuments")
+
+
+NO_DOCUMENTS = _NoDocuments()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,8 @@ class Factories:
     unavailable_offerings: Callable[[], UnavailableOfferings | None]
     token_key: Callable[[], bytes]
     """The installation's key that the tokens of machines are derived from."""
+    documents: Callable[[], ports.Documents] = lambda: NO_DOCUMENTS
+    """What fetches manifests that are named by their addresses."""
     catalogs: dict[Any, Any] = field(default_factory=dict)
     """Catalogues of node types that the process has built, by version; see ``node_providers.catalog``."""
 
@@ -85,6 +98,7 @@ class Services:
     node_sources: ClassVar[LazyPort[Mapping[str, NodeSource]]] = LazyPort()
     unavailable_offerings: ClassVar[LazyPort[UnavailableOfferings | None]] = LazyPort()
     token_key: ClassVar[LazyPort[bytes]] = LazyPort()
+    documents: ClassVar[LazyPort[ports.Documents]] = LazyPort()
 
     @property
     def tenant(self) -> str:

@@ -100,7 +100,7 @@ class PublicPrices(Protocol):
 
     def rate(self, region: str, item: str) -> float | None:
         """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, ``eks`` and, on top of that,
-        ``eks_extended``; or a month and GB of ``gp3``, ``ebs_snapshot`` and ``efs``."""
+        ``eks_extended``; or a month and GB of ``gp3``, ``ebs_snapshot``, ``efs`` and ``object_storage``."""
 
     def spot(self, region: str) -> SpotPrices | None:
         """The spot prices of the region; None while none are known."""

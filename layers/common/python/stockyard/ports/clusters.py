@@ -56,6 +56,8 @@ class CloudWork:
     agent: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     """The objects that install the cluster's agent, its client's secret among them, in the order in which they are
     made. Only the phase that applies them is told them."""
+    kubeconfig: str = field(default="", repr=False)
+    """What the control plane has sent for admins. Only what applies packs is told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,25 @@ class ServesNodeGroups(Protocol):
         ...
 
 
+@runtime_checkable
+class LeavesZones(Protocol):
+    """A driver whose clusters can leave a zone of their network. Operations see to it that nobody uses it any more."""
+
+    def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
+        """The zones that the network stands in and the cluster's settings no longer name, each with the pointer of the
+        setting. The ledger tells: no cloud is asked."""
+        ...
+
+
+@runtime_checkable
+class PlansChanges(Protocol):
+    """A driver that calls parts of a cluster by letters, which a change must not give to others."""
+
+    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
+        """What ``plan`` says that is made for each of the two; letters mean the same in both. Makes no call."""
+        ...
+
+
 VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 """What a person may do in a cluster: look, work in it, or everything."""
 
@@ -151,6 +172,42 @@ class MintsTokens(Protocol):
 
     def secret_name(self, cluster: Cluster) -> str:
         """What the Secret is called that holds the cluster's kubeconfig, wherever somebody puts it."""
+        ...
+
+
+PACKS_MANAGER = "stockyard-profile"
+"""Under this name the fields of packs' objects are ours."""
+
+
+class PacksApi(Protocol):
+    """A cluster's API, as the account knows it that applies packs. Objects are plain documents; errors are leaves of
+    ``VendorError``, and ``VendorNotFound`` says that the cluster does not serve a kind, or has not the namespace."""
+
+    def apply(
+        self, document: Mapping[str, Any], *, manager: str = PACKS_MANAGER, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Server-side apply, by force. The object as it then is, with ``dry_run`` as it would be."""
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """The object, or None."""
+
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
+        """Begin to delete the object; one that is gone is no error."""
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class AdmitsPacks(Protocol):
+    """A driver whose clusters can have profiles: it makes the account that applies packs, which is only there with a
+    profile, and gives tokens of it that end within minutes."""
+
+    def packs_api(self, work: CloudWork) -> PacksApi:
+        """The cluster's API as that account, which is made where it is missing."""
+        ...
+
+    def forget_packs(self, work: CloudWork) -> None:
+        """Remove the account with its rights. Twice is once."""
         ...
 
 

@@ -24,6 +24,15 @@ class Telemetry(Protocol):
         ...
 
 
+class Documents(Protocol):
+    """Public documents that a profile names by their addresses."""
+
+    def fetch(self, url: str) -> bytes:
+        """What stands there. ``VendorRefused`` for an address of a host that is not known, for what is too large, and
+        for any answer but 200; ``VendorUnavailable`` or ``VendorTimeout`` when there is none."""
+        ...
+
+
 class Clock(Protocol):
     """The time and randomness of a request."""
 

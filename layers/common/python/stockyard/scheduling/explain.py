@@ -19,6 +19,7 @@ from stockyard.scheduling.bidding import asked_zones, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked
+from stockyard.scheduling.rules import named_zones
 from stockyard.scheduling.table import NAME_KEYS
 
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
@@ -220,7 +221,9 @@ class _Rules:
     def _usable(self, node_type: NodeType, offering: Offering, zones: Sequence[str]) -> RankedOffering:
         """The offering with the zones in which it was not refused."""
         refused = self._refused.get((node_type.name, offering.capacity_type), ())
-        zones_left = () if ANY in refused else tuple(zone for zone in zones if zone not in refused)
+        named = named_zones(self._request.requirements.get(ZONE))
+        everywhere = ANY in refused or (bool(named) and named <= set(refused))
+        zones_left = () if everywhere else tuple(zone for zone in zones if zone not in refused)
         return replace(ranked(node_type, offering), zones=zones_left)
 
 

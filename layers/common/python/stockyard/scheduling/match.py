@@ -203,7 +203,10 @@ class _TableMatcher:
 
     def _offering(self, requirement: Requirement | None) -> tuple[frozenset[str], int]:
         zones = rules.zones_of(self._zones, requirement)
-        zones_and_rows = self._rows_of_zones[id(requirement)] = (zones, rules.offered(self._zones, zones))
+        rows = rules.offered(self._zones, zones)
+        if self._refused:
+            rows &= ~rules.refused_everywhere(self._table, self._refused, requirement)
+        zones_and_rows = self._rows_of_zones[id(requirement)] = (zones, rows)
         if requirement is not None:
             self._kept_alive.append(requirement)
         return zones_and_rows

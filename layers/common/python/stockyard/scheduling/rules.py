@@ -103,6 +103,24 @@ def not_refused(table: Table, refused: Iterable[Refusal]) -> dict[str, int]:
     return by_zone
 
 
+def named_zones(requirement: Requirement | None) -> frozenset[str]:
+    """The zones that the requirement names; none where it names those that it does not want."""
+    return requirement.values if requirement is not None and not requirement.complement else frozenset()
+
+
+def refused_everywhere(table: Table, refused: Iterable[Refusal], requirement: Requirement | None) -> int:
+    """RefusedRecently: the rows that can be in any zone, and were refused in each one that ``requirement`` names."""
+    rows = table.zones.get(ANY, 0) if named_zones(requirement) else 0
+    for zone in named_zones(requirement):
+        in_zone = 0
+        for name, capacity_type, refused_zone in refused:
+            if refused_zone == zone:
+                capacity = table.columns[CAPACITY_TYPE].by_value.get(capacity_type, 0)
+                in_zone |= table.node_types.get(name, 0) & capacity
+        rows &= in_zone
+    return rows
+
+
 def zones_of(zones: Iterable[str], requirement: Requirement | None) -> frozenset[str]:
     """The zones that ``requirement`` allows. A row with the zone ``*`` can be in every zone."""
     return frozenset(

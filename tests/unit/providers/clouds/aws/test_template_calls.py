@@ -12,6 +12,7 @@ import botocore.session
 
 import stockyard.providers
 from stockyard.providers.clouds.aws import tenant_template
+from tests.harness import s3_actions
 from tests.harness.stage import Stage
 
 NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity": "AWS answers it to everybody who has keys"}
@@ -36,7 +37,10 @@ def _written_actions() -> set[str]:
         for service, operation in _calls(ast.parse(path.read_text())):
             model = session.get_service_model(service)
             name = next(name for name in model.operation_names if botocore.xform_name(name) == operation)
-            actions.add(f"{PREFIXES.get(service, model.signing_name)}:{name}")
+            named = (
+                s3_actions.action_of(name) if service == "s3" else f"{PREFIXES.get(service, model.signing_name)}:{name}"
+            )
+            actions.add(named)
     return actions
 
 

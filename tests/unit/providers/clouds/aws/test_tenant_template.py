@@ -22,7 +22,7 @@ from stockyard.providers.clusters.ec2 import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
 from stockyard.providers.clusters.eks.settings import EksSettings
-from tests.harness import tenant_stack
+from tests.harness import s3_actions, tenant_stack
 from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY, Account
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.harness.policies import Ask, allowed_by, refused, used, without
@@ -51,6 +51,7 @@ IMPLIED = {
     },
     "dlm:CreateLifecyclePolicy": {"dlm:TagResource"},
     "iam:CreateRole": {"iam:TagRole"},
+    "s3:DeleteObject": {s3_actions.VERSIONS},
     "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
     "eks:CreateCluster": {"eks:TagResource", "iam:CreateServiceLinkedRole"},
     "elasticfilesystem:CreateFileSystem": {"elasticfilesystem:TagResource"},
@@ -100,6 +101,9 @@ def test_a_file_of_the_template_is_within_the_size_limit_of_cloudformation(yard:
 
 
 def _action(service: str, operation: str) -> str:
+    if service == "s3":
+        name = "".join(word.capitalize() for word in operation.split("_"))
+        return s3_actions.action_of(name)
     return f"{SERVICES.get(service, service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
@@ -132,6 +136,7 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"stage": "b"})
     yard.provider.retag(yard.work("tags"), ["team"])
     yard.provider.console(yard.work("control_plane"))
+    _snapshots(yard)
     first = yard.ledger.find("instance", "control-plane").vendor_id
     yard.provider.targets(yard.work("members"), [first])
     yard.provider.admit(yard.work("members"), first)
@@ -167,6 +172,20 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
         granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
         == set()
     )
+
+
+def _snapshots(yard: Any) -> None:
+    """What is done with snapshots of etcd, in a bucket of the tenant's and in ours."""
+    settings = {"cloud_controllers": True, "bastion": BASTION, "zones": ZONES}
+    yard.tenant().client("s3").create_bucket(Bucket="acme-backups")
+    backup = {"interval_hours": 6, "keep": 3, "bucket": "acme-backups", "on_deletion": "remove"}
+    list(yard.with_settings(**settings, etcd_backup=backup).provider.inspect(yard.work("account")))
+    yard.with_settings(**settings, etcd_backup={**backup, "bucket": None}).ensure("identity")
+    store, snapshot = yard.provider.snapshot_store(yard.cluster), "20260101T000000Z"
+    yard.tenant().client("s3").put_object(Bucket=store.bucket, Key=store.key(snapshot), Body=b"s")
+    yard.provider.snapshots(yard.work("identity"))
+    yard.provider.snapshot(yard.work("identity"), snapshot)
+    yard.provider.remove_snapshots(yard.work("identity"), [snapshot])
 
 
 BASTION = {"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
@@ -440,6 +459,10 @@ def test_an_account_that_is_registered_twice_takes_both_templates(yard: Any) -> 
     assert names[0] & names[1] == {None}
 
 
+BY_NAME = {"OurBuckets": ":::vantage-*-etcd", "KeepSnapshots": "/stockyard-etcd/*"}
+"""Statement about S3, which has no condition on tags -> the names that it is narrowed to."""
+
+
 def test_what_is_removed_or_changed_carries_our_tag(yard: Any) -> None:
     statements = _statements(tenant_template.render(yard.account, "inst-1", Stage()))
     changing = [s for s in statements if any(":Delete" in action or ":Detach" in action for action in s["Action"])]
@@ -449,6 +472,10 @@ def test_what_is_removed_or_changed_carries_our_tag(yard: Any) -> None:
     assert via_service["Condition"] == {"Bool": {"aws:ViaAWSService": "true"}}
     for statement in changing:
         if statement is via_service:
+            continue
+        if statement["Sid"] in BY_NAME:
+            assert all(BY_NAME[statement["Sid"]] in str(resource) for resource in statement["Resource"])
+            assert statement["Condition"]["StringEquals"] == {"aws:ResourceAccount": "222222222222"}
             continue
         assert statement["Condition"]["StringEquals"]["aws:ResourceTag/stockyard:installation"] == "inst-1", statement
 

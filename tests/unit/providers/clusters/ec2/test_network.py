@@ -26,7 +26,8 @@ def ways_out(yard: Any) -> dict[str, str]:
              if r.get("DestinationCidrBlock") == "0.0.0.0/0"), "",
         )  # fmt: skip
         for association in table["Associations"]:
-            if association.get("SubnetId"):
+            # Moto keeps the associations of subnets that are gone.
+            if association.get("SubnetId") in names:
                 assert association["SubnetId"] not in out, "a subnet has one table"
                 out[names[association["SubnetId"]]] = target
     return out

@@ -90,6 +90,26 @@ class Place:
         answer = self.ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, NetworkInterfaces=[interface])
         return str(answer["Instances"][0]["InstanceId"])
 
+    def change(self, zones: list[str], kind: str) -> None:
+        """What the change of a ready cluster does to its network, and machines where they then are."""
+        self.yard.later(120)
+        leaving = [self.nodes.pop(zone) for zone in self.zones if zone not in zones]
+        places = {zone: member for (_, zone), member in zip(self.net.places, self.members, strict=True)}
+        leaving += [places.pop(zone) for zone in self.zones if zone not in zones]
+        if leaving:
+            self.ec2.terminate_instances(InstanceIds=leaving)
+        self.yard.with_settings(zones=zones, nat_gateways=kind)
+        for phase in ("network", "security", "endpoint", "bastion"):
+            self.yard.ensure(phase)
+        self.layout, self.zones = (len(zones), kind, self.layout[2]), zones
+        self.builder = self.yard.provider._builder(self.yard.work("control_plane"))
+        self.net = network.of(self.builder)
+        for subnet, zone in self.net.places:
+            if zone not in places:
+                places[zone] = self._member(subnet)
+                self.nodes[zone] = self._machine(subnet, "node")
+        self.members = [places[zone] for _, zone in self.net.places]
+
     @property
     def bastion(self) -> str:
         line = self.yard.ledger.find("instance", "bastion")
@@ -151,6 +171,32 @@ def test_from_the_internet_only_the_api_and_the_bastion_answer(yard: Any, seed: 
         faults = judge(Place(yard.copy(), layout))
         wrong |= {layout: faults} if faults else {}
     assert wrong == {}
+
+
+ALL = [f"us-east-1{letter}" for letter in "abcdef"]
+Step = tuple[list[str], str]
+CHANGES: list[tuple[Step, list[Step]]] = [
+    # Each begins, grows or shrinks, and changes its gateways on the way.
+    ((ALL[:2], "one"), [(ALL[:3], "per_zone"), ([ALL[0], ALL[2]], "one")]),
+    ((ALL[:1], "per_zone"), [(ALL[:6], "per_zone"), (ALL[:6], "one"), (ALL[:2], "per_zone")]),
+    ((ALL[:4], "one"), [([*ALL[:2], ALL[4]], "per_zone"), (ALL[:5], "one")]),
+]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("has_bastion", [True, False])
+def test_the_same_answers_after_each_change_of_zones_and_gateways(
+    yard: Any, seed: int, soaking: bool, has_bastion: bool
+) -> None:
+    wrong, empty = {}, Moment.now()
+    for (zones, kind), steps in CHANGES if soaking else CHANGES[:1]:
+        empty.restore()
+        there = Place(yard.copy(), (len(zones), kind, has_bastion))
+        for step in steps:
+            there.change(*step)
+            faults = judge(there)
+            wrong |= {(kind, *map(str, step)): faults} if faults else {}
+    assert wrong == {}, seed
 
 
 def test_what_somebody_opens_is_found(yard: Any) -> None:

@@ -12,10 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from stockyard.errors import CredentialsRevoked, VendorRefused, VendorUnavailable
+from stockyard.ports.clusters import AdmitsPacks
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, control_plane, names
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.unit.providers.clusters.eks.conftest import CREATE, DELETE, H100, settings
+from tests.unit.providers.clusters.eks.test_planning import Prices
 from tests.unit.providers.conftest import ACME
 
 Run = Callable[[str], None]
@@ -87,6 +89,19 @@ def test_zones_of_the_settings_are_used(eks: Any, run: Run) -> None:
     change(eks, zones=["us-east-1d", "us-east-1b"], subnet_cidrs=["10.0.0.0/20", "10.0.16.0/20"])
     run("network")
     assert [s["AvailabilityZone"] for s in subnets(eks)][:2] == ["us-east-1d", "us-east-1b"]
+
+
+@pytest.mark.parametrize("gateways", ["one", "zone"])
+def test_a_plan_calls_the_parts_of_a_network_as_they_are_called(eks: Any, run: Run, gateways: str) -> None:
+    cidrs = ["10.0.0.0/20", "10.0.16.0/20"]
+    change(eks, zones=["us-east-1d", "us-east-1b"], subnet_cidrs=cidrs, nat_gateways=gateways)
+    run("network")
+    lines = {(line.kind.replace("_", " "), line.detail["name"]) for line in eks.ledger.lines()}
+    names_of_parts = {(kind, name) for kind, name in lines if kind != "address"}
+    planned = {(kind, name.partition(" (")[0]) for kind, name in eks.provider.plan(eks.cluster, Prices()).creates}
+    kinds = {kind for kind, _ in names_of_parts}
+    expected = {(kind, name) for kind, name in planned if kind in kinds}
+    assert expected == names_of_parts
 
 
 # --- identity, control plane and access -------------------------------------------------------------------------------
@@ -335,6 +350,28 @@ def test_objects_are_applied_by_a_token_of_the_tenants_role(eks: Any, run: Run, 
     driver = api.objects["DaemonSet", "kube-system", "aws-dranet"]
     tolerations = driver["spec"]["template"]["spec"]["tolerations"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
+
+
+def test_packs_are_applied_by_an_account_that_the_tenants_role_makes(eks: Any, run: Run, api: MemoryKubernetes) -> None:
+    run("control_plane")
+    assert isinstance(eks.provider, AdmitsPacks)
+    assert eks.provider.packs_api(eks.work("profile")) is api
+    assert api.asked == [(eks.cluster.endpoint, eks.cluster.certificate_authority)] * 2
+    admin, account = api.users
+    assert str(admin).startswith("k8s-aws-v1.")
+    assert account == "token-1"
+    assert api.closed == 1, "the admin's, and not what packs are applied by"
+    assert ("ClusterRoleBinding", "", "stockyard-packs") in api.objects
+    eks.provider.forget_packs(eks.work("profile"))
+    assert str(api.users[2]).startswith("k8s-aws-v1.")
+    assert ("ClusterRoleBinding", "", "stockyard-packs") not in api.objects
+
+
+def test_packs_of_a_cluster_without_an_endpoint_are_refused(eks: Any, api: MemoryKubernetes) -> None:
+    for call in (eks.provider.packs_api, eks.provider.forget_packs):
+        with pytest.raises(VendorRefused, match="endpoint is not known"):
+            call(eks.work("profile"))
+    assert api.asked == []
 
 
 def test_drivers_of_devices_come_only_with_a_group_that_needs_them(eks: Any, run: Run, api: MemoryKubernetes) -> None:

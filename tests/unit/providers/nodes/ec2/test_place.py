@@ -82,6 +82,13 @@ def test_a_cluster_in_one_given_subnet_has_its_nodes_there(hand: Any) -> None:
         hand.prepare()
 
 
+def test_nodes_do_not_come_to_a_zone_that_the_cluster_leaves(hand: Any) -> None:
+    """Its subnets are there until the balancer has left them."""
+    assert set(of_facts(hand.prepare().facts).zones.values()) == {"us-east-1a", "us-east-1b"}
+    hand.yard.with_settings(zones=["us-east-1a"])
+    assert set(of_facts(hand.prepare().facts).zones.values()) == {"us-east-1a"}
+
+
 def test_a_group_that_is_not_shown_is_waited_for(hand: Any) -> None:
     hand.yard.cluster = replace(hand.yard.cluster, id="clu_01KDVJXQ80000000000000000B")
     with pytest.raises(NotYetVisible):

@@ -30,6 +30,21 @@ def types_and_zones(
     return [(way.type, way.zone) for way in listed]
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "anywhere"),
+    [("In", ["b"], False), ("In", ["a", "b"], True), ("NotIn", ["a"], True), ("In", ["b", "elsewhere"], True)],
+)
+def test_a_refusal_in_zones_that_are_named_says_nothing_of_others(
+    build: Any, operator: str, values: list[str], anywhere: bool
+) -> None:
+    """What the scheduler cannot read from a claim's own requirement is refused everywhere."""
+    zones = ({"key": "topology.kubernetes.io/zone", "operator": operator, "values": values},)
+    node_claim = replace(claim(build), requirements=zones)
+    listed = ways(node_claim, build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
+    assert {way.anywhere for way in listed} == {anywhere}
+    assert all(way.anywhere for way in ways(claim(build), build.provider(), PLACE, ARCHITECTURES, "on-demand", None))
+
+
 def test_ways_keep_order_of_types_and_spread_zones(build: Any) -> None:
     orders = [types_and_zones(build, claim(build, number)) for number in range(50)]
     for order in orders:

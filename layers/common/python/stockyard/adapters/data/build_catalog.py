@@ -27,9 +27,10 @@ RATES = {
     "eks": 0.1,
     "eks_extended": 0.5,
     "efs": 0.3,
+    "object_storage": 0.023,
 }
-"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3, of snapshots
-and of EFS's standard storage. ``eks_extended`` is what is added to ``eks``."""
+"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3, of snapshots,
+of EFS's standard storage and of S3's. ``eks_extended`` is what is added to ``eks``."""
 
 
 def trimmed(types: Sequence[Mapping[str, Any]], as_of: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from stockyard.domain.models.base import (
     read_part,
     summary,
 )
+from stockyard.domain.models.cluster_profiles import Choices, choice_documents
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.provider_kinds import loaded
@@ -82,7 +83,8 @@ def _settings(document: dict[str, Any]) -> dict[str, Any]:
 class ClusterPatch(Input):
     """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them.
 
-    ``kubernetes_version`` and most settings are changed by an operation, while the cluster goes on serving. With
+    ``kubernetes_version``, ``profiles``, which are replaced as a whole, and most settings are changed by an operation,
+    while the cluster goes on serving. With
     ``queue`` a change that would be refused because another operation is at work begins when that has ended.
     """
 
@@ -90,6 +92,7 @@ class ClusterPatch(Input):
     tags: dict[str, fields.TagValue | None] | None = None
     kubernetes_version: Irremovable[Minor] = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(_patch_models)] = Field(default_factory=dict)
+    profiles: Irremovable[Choices] = None
     queue: bool = False
 
     @model_validator(mode="before")
@@ -99,7 +102,13 @@ class ClusterPatch(Input):
 
     def document(self) -> dict[str, Any]:
         """The patch as it was sent, to be read again later."""
-        return {name: getattr(self, name) for name in self.model_fields_set - {"queue"}}
+        plain = {name: getattr(self, name) for name in self.model_fields_set - {"queue", "profiles"}}
+        choices = self.profile_choices()
+        return plain if choices is None else {**plain, "profiles": list(choices)}
+
+    def profile_choices(self) -> tuple[dict[str, Any], ...] | None:
+        """All profiles that the cluster is to have, as plain documents; None where they stay."""
+        return None if self.profiles is None else choice_documents(self.profiles)
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""

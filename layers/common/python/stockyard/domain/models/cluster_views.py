@@ -23,7 +23,8 @@ class ConditionView(View):
 
 class ClusterView(View):
     """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation. ``bastion``:
-    the public address of the machine that is the way in for SSH, empty where there is none."""
+    the public address of the machine that is the way in for SSH, empty where there is none. ``last_snapshot``: the id
+    of the newest snapshot of etcd in the cluster's cloud, empty for none."""
 
     id: str
     name: str
@@ -39,6 +40,7 @@ class ClusterView(View):
     settings: dict[str, Any]
     bastion: str
     certificates_expire_at: str | None
+    last_snapshot: str
     keep_failed: int
     kept_until: str | None
     tags: dict[str, str]
@@ -75,6 +77,34 @@ class CertificatesView(View):
     expire_at: str | None
     renewed_since: str | None
     operation_id: str | None
+
+
+class SnapshotView(View):
+    """A snapshot of a cluster's etcd in its cloud. ``taken_at`` begins the time that it stands for, and ``stored_at``
+    is when it had arrived."""
+
+    id: str
+    taken_at: str
+    stored_at: str
+    size: int
+
+
+class SnapshotFailure(View):
+    """Why a member could not take a snapshot the last time."""
+
+    at: str
+    message: str
+
+
+class SnapshotsView(View):
+    """The snapshots of a cluster's etcd, the newest first, and where they are. ``failure`` is null when the last try
+    was a good one."""
+
+    items: list[SnapshotView]
+    place: str
+    interval_hours: int
+    keep: int
+    failure: SnapshotFailure | None
 
 
 class ForcedDeletionView(View):

@@ -21,6 +21,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse, summary
+from stockyard.domain.models.cluster_profiles import Choices
 from stockyard.domain.provider_kinds import loaded
 from stockyard.domain.records import Cluster
 from stockyard.errors import FieldProblem, InvalidInput
@@ -74,6 +75,11 @@ class ClusterSettings(Input):
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset()
     """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
     """
+
+    MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {}
+    """By setting, the phases of a creation that make something by it which they do not change afterwards: while such a
+    thing stands, a creation that has failed keeps the setting. One that is not here is kept while anything stands,
+    unless a ready cluster may change it."""
 
     mirror: bool = True
 
@@ -204,6 +210,7 @@ class ClusterCreate(Input):
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)]
     tags: fields.Tags = Field(default_factory=dict)
+    profiles: Choices = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _name_beside_settings(self) -> ClusterCreate:

@@ -45,7 +45,7 @@ def key_faults(named: Iterable[str]) -> list[Fault]:
     return [((key,), fault) for key in named if (fault := label_key_fault(key))]
 
 
-def _subdomain(name: str) -> str:
+def subdomain(name: str) -> str:
     if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
         raise ValueError("is a DNS subdomain: at most 253 lower-case letters, digits, - and .")
     return name
@@ -147,8 +147,8 @@ Cidr = Annotated[
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
 KeepFailed = Annotated[int, Field(ge=0, le=1440)]
 """Minutes for which a machine is kept that did not come up, at most a day. It is billed meanwhile."""
-Subdomain = Annotated[str, AfterValidator(_subdomain)]
-TypeName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_subdomain)]
+Subdomain = Annotated[str, AfterValidator(subdomain)]
+TypeName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(subdomain)]
 """Of a node type: a DNS subdomain that is also the value of a label, ``t3.medium`` for example."""
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
 LabelValue = Annotated[

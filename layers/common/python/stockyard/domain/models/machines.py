@@ -96,6 +96,37 @@ class ControlPlaneBootReport(BootstrapProof, BootStep):
     """What a control plane's machine says of its first boot, with the proof of ``/bootstrap``."""
 
 
+class SnapshotResult(Input):
+    """How a member's snapshot of etcd went: with ``failure`` it is not in the store."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9]{8}T[0-9]{6}Z$")]
+    revision: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    size: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
+    failure: Annotated[str, StringConstraints(max_length=512)] = ""
+
+
+class SnapshotReport(MachineProof):
+    """A member of a control plane asks whether a snapshot of etcd is due, or says how the last one went."""
+
+    report: SnapshotResult | None = None
+
+
+class DueSnapshot(View):
+    """The snapshot that the machine is to take: by these programs, and to that place, where its role may write."""
+
+    id: str
+    bucket: str
+    region: str
+    key: str
+    programs: dict[str, str]
+
+
+class SnapshotAnswer(View):
+    """What is due now, or null."""
+
+    due: DueSnapshot | None
+
+
 class BootstrapAnswer(View):
     """The control plane's own client, where it gets tokens, and the API endpoint's stable name.
 

@@ -43,6 +43,13 @@ _MADE_BY_A_SERVER = (
 )
 
 
+def without_servers_fields(metadata: Any) -> Any:
+    """The metadata without what a server fills in."""
+    if not isinstance(metadata, dict):
+        return metadata
+    return {key: value for key, value in metadata.items() if key not in _MADE_BY_A_SERVER}
+
+
 class Metadata(Camel):
     """Names and labels; what a server fills in is not looked at."""
 
@@ -54,9 +61,7 @@ class Metadata(Camel):
     @model_validator(mode="before")
     @classmethod
     def _sent(cls, document: Any) -> Any:
-        if isinstance(document, dict):
-            return {key: value for key, value in document.items() if key not in _MADE_BY_A_SERVER}
-        return document
+        return without_servers_fields(document)
 
     @model_validator(mode="after")
     def _one_namespace(self) -> Self:

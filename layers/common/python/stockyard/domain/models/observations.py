@@ -179,14 +179,25 @@ class MemberReportAnswer(View):
     retry_after: int
 
 
+class SnapshotToRestore(View):
+    """Where a snapshot of etcd is, and the programs by which a machine begins a control plane from it."""
+
+    bucket: str
+    region: str
+    key: str
+    programs: dict[str, str]
+
+
 class ControlPlaneJoin(View):
     """What a further member of a control plane needs besides: the key of the sealed authorities, and which members are
-    dead and have to be taken out of etcd before it is added. ``workloads``: its node has no taint."""
+    dead and have to be taken out of etcd before it is added. ``workloads``: its node has no taint. ``restore``: it
+    joins nobody, and begins the control plane anew from that snapshot."""
 
     certificate_key: str
     kubernetes_version: str
     remove_before: list[str]
     workloads: bool
+    restore: SnapshotToRestore | None = None
 
 
 class JoinAnswer(View):

@@ -35,6 +35,7 @@ from stockyard.domain.models.pool_fields import (
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import NODE_POOL
+from stockyard.errors import InvalidInput
 
 POOL_LABELS = (POOL_LABEL, NODE_POOL)
 """Labels that say of which pool a node is: they are set by us."""
@@ -44,7 +45,6 @@ _ONLY_DYNAMIC_DISRUPTION = ("consolidate_after", "consolidation_policy", "minimu
 _BUDGET_NAMES = {"time_zone": "timeZone"}
 MOST_SAVING = 10_000.0
 """USD an hour; more than any node costs."""
-"""Names of fields as a record keeps them."""
 _FIXED = frozenset({"name", "kind", "provider"})
 
 Nodes = Annotated[int, Field(ge=0, le=MAX_NODES)]
@@ -250,9 +250,10 @@ class PoolPatch(Input):
         return check_fixed(document, _FIXED)
 
     def apply_to(self, pool: Pool) -> NewPool:
-        """The pool after the patch, still of the form that it came in. Raises ``InvalidInput`` for what it then would
-        be."""
+        """The pool after the patch, in the form that it came in. Raises ``InvalidInput`` for what it then would be."""
         document = own_document(pool)
+        if self.quantity is not None and pool.kind != STATIC:
+            raise InvalidInput.at("/quantity", "is for static pools only; count sizes a dynamic one")
         if self.count is not None and pool.kind == STATIC:
             document["quantity"] = self.count
         elif self.count is not None:

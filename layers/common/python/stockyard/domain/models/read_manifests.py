@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_manifests import ClusterDocument
+from stockyard.domain.cluster_profiles import PROFILE_KIND, ProfileDocument
 from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
 from stockyard.domain.models import manifests as models
 from stockyard.domain.models.base import read, summary, without_nulls
@@ -15,13 +16,14 @@ from stockyard.domain.models.block_fields import block_document
 from stockyard.domain.models.node_claims import claim_fields
 from stockyard.domain.models.node_pools import read_node_pool
 from stockyard.domain.models.own_pools import read_own_pool
+from stockyard.domain.models.profile_manifests import read_profile
 from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster, read_vcluster
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.errors import FieldProblem, InvalidInput
 
-Document = ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
+Document = ProviderDocument | ProfileDocument | ClusterDocument | PoolsDocument | NewClaim
 
 
 def read_manifests(
@@ -45,7 +47,7 @@ def read_manifests(
 
 
 def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
-    """Providers, clusters and claims that come twice; of pools only their clusters tell."""
+    """Providers, profiles, clusters and claims that come twice; of pools only their clusters tell."""
     names = [
         None if isinstance(document, PoolsDocument) else (_noun(document), document.name) for document in documents
     ]
@@ -56,7 +58,9 @@ def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
     ]
 
 
-def _noun(document: ProviderDocument | ClusterDocument | NewClaim) -> str:
+def _noun(document: ProviderDocument | ProfileDocument | ClusterDocument | NewClaim) -> str:
+    if isinstance(document, ProfileDocument):
+        return PROFILE_KIND
     if isinstance(document, ClusterDocument):
         return "cluster"
     return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
@@ -166,5 +170,6 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, int], Document]] = {
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,
     (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=(place,)),
+    (OWN, PROFILE_KIND): lambda document, place: read_profile(document, (place,)),
     (OWN, "Pool"): lambda document, place: read_own_pool(document, at=(place,)),
 }

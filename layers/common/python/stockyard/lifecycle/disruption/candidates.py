@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from stockyard.domain import durations, times
-from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.pool_records import CONTROL_PLANE, DYNAMIC, Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption.forced import is_interrupted
@@ -59,6 +59,8 @@ def obstacle_of_drift(
 
 
 def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Obstacle:
+    if claim.control_plane and claim.pool == CONTROL_PLANE:
+        return Obstacle("it is a member of the control plane")
     if pool is None or pool.deleting:
         return Obstacle("it is of no pool")
     if facts is None or not is_ready(claim, facts):

@@ -167,4 +167,4 @@ again kubectl apply --server-side --force-conflicts --field-manager=stockyard-ag
 rm -f /etc/stockyard/agent.json
 begin report
 python3 "$program" ready
-systemctl enable --now stockyard-renew.timer stockyard-snapshot.timer
+(cd /etc/systemd/system && systemctl enable --now stockyard-*.timer)

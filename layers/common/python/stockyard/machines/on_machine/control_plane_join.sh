@@ -45,6 +45,9 @@ raise_version() {
     kubeadm init phase upload-config all --config /etc/stockyard/cluster.yaml
 }
 
+# Whether this machine is to begin the control plane anew from a snapshot, and has not done so yet.
+restores() { test -s /etc/stockyard/restore.json && ! test -e /etc/stockyard/restored; }
+
 # What `kubeadm join` does at last, and a second try has to do without it.
 mark_member() {
     local name taint=node-role.kubernetes.io/control-plane:NoSchedule
@@ -68,11 +71,18 @@ raise_addons() {
 
 begin packages
 prepare_machine kubeadm kubelet kubectl
-if ! joined; then
+if restores || ! joined; then
     begin ask
     python3 "$member" ask
     begin join
-    if voter; then
+    if restores; then
+        # Nobody has joined what is begun here, so each try begins with nothing.
+        begin restore
+        kubeadm reset --force
+        rm -rf "$data"
+        python3 /etc/stockyard/stockyard_restore.py
+        touch /etc/stockyard/restored
+    elif voter; then
         # Only its node is missing; the token that it began with may have ended.
         kubeadm join phase kubelet-start --config "$config"
         again test -s /etc/kubernetes/kubelet.conf
@@ -83,11 +93,11 @@ if ! joined; then
     fi
 fi
 begin mark
-rm -f "$config"
+rm -f "$config" /etc/stockyard/restored.yaml
 again kubectl get --raw /readyz
 again mark_member
 python3 "$member" settle
 begin report
 python3 "$member" report
 again raise_addons
-systemctl enable --now stockyard-renew.timer
+(cd /etc/systemd/system && systemctl enable --now stockyard-*.timer)

@@ -69,32 +69,43 @@ def provider_id() -> str:
     return "aws:///" + zone + "/" + fetch("GET", root + "instance-id", token).strip()
 
 
-def presign(keys: dict[str, str], region: str, host: str, moment: datetime) -> dict[str, Any]:
-    """A presigned ``sts:GetCallerIdentity`` whose signature covers the name of the host it is meant for."""
+def signed_url(
+    keys: dict[str, str], region: str, service: str, request: tuple[str, str, str, str], query: dict[str, str],
+    headers: dict[str, str], moment: datetime,
+) -> str:  # fmt: skip
+    """A URL that is signed for five minutes. ``request``: method, host, path, and the digest of what is sent.
+    ``headers`` have to come with it, in small letters."""
+    method, host, path, payload = request
     stamp = moment.strftime("%Y%m%dT%H%M%SZ")
-    scope = "/".join([stamp[:8], region, "sts", "aws4_request"])
-    sts = "sts." + region + ".amazonaws.com"
+    scope = "/".join([stamp[:8], region, service, "aws4_request"])
+    sent = sorted({**headers, "host": host}.items())
+    names = ";".join(name for name, _ in sent)
     query = {
-        "Action": "GetCallerIdentity",
-        "Version": "2011-06-15",
+        **query,
         "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
         "X-Amz-Credential": keys["AccessKeyId"] + "/" + scope,
         "X-Amz-Date": stamp,
         "X-Amz-Expires": "300",
-        "X-Amz-SignedHeaders": "host;" + HOST_HEADER,
+        "X-Amz-SignedHeaders": names,
         "X-Amz-Security-Token": keys["Token"],
     }
     quoted = "&".join(k + "=" + urllib.parse.quote(v, safe="-_.~") for k, v in sorted(query.items()))
-    signed = "host:" + sts + "\n" + HOST_HEADER + ":" + host + "\n"
-    nothing = hashlib.sha256(b"").hexdigest()
-    canonical = "\n".join(["GET", "/", quoted, signed, "host;" + HOST_HEADER, nothing])
+    lines = "".join(name + ":" + value + "\n" for name, value in sent)
+    canonical = "\n".join([method, path, quoted, lines, names, payload])
     text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
     key = ("AWS4" + keys["SecretAccessKey"]).encode()
     for part in scope.split("/"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-    url = "https://" + sts + "/?" + quoted + "&X-Amz-Signature=" + signature
-    return {"method": "GET", "url": url, "headers": {HOST_HEADER: host}}
+    return "https://" + host + path + "?" + quoted + "&X-Amz-Signature=" + signature
+
+
+def presign(keys: dict[str, str], region: str, host: str, moment: datetime) -> dict[str, Any]:
+    """A presigned ``sts:GetCallerIdentity`` whose signature covers the name of the host it is meant for."""
+    request = ("GET", "sts." + region + ".amazonaws.com", "/", hashlib.sha256(b"").hexdigest())
+    query, headers = {"Action": "GetCallerIdentity", "Version": "2011-06-15"}, {HOST_HEADER: host}
+    url = signed_url(keys, region, "sts", request, query, headers, moment)
+    return {"method": "GET", "url": url, "headers": headers}
 
 
 def address(endpoint: str) -> tuple[str, int]:
@@ -200,6 +211,41 @@ def api_server(machine: dict[str, str], certificate_key: str = "") -> None:
         save(f"{API_FOLDER}/{name}.yaml", json.dumps(document, indent=1) + "\n")
 
 
+def url(machine: dict[str, str], action: str) -> str:
+    """One of the cluster's routes at Stockyard."""
+    return f"{machine['api_url']}/v1/clusters/{machine['cluster_id']}/{action}"
+
+
+def prove(machine: dict[str, str]) -> dict[str, Any]:
+    """What says which machine this is: its token, or the request that it signs, to Stockyard alone."""
+    if "token" in machine:
+        return {"token": machine["token"]}
+    region, keys = instance()
+    host = urllib.parse.urlsplit(machine["api_url"]).netloc
+    return presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
+
+
+def post(machine: dict[str, str], action: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> str:
+    """Send JSON to one of the cluster's routes."""
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    return fetch("POST", url(machine, action), sent, json.dumps(body).encode())
+
+
+def install(programs: dict[str, str]) -> None:
+    """Write programs that user data had no room for."""
+    for name, text in programs.items():
+        save(name, text)
+
+
+def backup(machine: dict[str, str]) -> None:
+    """Ask whether a snapshot of etcd is due, and become the program that takes it."""
+    due = json.loads(post(machine, "snapshot-reports", prove(machine)))["due"]
+    if due is not None:
+        install(due.pop("programs"))
+        save("snapshot.json", json.dumps({**due, "machine": machine}))
+        os.execv(sys.executable, [sys.executable, os.path.join(STATE, "stockyard_snapshot.py")])  # noqa: S606
+
+
 # --- the first member's own part: members after it are given what stands above ---
 
 
@@ -280,29 +326,9 @@ def administrator(creator: str) -> dict[str, Any]:
     }
 
 
-def url(machine: dict[str, str], action: str) -> str:
-    """One of the cluster's routes at Stockyard."""
-    return f"{machine['api_url']}/v1/clusters/{machine['cluster_id']}/{action}"
-
-
 def inside(client: dict[str, Any]) -> str:
     """The endpoint as the cluster's own machines know it."""
     return str(client.get("machine_endpoint") or client["endpoint"])
-
-
-def prove(machine: dict[str, str]) -> dict[str, Any]:
-    """What says which machine this is: its token, or the request that it signs, to Stockyard alone."""
-    if "token" in machine:
-        return {"token": machine["token"]}
-    region, keys = instance()
-    host = urllib.parse.urlsplit(machine["api_url"]).netloc
-    return presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
-
-
-def post(machine: dict[str, str], action: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> str:
-    """Send JSON to one of the cluster's routes."""
-    sent = {"Content-Type": "application/json", **(headers or {})}
-    return fetch("POST", url(machine, action), sent, json.dumps(body).encode())
 
 
 def bootstrap(machine: dict[str, str]) -> None:
@@ -393,13 +419,13 @@ def say(machine: dict[str, str], step: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """``bootstrap``, ``agent``, ``ready``, or ``say`` and the arguments of ``boot_step``."""
+    """``bootstrap``, ``agent``, ``backup``, ``ready``, or ``say`` and the arguments of ``boot_step``."""
     with open(CONFIG) as file:
         machine = json.load(file)
     if arguments[0] == "say":
         say(machine, boot_step(arguments[1:]))
     else:
-        {"bootstrap": bootstrap, "agent": agent, "ready": ready}[arguments[0]](machine)
+        {"bootstrap": bootstrap, "agent": agent, "backup": backup, "ready": ready}[arguments[0]](machine)
 
 
 if __name__ == "__main__":

@@ -123,6 +123,10 @@ def ask(values: dict[str, Any]) -> None:
         answer["taints"] = [*answer["taints"], TAINT]
     document = node.kubeadm(answer, provider, "cloud_provider" in values)
     document["controlPlane"] = {"certificateKey": plan["certificate_key"]}
+    if plan.get("restore"):
+        place = {**plan["restore"], "kubernetes_version": plan["kubernetes_version"]}
+        machine.install(place.pop("programs"))
+        machine.save("restore.json", json.dumps(place) + "\n")
     machine.save("join.yaml", json.dumps(document, indent=1) + "\n")
 
 
@@ -241,8 +245,8 @@ def report(values: dict[str, Any], pause: Callable[[float], None] = time.sleep) 
 
 
 STEPS = {
-    "ask": ask, "current": current, "leave": leave, "make-room": make_room, "peers": peers, "report": report,
-    "renewal": renewal, "settle": settle, "voter": voter,
+    "ask": ask, "backup": machine.backup, "current": current, "leave": leave, "make-room": make_room, "peers": peers,
+    "report": report, "renewal": renewal, "settle": settle, "voter": voter,
 }  # fmt: skip
 
 

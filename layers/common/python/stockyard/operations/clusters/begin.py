@@ -15,8 +15,9 @@ from stockyard.lifecycle.cluster_changes import Difference, differences
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.repave import OF_MEMBERS, approval_of, reasons
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.operations.clusters.reconfigure import current_operation, replaced_pools
+from stockyard.operations.clusters.reconfigure import check_alone, current_operation, replaced_pools
 from stockyard.operations.engine.advance import change_writes
+from stockyard.operations.profiles.clusters import ProfileChange
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -35,14 +36,19 @@ def begin(
     transition: Transition,
     *,
     changes: Iterable[Difference] = (),
+    profiles: ProfileChange | None = None,
     queued: Operation | None = None,
 ) -> tuple[Cluster, list[Write]]:
     """The cluster with the operation that brings what is there to it, and what is written with it. ``changes`` are
-    those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn."""
+    those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn. ``InvalidInput``
+    for ``profiles`` that cannot change with the rest."""
     procedure = services.procedure(kind, target.driver)
     new = new_operation(services.new_id(ids.OPERATION), procedure, target.id, actor, services.now())
     operation = new if queued is None else _out_of_queue(queued, new)
     why = reasons(before, target, replaced_pools(services, before, target)) if APPROVAL in procedure.names else ()
+    if profiles is not None:
+        check_alone(before, why)
+        changes = (*changes, profiles.entry)
     operation = replace(
         operation, changes=(*differences(before, target), *changes), repave=approval_of(before, why) if why else {}
     )
@@ -55,6 +61,8 @@ def begin(
     change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
     change = replace(change, transitions=(transition, *change.transitions))
     started_cluster, started_operation, writes = change_writes(services, actor, change)
+    if profiles is not None:
+        writes += profiles.writes(services)
     return started_cluster, [(Create if queued is None else Replace)(started_operation), *writes]
 
 

@@ -1,4 +1,4 @@
-"""Change what may change of a cluster: description, tags, settings and the minor of Kubernetes.
+"""Change what may change of a cluster: description, tags, settings, profiles and the minor of Kubernetes.
 
 What is wanted is on the record at once. What stands in the cloud gets it in the background, by an operation that begins
 with the change; tags, while another one works on the cluster, by that one or after it. A change that is to wait for
@@ -7,6 +7,7 @@ another one is on the record when its turn comes: see ``queue``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from stockyard.operations.clusters.begin import begin
 from stockyard.operations.clusters.reconfigure import check_target, current_operation, operation_kind, target_of
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.profiles.clusters import profile_change
+from stockyard.operations.profiles.resolve import Choice
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -36,6 +39,7 @@ def change_cluster(
     settings: dict[str, Any] | None = None,
     kubernetes_version: str | None = None,
     document: dict[str, Any] | None = None,
+    profiles: Sequence[Choice] | None = None,
     actor: str,
     request_id: str,
     queued: Operation | None = None,
@@ -52,17 +56,19 @@ def change_cluster(
         "tags": tags,
         "settings": settings,
         "kubernetes_version": kubernetes_version,
+        "profiles": profiles,
         "manifest": document,
     }
     target = target_of(cluster, settings, kubernetes_version)
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
-    kind = operation_kind(services, cluster, target)
+    kind = operation_kind(services, cluster, target, profiles=profiles is not None)
     if version not in (None, cluster.version):
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
-    if kind:
+    if kind and target is not cluster:
         check_target(services, cluster, target)
+    packs = None if profiles is None else profile_change(services, cluster, target, profiles)
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     changed = target if description is None else replace(target, description=description)
@@ -74,14 +80,16 @@ def change_cluster(
         changed = replace(changed, queue=changed.queue[1:])
     transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
     if kind:
-        changed, writes = begin(services, actor, kind, cluster, changed, transition, queued=queued)
+        changed, writes = begin(services, actor, kind, cluster, changed, transition, profiles=packs, queued=queued)
     else:
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
         writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
+        writes += packs.writes(services) if packs is not None else []
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:
-        raise PreconditionFailed("The cluster was changed by someone else just now.") from conflict
+        changed_thing = "The cluster" if packs is None else "The cluster or one of its profiles"
+        raise PreconditionFailed(f"{changed_thing} was changed by someone else just now.") from conflict
     return changed
 
 

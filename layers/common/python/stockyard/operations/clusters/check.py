@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
+from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Finding
@@ -68,8 +69,11 @@ def _live_findings(services: Services, cluster: Cluster, account: CloudAccount) 
     work = CloudWork(
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), f"check-{cluster.id}"
     )
+    driver = services.cluster_drivers[cluster.driver]
+    # Of the records alone: they answer also where the cloud does not.
+    findings = zone_findings(services, driver, work) if cluster.status == "ready" else []
     try:
-        return live_findings(services.cluster_drivers[cluster.driver], work)
+        return [*findings, *live_findings(driver, work)]
     except VendorError as error:
         detail = f"The cloud account could not be asked ({error.error_type}); it is checked again in the background."
-        return [Finding("/cloud_account_id", detail, warning=True)]
+        return [*findings, Finding("/cloud_account_id", detail, warning=True)]

@@ -1,12 +1,15 @@
 """A control plane that lacks members is completed by an operation that begins by itself: after the creation of a
-cluster with several, and when one of them has died."""
+cluster with several, when one of them has died, and when one has been unhealthy for too long."""
 
 from __future__ import annotations
 
-from stockyard.domain.records import Cluster
+from collections.abc import Sequence
+
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, IllegalTransition
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
 from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.member_health import condition_of
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.begin import begin
 from stockyard.operations.clusters.members import SIZE, lacks_members, member_claims, wanted_size
@@ -17,8 +20,8 @@ from stockyard.ports import Replace
 from stockyard.ports.clusters import BalancesMembers
 
 
-def complete_members(services: Services, cluster_id: str) -> bool:
-    """Begin to complete the control plane of a ready cluster. True when that has begun.
+def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[NodeClaim] = ()) -> bool:
+    """Begin to complete the control plane of a ready cluster, or to replace these members. True when that has begun.
 
     One that could not be completed is not tried again by itself: a person has to do something about it first.
     """
@@ -28,11 +31,20 @@ def complete_members(services: Services, cluster_id: str) -> bool:
     driver: object = services.cluster_drivers.get(cluster.driver)
     current = current_operation(services, cluster)
     busy = current is not None and current.status == "running"
-    if busy or not isinstance(driver, BalancesMembers) or not lacks_members(services, cluster):
+    if busy or not isinstance(driver, BalancesMembers):
         return False
     present, size = len(member_claims(services, cluster.id)) or 1, wanted_size(cluster)
-    text = f"The control plane has {present} of {size} members, or one of them is gone: it is completed."
-    transition = MOVES.transition(cluster.status, cluster.status, "ControlPlaneIncomplete", text)
+    if lacks_members(services, cluster):
+        reason = "ControlPlaneIncomplete"
+        text = f"The control plane has {present} of {size} members, or one of them is gone: it is completed."
+    elif unhealthy:
+        reason = "MemberUnhealthy"
+        text = " ".join([part.message for claim in unhealthy if (part := condition_of(claim)) is not None])
+        text += f" That is so for more than {services.settings.unhealthy_member_seconds} seconds: it is replaced."
+        present -= len(unhealthy)
+    else:
+        return False
+    transition = MOVES.transition(cluster.status, cluster.status, reason, text)
     change = {"pointer": f"/settings/{SIZE}", "before": present, "after": size}
     changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, cluster, transition, changes=[change])
     try:

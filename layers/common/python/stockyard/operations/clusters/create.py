@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
+    InvalidInput,
     RequestInProgress,
     UnexpectedBehavior,
     VendorError,
@@ -27,9 +28,11 @@ from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import creation
+from stockyard.operations.profiles.clusters import check_driver, creation_writes, difference
+from stockyard.operations.profiles.resolve import Resolved, resolve
 from stockyard.operations.quotas.limits import check_groups, limit_of, refusal
 from stockyard.operations.services import Services
-from stockyard.ports import Add, Create, Finding, Replace
+from stockyard.ports import Add, Create, Finding, Replace, Write
 
 SECRET_BYTES = 24
 """192 bits, 32 characters of base64: the reference's longest secret."""
@@ -54,6 +57,8 @@ class NewCluster:
     tags: dict[str, str] = field(default_factory=dict)
     document: dict[str, Any] = field(default_factory=dict)
     """See ``Cluster.document``."""
+    profiles: tuple[Mapping[str, Any], ...] = ()
+    """The cluster profiles that it is to have, as they were chosen."""
 
 
 def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str | None = None) -> Cluster:
@@ -69,6 +74,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         description=new_cluster.description,
         cluster_type=cluster_type,
         kubernetes_version=new_cluster.kubernetes_version
+        or _profiles(services, new_cluster, driver).kubernetes_version
         or cloud_kinds.default_version(driver)
         or services.settings.kubernetes_version,
         keep_failed=new_cluster.keep_failed,
@@ -87,6 +93,18 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
     )
 
 
+def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resolved:
+    """What the chosen profiles come to. ``InvalidInput`` with every fault, and where they want another minor."""
+    if not new_cluster.profiles:
+        return Resolved((), (), "")
+    check_driver(services, driver, new_cluster.profiles)
+    resolved = resolve(services, new_cluster.profiles, driver)
+    if new_cluster.kubernetes_version and resolved.kubernetes_version not in ("", new_cluster.kubernetes_version):
+        text = f"the profile's layer k8s is {resolved.kubernetes_version}"
+        raise InvalidInput.at("/kubernetes_version", text)
+    return resolved
+
+
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
     check_groups(services, draft.settings)
     return check(services, draft, account)
@@ -99,7 +117,12 @@ def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]
     findings = _checked(services, cluster, account)
     if _holder(services, new_cluster.name) is not None:
         raise ClusterNameInUse(f"There is a cluster called {new_cluster.name}.")
-    return plan(services, cluster, findings)
+    planned = plan(services, cluster, findings)
+    resolved = _profiles(services, new_cluster, cluster.driver)
+    if resolved.profiles:
+        diff = difference(Resolved((), (), ""), resolved)
+        planned = {**planned, **{name: [*planned[name], *diff[name]] for name in ("creates", "changes")}}
+    return planned
 
 
 def create_cluster(
@@ -121,7 +144,9 @@ def create_cluster(
         draft = _draft(services, new_cluster, account.provider, id)
         findings = _checked(services, draft, account)
         remember_organization(services, new_cluster.organization_id)
-        accepted_cluster = _accept(services, replace(draft, created_by=actor))
+        resolved = _profiles(services, new_cluster, draft.driver)
+        profiles = creation_writes(services, draft.id, resolved)
+        accepted_cluster = _accept(services, replace(draft, created_by=actor), profiles)
     secret = new_cluster.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
         services.identity.create_client(
@@ -157,11 +182,11 @@ def _holder(services: Services, name: str) -> Cluster | None:
     return services.store.get(Cluster, name_record.owner) if name_record else None
 
 
-def _accept(services: Services, draft: Cluster) -> Cluster:
+def _accept(services: Services, draft: Cluster, profiles: Sequence[Write]) -> Cluster:
     limit = limit_of(services, "clusters")
     name = Name(f"cluster/{draft.name}", draft.id)
     try:
-        services.store.commit(Create(name), Add("quota/clusters", 1, limit=limit), Create(draft))
+        services.store.commit(Create(name), Add("quota/clusters", 1, limit=limit), Create(draft), *profiles)
     except Conflict as conflict:
         if conflict.index == 1:
             raise refusal("clusters", limit) from conflict

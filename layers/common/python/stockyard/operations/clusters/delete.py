@@ -7,6 +7,7 @@ from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.records import Cluster, Operation, OperationError
+from stockyard.domain.snapshots import SETTING
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
@@ -19,6 +20,7 @@ from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.pricing import plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
+from stockyard.ports.snapshots import KeepsSnapshots
 
 
 @until_written("cluster changes too often to be deleted")
@@ -67,4 +69,7 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     claims = claims_of(services, cluster)
     deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
     nodes = [item for claim in claims for item in delete_claim.price_items(claim)]
-    return plan_of([*price_items(services, cluster), *nodes], deletes=deletes)
+    driver: object = services.cluster_drivers.get(cluster.driver)
+    kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
+    warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]
+    return plan_of([*price_items(services, cluster), *nodes], deletes=deletes, warnings=warnings)

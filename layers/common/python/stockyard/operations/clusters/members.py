@@ -28,8 +28,10 @@ from stockyard.lifecycle.control_plane import (
     Wait,
     Withdraw,
     decide,
+    replaces,
 )
 from stockyard.lifecycle.loss import is_lost
+from stockyard.lifecycle.member_health import NODE_NOT_READY, condition_of, failing
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.lifecycle.node_phases import MACHINE_PHASE
 from stockyard.lifecycle.pool_spread import zone_of, zone_requirement
@@ -41,6 +43,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_member_provider
 from stockyard.operations.pools.pools import claims_of, draft, member_pool_of
+from stockyard.operations.pools.spread import move_claims
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Create, Outcome, Put, Replace, Write
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers
@@ -99,6 +102,12 @@ def node_of_member(claim: NodeClaim) -> str:
     return claim.host_name or claim.node_name or claim.name
 
 
+def _is_ready(claim: NodeClaim) -> bool:
+    """Whether nothing was noted against the member's node."""
+    part = condition_of(claim)
+    return part is None or part.reason != NODE_NOT_READY
+
+
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
     """One look at the members of one cluster."""
@@ -109,21 +118,34 @@ class ControlPlane:
 
     def look(self) -> Outcome:
         """See the members, decide, and do the step."""
-        pool = self._pool()
+        pool = self.pool()
         claims = member_claims(self.services, self.work.cluster.id)
-        first = self._first_line(claims)
-        if first is not None:
-            return self._adopt(pool, first)
+        adopted = self.adopted(pool, claims)
+        if adopted is not None:
+            return adopted
         plan = self._plan()
         targets = self.driver.targets(self.work, [claim.machine_id for claim in claims if claim.machine_id])
-        members = [self._member(claim, claims, targets.get(claim.machine_id, ""), plan) for claim in claims]
-        step = decide(wanted_size(self.work.cluster), self.driver.member_zones(self.work), members)
+        zones = self.driver.member_zones(self.work)
+        # A zone that has no room must not keep the control plane from what others have.
+        move_claims(self.services, replace(pool, zones=tuple(zones)), claims, ())
+        step = decide(wanted_size(self.work.cluster), zones, self._members(claims, targets, plan))
         by_id = {claim.id: claim for claim in claims}
         return self._do(step, pool, by_id, targets, plan)
 
+    def replaces_failing(self) -> bool:
+        """Whether a member that has been unhealthy for too long can be replaced now."""
+        claims = member_claims(self.services, self.work.cluster.id)
+        targets = self.driver.targets(self.work, [claim.machine_id for claim in claims if claim.machine_id])
+        return replaces(self._members(claims, targets, self._plan()))
+
+    def adopted(self, pool: Pool, claims: Sequence[NodeClaim]) -> Outcome | None:
+        """Make a claim of the first member, where its machine is none yet; None when there is nothing to do."""
+        first = self._first_line(claims)
+        return self._adopt(pool, first) if first is not None else None
+
     # --- what is there -----------------------------------------------------------------------------------------------
 
-    def _pool(self) -> Pool:
+    def pool(self) -> Pool:
         """The record of the pool, as the settings say it now."""
         services, cluster = self.services, self.work.cluster
         present = member_pool_of(services, cluster.id)
@@ -170,6 +192,16 @@ class ControlPlane:
 
     def _put(self, plan: dict[str, Any]) -> Write:
         return Put(Fact(f"{self.work.cluster.id}/{PLAN}", json.dumps(plan), self.services.now()))
+
+    def _members(self, claims: Sequence[NodeClaim], targets: Mapping[str, str], plan: dict[str, Any]) -> list[Member]:
+        limit, now = self.services.settings.unhealthy_member_seconds, self.services.now()
+        failing_ids = {claim.id for claim in failing(claims, limit, now)}
+        members = [self._member(claim, claims, targets.get(claim.machine_id, ""), plan) for claim in claims]
+        return [
+            # Whether it answers is seen now, and may be better than what was noted.
+            replace(member, failing=member.id in failing_ids and not (member.healthy and _is_ready(claim)))
+            for member, claim in zip(members, claims, strict=True)
+        ]
 
     def _member(self, claim: NodeClaim, claims: Sequence[NodeClaim], state: str, plan: dict[str, Any]) -> Member:
         cluster, is_first = self.work.cluster, claim.machine_id == self.work.cluster.instance_id
@@ -250,7 +282,10 @@ class ControlPlane:
             if claim.machine_id and claim.execution is None:
                 # It took the first machine over. Until it is placed, a deletion would forget it and end no machine.
                 return Outcome(False, f"Waiting for {node} to be placed before it leaves.", wait_seconds=LATER)
-            delete_claim(self.services, claim.id, WORKFLOW_ACTOR)
+            part = condition_of(claim)
+            # Nothing on a node that does not answer can be moved away in order.
+            grace = 0 if part is not None and part.status == "False" else None
+            delete_claim(self.services, claim.id, WORKFLOW_ACTOR, grace_seconds=grace)
             return Outcome(False, f"{node} leaves.", wait_seconds=LATER)
         if isinstance(step, Withdraw):
             self.driver.withdraw(self.work, claim.machine_id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.records import CloudAccount, Cluster, Fact, Name, Operation
-from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
+from stockyard.domain.records import CloudAccount, Cluster, ClusterPacks, Fact, Name, Operation
+from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
+from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
@@ -19,8 +20,11 @@ from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.clusters.members import ensure_members
 from stockyard.operations.clusters.queue import begin_next
+from stockyard.operations.clusters.restoring import RESTORE, restore_members
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
+from stockyard.operations.clusters.snapshots import IDENTITY
+from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
@@ -30,24 +34,28 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
-from stockyard.operations.machines.first_node import FIRST_NODE
+from stockyard.operations.machines.first_node import FIRST_NODE, FIRST_ROOM
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
+from stockyard.operations.profiles.resolve import removal_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
 FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, MIRROR,
-    ATTENDED, TOKEN_FACT,
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
+    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE,
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
+_LINES_OF = {SNAPSHOT_POLICY: MACHINE_PHASE}
+"""Rows that bring lines of another one to the settings."""
 AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
 
@@ -70,7 +78,9 @@ def cloud_work(
     if account is None:
         raise CredentialsRevoked(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
     driver = services.cluster_drivers[cluster.driver]
-    ledger = StoreLedger(services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), phase)
+    ledger = StoreLedger(
+        services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), _LINES_OF.get(phase, phase)
+    )
     work = CloudWork(
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), fence.operation_id
     )
@@ -134,7 +144,13 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
 def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change."""
     driver, work = cloud_work(services, cluster, "checks", fence)
-    refuse([*driver.validate(cluster, services.prices), *live_findings(driver, work)])
+    standing = [*zone_findings(services, driver, work), *live_findings(driver, work)]
+    try:
+        refuse([*driver.validate(cluster, services.prices), *standing])
+    except InvalidInput as refused:
+        # An operation shows one text, and nobody the fields behind it.
+        text = " ".join(f"{fault.pointer}: {fault.detail}" for fault in refused.errors)
+        raise InvalidInput(text, errors=refused.errors) from refused
     return Outcome(True, "Nothing speaks against it.")
 
 
@@ -151,6 +167,19 @@ def _pools_replaced(services: Services, cluster: Cluster, fence: Fence[Cluster])
     return pools_replaced(services, cluster, operation) if operation is not None else Outcome(False)
 
 
+def _profile(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    from stockyard.operations.profiles.clusters import packs_work
+    from stockyard.operations.profiles.phase import awaited_kinds, run_profile
+
+    if services.store.get(ClusterPacks, cluster.id) is None:
+        return Outcome(True, "The cluster has no profile.", facts={"skipped": "true"})
+    operation = services.store.get(Operation, fence.operation_id)
+    if operation is None:
+        return Outcome(False)
+    driver, work = cloud_work(services, cluster, "profile", fence)
+    return run_profile(services, cluster, driver, packs_work(services, work), awaited_kinds(operation))
+
+
 def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
     """The change is done. What waits for its turn follows, then tags that were changed meanwhile."""
     end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now))(services, fence, loaded, outcome)
@@ -161,6 +190,12 @@ def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster],
 def _members(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     driver, work = cloud_work(services, cluster, "members", fence)
     return ensure_members(services, driver, work)
+
+
+def _restore(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    # What is known of the cluster's role is with the lines of that phase.
+    driver, work = cloud_work(services, cluster, IDENTITY, fence)
+    return restore_members(services, driver, work, fence.operation_id)
 
 
 def start_following(services: Services, cluster_id: str) -> str:
@@ -192,11 +227,12 @@ def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster]
     return outcome
 
 
-def removal(_: Services, cluster: Cluster) -> list[Write]:
+def removal(services: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    told_facts = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
+    told_facts: list[Write] = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
+    told_facts += removal_writes(services, cluster.id)
     return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *told_facts]
 
 
@@ -215,7 +251,9 @@ RUNNER: Runner[Cluster] = Runner(
         "pools": _pools,
         "pools_replaced": _pools_replaced,
         "approval": await_approval,
+        "profile": _profile,
         "members": _members,
+        "restore": _restore,
         "version_skew": await_version,
     },
     ends={

@@ -112,6 +112,7 @@ def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) 
         tags=patch.tags_after(cluster.tags),
         settings=patch.settings_after(aligned(services, cluster)),
         kubernetes_version=patch.kubernetes_version,
+        profiles=patch.profile_choices(),
         actor=operation.actor,
         request_id=operation.id,
         queued=operation,

@@ -16,22 +16,24 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
-from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, UPGRADE_CLUSTER
+from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
 from stockyard.lifecycle.change_steps import steps
-from stockyard.lifecycle.cluster_changes import VERSION, Difference, differences, kind_of
+from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, kind_of
 from stockyard.lifecycle.pool import living, surplus_of
 from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.lifecycle.repave import PHASE as APPROVAL
-from stockyard.lifecycle.repave import reasons
+from stockyard.lifecycle.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.operations.clusters.check import check
+from stockyard.operations.clusters.replaced_members import replaced_members
 from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
+from stockyard.operations.profiles.clusters import NO_DIFFERENCE, ProfileChange, difference
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import ServesNodeGroups
+from stockyard.ports.clusters import PlansChanges, ServesNodeGroups
 
 _FIXED = "cannot be changed after creation"
 
@@ -47,22 +49,25 @@ def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | 
     return changed if version is None else replace(changed, kubernetes_version=version)
 
 
-def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str:
+def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, profiles: bool = False) -> str:
     """The kind of operation that the change needs; empty when the record alone changes. ``target`` is the ``cluster``
-    itself where neither settings nor version are asked for.
+    itself where neither settings nor version are asked for; ``profiles`` are asked for too.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it, naming what does; ``InvalidInput`` for a
     version that it cannot have next, or that its driver does not change.
     """
     current = current_operation(services, cluster)
+    if profiles and target is cluster and awaits_profiles(cluster, current):
+        return ""
     again = target is not cluster and cluster.status == "ready"
-    kind = kind_of(cluster, target, current, again=again)
+    kind = kind_of(cluster, target, current, again=again) or (CHANGE_CLUSTER if profiles else "")
     if not kind:
         return ""
     try:
         services.procedure(kind, cluster.driver)
     except KeyError:
         places = sorted({_field(difference) for difference in differences(cluster, target)})
+        places += [PROFILES] if profiles else []
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
@@ -71,13 +76,18 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str
     return kind
 
 
+def awaits_profiles(cluster: Cluster, current: Operation | None) -> bool:
+    """Whether its creation has failed at its packs: then others are the record's alone, and a resume applies them."""
+    error = current.error if current is not None else None
+    return cluster.status == "failed" and error is not None and error.phase == PROFILE.name
+
+
 def _advice(cluster: Cluster) -> str:
-    """What to do instead with a cluster that is not ready. What a failed creation has made so far was made by its
-    settings, and the phases of a creation change nothing that is there."""
+    """What to do instead with a cluster that is not ready."""
     if cluster.status == "failed":
         return (
-            " Resume its creation with the settings that it has, and change it when it is ready; or delete it, and"
-            " create it with others."
+            " Resume its creation with other settings (a body of POST /v1/clusters/{id}/resume, or"
+            " `stockyard cluster resume --with`), or change it when it is ready."
         )
     return " Change it when it is ready." if cluster.status == "preparing" else ""
 
@@ -128,12 +138,23 @@ def _check_pools(services: Services, target: Cluster) -> None:
     check_pools(services, [*own_pools, *pools.values()])
 
 
-def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
+def plan_change(
+    services: Services,
+    cluster: Cluster,
+    target: Cluster,
+    fields: Mapping[str, Any],
+    profiles: ProfileChange | None = None,
+) -> dict[str, Any]:
     """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
-    change on the record with it."""
-    findings = check_target(services, cluster, target)
-    before, after = (_items(services, cluster), _items(services, target))
-    creates, deletes = _things(services, cluster, target), _things(services, target, cluster)
+    change on the record with it, and so do ``profiles``."""
+    findings = check_target(services, cluster, target) if target is not cluster else ()
+    diff = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
+    before, after = (billed_items(services, cluster), billed_items(services, target))
+    creates, deletes = _things(services, cluster, target)
+    kind, why = _reasons(services, cluster, target)
+    if profiles is not None:
+        check_alone(cluster, why)
+    members = replaced_members(services, cluster, why)
     changes = [
         *(
             {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
@@ -141,45 +162,72 @@ def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: M
             if value != getattr(cluster, name)
         ),
         *differences(cluster, target),
+        *([profiles.entry] if profiles is not None and profiles.is_needed else ()),
+        *diff["changes"],
     ]
     return {
         **plan_of(
             after,
-            creates=creates,
+            creates=[
+                *creates,
+                *({"kind": "member", "name": f"in the place of {name}"} for name in members),
+                *diff["creates"],
+            ],
             changes=changes,
-            deletes=deletes,
+            deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
                 *_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
-        **_steps(services, cluster, target),
+        "steps": steps(
+            services.procedure(kind, cluster.driver),
+            cluster,
+            target,
+            why,
+            packs=profiles.step() if profiles is not None else "",
+            members=members,
+        ),
     }
 
 
-def _steps(services: Services, cluster: Cluster, target: Cluster) -> dict[str, Any]:
+def _reasons(services: Services, cluster: Cluster, target: Cluster) -> tuple[str, list[Reason]]:
+    """The kind of the operation, and why it replaces nodes."""
     kind = UPGRADE_CLUSTER if target.kubernetes_version != cluster.kubernetes_version else CHANGE_CLUSTER
-    procedure = services.procedure(kind, cluster.driver)
-    why = reasons(cluster, target, replaced_pools(services, cluster, target)) if APPROVAL in procedure.names else ()
-    return {"steps": steps(procedure, cluster, target, why)}
+    asks = APPROVAL in services.procedure(kind, cluster.driver).names
+    return kind, reasons(cluster, target, replaced_pools(services, cluster, target)) if asks else []
 
 
-def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
+    """``InvalidInput`` where profiles would change together with what somebody has to approve of: settings that are not
+    approved of come back, and packs could not."""
+    if why and cluster.settings.get(SETTING) == REQUIRED:
+        raise InvalidInput.at(PROFILES, "cannot change together with what waits for approval: one after the other")
+
+
+def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     """What is billed while the cluster stands as it says, with the nodes that its groups never go below."""
     driver: object = services.cluster_drivers[cluster.driver]
     floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *floors]
 
 
-def _things(services: Services, before: Cluster, after: Cluster) -> list[dict[str, str]]:
-    """What the second has that the first has not, as its driver names it, and its pools. What both have and differs
-    in what stands in brackets is neither made nor removed: the changes say it."""
-    driver = services.cluster_drivers[before.driver]
-    there = {
-        _without_details(*thing) for thing in (*driver.plan(before, services.prices).creates, *_pool_names(before))
-    }
-    things = [*driver.plan(after, services.prices).creates, *_pool_names(after)]
+def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """What the second has that the first has not, and the other way round, as their driver names it, and their pools.
+    What both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
+    driver: object = services.cluster_drivers[before.driver]
+    if isinstance(driver, PlansChanges):
+        plans = driver.things_of_change(before, after)
+    else:
+        plan = services.cluster_drivers[before.driver].plan
+        plans = tuple(plan(cluster, services.prices).creates for cluster in (before, after))
+    former, later = ([*things, *_pool_names(cluster)] for things, cluster in zip(plans, (before, after), strict=True))
+    return _beyond(later, former), _beyond(former, later)
+
+
+def _beyond(things: Sequence[tuple[str, str]], other_things: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    there = {_without_details(*thing) for thing in other_things}
     return [{"kind": kind, "name": name} for kind, name in things if _without_details(kind, name) not in there]
 
 

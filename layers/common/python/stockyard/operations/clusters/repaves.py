@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+from stockyard.domain import times
 from stockyard.domain.records import Cluster
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
@@ -20,8 +22,8 @@ from stockyard.lifecycle.procedure import Procedure
 from stockyard.lifecycle.repave import RENEWAL, REPAVE, reasons
 from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.begin import begin
-from stockyard.operations.clusters.plan import price_items
-from stockyard.operations.clusters.reconfigure import current_operation
+from stockyard.operations.clusters.reconfigure import billed_items, current_operation
+from stockyard.operations.clusters.replaced_members import replaced_members
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.pools.pools import claims_of
@@ -29,6 +31,8 @@ from stockyard.operations.pricing import plan_of, price
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
+CERTIFICATES = timedelta(days=365)
+"""How long kubeadm's certificates are good, from the moment at which a member joins."""
 MEMBERS, POOLS = "members", "pools_replaced"
 """The phase that replaces members of a control plane, and what runs the one that replaces nodes of pools."""
 
@@ -91,7 +95,8 @@ def _repaved(services: Services, cluster: Cluster, procedure: Procedure) -> tupl
 
 def _renewed(services: Services, cluster: Cluster) -> tuple[Cluster, Difference]:
     now = services.now()
-    difference = {"pointer": RENEWAL, "before": cluster.certificates_expire_at, "after": None}
+    ends_at = times.to_text(services.clock.now() + CERTIFICATES)
+    difference = {"pointer": RENEWAL, "before": cluster.certificates_expire_at, "after": ends_at}
     return replace(cluster, members_since=now), difference
 
 
@@ -141,20 +146,19 @@ def _plan(
     *,
     members_alone: bool,
 ) -> dict[str, Any]:
-    items = price_items(services, cluster)
-    claims = [
-        claim
-        for claim in living(claims_of(services, cluster.id))
-        if claim.control_plane or (claim.pool and not members_alone)
-    ]
+    items = billed_items(services, cluster)
+    claims = living(claims_of(services, cluster.id))
+    workers = [claim.name for claim in claims if claim.pool and not claim.control_plane and not members_alone]
     why = reasons(cluster, target, ())
+    members = replaced_members(services, cluster, why)
+    replaced_nodes = [*(("member", name) for name in members), *(("node", name) for name in workers)]
     return {
         **plan_of(
             items,
             changes=[change],
-            deletes=[{"kind": "node", "name": claim.name} for claim in claims],
-            creates=[{"kind": "node", "name": f"in the place of {claim.name}"} for claim in claims],
+            deletes=[{"kind": kind, "name": name} for kind, name in replaced_nodes],
+            creates=[{"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes],
         ),
         "price_before": price(items),
-        "steps": steps(procedure, cluster, target, why),
+        "steps": steps(procedure, cluster, target, why, members=members),
     }

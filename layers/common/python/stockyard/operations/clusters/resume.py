@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stockyard.domain.records import Cluster, Fact, Operation
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.cluster import MOVES
@@ -18,7 +20,14 @@ def resume_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
 
     ``IllegalTransition`` when nothing failed.
     """
-    cluster = find_cluster(services, id_or_name)
+    return resumed(services, find_cluster(services, id_or_name), actor)
+
+
+def resumed(
+    services: Services, cluster: Cluster, actor: str, extra: Sequence[Write] = (), from_phase: str = ""
+) -> Cluster:
+    """The cluster as it is given, whose failed operation goes on; ``extra`` is written with it. ``from_phase``: where
+    it goes on; empty: at the phase that failed."""
     operation = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     if operation is None or operation.error is None:
         raise IllegalTransition(f"The cluster is {cluster.status}; only a failed operation can be resumed.")
@@ -26,10 +35,13 @@ def resume_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     if not deleting and is_over(services, cluster, MARGIN):
         raise IllegalTransition("The machine that did not come up is being removed. Resume in some minutes.")
     procedure = services.procedure(operation.kind, cluster.driver)
-    decide = MOVES.retry if deleting else MOVES.resume
-    change = decide(cluster, operation, procedure, services.now())
+    if deleting:
+        change = MOVES.retry(cluster, operation, procedure, services.now())
+    else:
+        change = MOVES.resume(cluster, operation, procedure, services.now(), from_phase=from_phase)
     # A machine that is replaced must report anew, and the old execution's token wakes nobody.
+    failed = procedure.phase(operation.error.phase)
     forgotten: list[Write] = []
-    if change.from_phase == "control_plane" and change.subject.status == "preparing":
+    if (failed.resumed_at or failed.name) == "control_plane" and change.subject.status == "preparing":
         forgotten = [Remove(Fact, f"{cluster.id}/{name}") for name in ("reported_ready", "task_token", "bootstrapped")]
-    return commit(services, actor, change, forgotten)
+    return commit(services, actor, change, [*forgotten, *extra])

@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.pool_views import hourly_price
+from stockyard.domain.profile_records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.lifecycle.pool import READY
 from stockyard.operations.engine.ledger import lines_of
@@ -26,7 +27,8 @@ def node(
 
 
 def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
-    """The cluster, its operation's phases, the resources on its ledger, its pools and claims with their price."""
+    """The cluster, its operation's phases, the resources on its ledger, its profiles, its pools and claims with their
+    price."""
     operation = services.store.get(Operation, cluster.operation_id or "")
     below: list[dict[str, Any]] = []
     if operation is not None:
@@ -38,6 +40,7 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
         node(line.kind, line.key, line.state, id=line.vendor_id or None, message=line.region)
         for line in lines_of(services, cluster.id)
     ]
+    below += _profiles(services, cluster)
     claims = claims_of(services, cluster.id)
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
@@ -47,6 +50,21 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
     root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
     return {**root, "usd_hour": hourly_price(claims) if claims else None}
+
+
+def _profiles(services: Services, cluster: Cluster) -> list[dict[str, Any]]:
+    """The profiles of the cluster with their packs."""
+    record = services.store.get(ClusterPacks, cluster.id)
+    drawn = []
+    for profile in record.profiles if record is not None else ():
+        packs = [status for status in record.packs if status.profile == profile["name"]] if record is not None else []
+        ready = sum(status.condition == PACK_READY for status in packs)
+        nodes = [node("pack", f"{p.layer} {p.name} {p.tag}", p.condition, message=p.message) for p in packs]
+        status = PACK_READY if ready == len(packs) else "Applying"
+        message = f"{ready} of {len(packs)} packs are ready"
+        name = f"{profile['name']} {profile['version']}"
+        drawn.append(node("profile", name, status, id=profile["id"], message=message, children=nodes))
+    return drawn
 
 
 def _pool(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from stockyard.lifecycle.disruption.update_strategy import budgets_of_updates, r
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.lifecycle.pool_spread import kept_for_balance
+from stockyard.operations.pools.member_room import with_room
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
 from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
@@ -113,9 +114,9 @@ def view_of(
     most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
     makers = tuple(templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True))
     most_new = min((count for count in most.values() if count > 0), default=0)
-    by_node = {claim.node_name or claim.name: claim for claim in claims}
     by_pool = {pool.name: pool for pool in pools}
-    ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
+    ready = _ready(with_room(services, cluster, living(claims), workload), workload)
+    by_node = {claim.node_name or claim.name: claim for claim in (*claims, *ready)}
     there = {node.name: node for node in nodes_there(stock, ready, workload)}
     _shut(there, ready, workload)
     awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
@@ -183,6 +184,10 @@ def view_of(
     looks += [*until_drifted, *repair_looks]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
     return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
+
+
+def _ready(claims: Sequence[NodeClaim], workload: Workload) -> list[NodeClaim]:
+    return [claim for claim in claims if candidates.is_ready(claim, _facts(workload, claim))]
 
 
 def _shut(there: dict[str, Node], ready: Sequence[NodeClaim], workload: Workload) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain import ids
+from stockyard.domain.control_plane import takes_pods
 from stockyard.domain.join_tokens import certificate_key, join_token
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
@@ -15,7 +16,7 @@ from stockyard.lifecycle.node_claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.bootstrap import REFUSED
-from stockyard.operations.machines.member_plan import has_joined, removals
+from stockyard.operations.machines.member_plan import has_joined, removals, restore_of
 from stockyard.operations.machines.observe import ca_hash, facts_of
 from stockyard.operations.node_providers.catalog import account_of, kubelet_args_of
 from stockyard.operations.services import Services
@@ -32,6 +33,8 @@ class MemberConfiguration:
     kubernetes_version: str
     remove_before: list[str]
     workloads: bool
+    restore: dict[str, Any] | None = None
+    """Where the snapshot is that the machine begins from, with the programs that do it; None for one that joins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,11 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
     if claim.phase != PENDING or claim.node_name or has_joined(services, claim):
         raise Forbidden("The claim's node has joined already.")
     authority = ca_hash(services, cluster)
-    if authority is None or done_fact(claim, TOKEN) not in facts_of(services, claim):
+    restore = restore_of(services, cluster, claim) if claim.control_plane else {}
+    if restore:
+        # The API that would take a token may be away, and this machine asks none.
+        authority = authority or ""
+    elif authority is None or done_fact(claim, TOKEN) not in facts_of(services, claim):
         # The agent makes it with one of its next rounds.
         soon = max(1, services.settings.agent_busy_seconds // 2)
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
@@ -80,16 +87,19 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         labels={**claim.node_labels, CLAIM_LABEL: claim.id},
         taints=[*claim.taints, *claim.startup_taints],
         kubelet_args=kubelet_args_of(services, claim),
-        control_plane=_member(services, key, claim, cluster) if claim.control_plane else None,
+        control_plane=_member(services, key, claim, cluster, restore) if claim.control_plane else None,
     )
 
 
-def _member(services: Services, key: bytes, claim: NodeClaim, cluster: Cluster) -> MemberConfiguration:
+def _member(
+    services: Services, key: bytes, claim: NodeClaim, cluster: Cluster, restore: dict[str, str]
+) -> MemberConfiguration:
     return MemberConfiguration(
         certificate_key(key, cluster.id),
         kubernetes_versions.TESTED[cluster.kubernetes_version].release,
         list(removals(services, cluster, claim).before),
-        bool(cluster.settings.get("control_plane_workloads")),
+        takes_pods(cluster.settings),
+        dict(restore) or None,
     )
 
 

@@ -15,7 +15,8 @@ from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 
 PLAN = "member-plan"
-"""The fact of a cluster: ``claim``, ``remove_before``, ``remove_after``, ``done``."""
+"""The fact of a cluster: ``claim``, ``remove_before``, ``remove_after``, ``done``; ``restore`` where the claim's
+machine begins from a snapshot instead of joining."""
 MEMBER = "member"
 """The fact of a claim: ``state``, ``removed``, ``machine``."""
 JOINED = "joined"
@@ -40,6 +41,14 @@ def removals(services: Services, cluster: Cluster, claim: NodeClaim) -> Removals
     if plan["claim"] != claim.id:
         return Removals(done=claim.id < plan["claim"])
     return Removals(tuple(plan["remove_before"]), tuple(plan["remove_after"]), bool(plan["done"]))
+
+
+def restore_of(services: Services, cluster: Cluster, claim: NodeClaim) -> dict[str, str]:
+    """Where the snapshot is that the claim's machine begins the control plane anew from; empty for one that joins."""
+    fact = services.store.get(Fact, f"{cluster.id}/{PLAN}")
+    plan = json.loads(fact.value) if fact is not None else {}
+    place: dict[str, str] = plan.get("restore") or {}
+    return place if plan.get("claim") == claim.id else {}
 
 
 def members_of(services: Services, cluster: Cluster) -> list[NodeClaim]:

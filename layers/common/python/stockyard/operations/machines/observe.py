@@ -27,7 +27,7 @@ from stockyard.lifecycle.node_commands import (
     seen_of,
 )
 from stockyard.operations.listing import every
-from stockyard.operations.machines.first_node import FIRST_NODE, note_first_node
+from stockyard.operations.machines.first_node import note_first_node
 from stockyard.operations.machines.mirror import MIRROR, version_of
 from stockyard.operations.machines.unclaimed import UNCLAIMED, has_any, note_unclaimed
 from stockyard.operations.node_providers.catalog import drain_seconds
@@ -95,7 +95,7 @@ def observe(
     unclaimed = facts_of_posts.get(f"{cluster.id}/{UNCLAIMED}")
     if fresh:
         unclaimed = note_unclaimed(services, cluster, observation["nodes"], unclaimed)
-        note_first_node(services, cluster, observation["nodes"], facts_of_posts.get(f"{cluster.id}/{FIRST_NODE}"))
+        note_first_node(services, cluster, observation["nodes"], facts_of_posts)
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = any(not _is_patient(services, claim) for claim in claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))

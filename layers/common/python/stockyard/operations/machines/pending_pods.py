@@ -24,6 +24,8 @@ from stockyard.ports import Check, Create, Put, Remove, Replace, Write
 
 DETAIL_TYPE = "PendingPods"
 """The detail type of the event that wakes the passes over pools."""
+UNREADY_TYPE = "UnreadyNodes"
+"""The detail type of the event that has somebody look at the machines of nodes."""
 MOST_BYTES = 5 * 1024 * 1024
 """Of a picture before it is compressed: what one post may have."""
 PART_BYTES = 340_000
@@ -137,6 +139,8 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
     if more:
         writes.append(_wake(services, current, picture))
+    if lost_nodes := _lost_nodes(earlier, picture):
+        writes.append(_message(services, current, UNREADY_TYPE, nodes=len(lost_nodes)))
     services.store.commit(*writes)
     if pieces and not picture["pending"]:
         # Pods have left or moved: nodes may be needed no more.
@@ -208,9 +212,27 @@ def _more_wait(earlier: Picture | None, picture: Picture) -> bool:
     )
 
 
+def _lost_nodes(earlier: Picture | None, picture: Picture) -> list[str]:
+    """The nodes that were ready by the report before and are so no more. One that was drained may go."""
+    before, now = (earlier or {}).get("nodes") or {}, picture.get("nodes")
+    if now is None:
+        return []
+    return [
+        name
+        for name, facts in sorted(before.items())
+        if facts["ready"] == "True"
+        and not (name not in now and facts["unschedulable"])
+        and (name not in now or now[name]["ready"] != "True")
+    ]
+
+
 def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Write:
     """The event is for the passes alone: people are shown what comes of it."""
     pods = sum(waiting["count"] for waiting in picture["pending"].values())
+    return _message(services, report, DETAIL_TYPE, pods=pods, groups=len(picture["pending"]))
+
+
+def _message(services: Services, report: WorkloadReport, detail_type: str, **more: Any) -> Write:
     detail = {
         "id": services.new_id(ids.EVENT),
         "version": report.version,
@@ -218,8 +240,7 @@ def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Write
         "subject": report.id,
         "sequence": report.sequence,
         "time": report.received_at,
-        "pods": pods,
-        "groups": len(picture["pending"]),
+        **more,
     }
-    payload = {"detail_type": DETAIL_TYPE, "detail": detail}
+    payload = {"detail_type": detail_type, "detail": detail}
     return Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, report.received_at))

@@ -1,8 +1,9 @@
-"""Apply manifests: make what is not there and change what differs, first providers, then clusters, pools, claims."""
+"""Apply manifests: make what is not there and change what differs, first providers and profiles, then clusters, pools,
+claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.node_views import remarks
@@ -13,6 +14,7 @@ from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
 from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools
+from stockyard.operations.manifests.profiles import DesiredProfile, apply_profile, plan_profile
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
@@ -34,6 +36,8 @@ def apply_manifests(
         try:
             if isinstance(manifest, DesiredCluster):
                 results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
+            elif isinstance(manifest, DesiredProfile):
+                results[manifest.place] = [apply_profile(services, manifest, actor, request_id)]
             else:
                 results[manifest.place] = _applied(services, manifest, actor, request_id)
         except PreconditionFailed as stale:
@@ -41,7 +45,7 @@ def apply_manifests(
     return [result for place in sorted(results) for result in results[place]]
 
 
-_ORDER = (DesiredProvider, DesiredCluster, DesiredPools, DesiredClaim)
+_ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
 
 
 def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
@@ -57,13 +61,9 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     items: list[dict[str, Any]] = []
     planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
-        if isinstance(manifest, DesiredPools | DesiredCluster):
-            plan_part = (
-                plan_cluster(manifest)
-                if isinstance(manifest, DesiredCluster)
-                else plan_pools(services, manifest, planned)
-            )
-            items += plan_part.pop("items")
+        if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile):
+            plan_part = _plan_part(services, manifest, planned)
+            items += plan_part.pop("items", [])
             for name, entries in plan_part.items():
                 plan[name] += entries
             continue
@@ -85,6 +85,14 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                         {**remark, "pointer": pointer(manifest.place) + remark["pointer"]} for remark in part[name]
                     ]
     return {**plan, "price": _total(items)}
+
+
+def _plan_part(
+    services: Services, manifest: DesiredPools | DesiredCluster | DesiredProfile, planned: Collection[str]
+) -> dict[str, list[Any]]:
+    if isinstance(manifest, DesiredCluster):
+        return plan_cluster(manifest)
+    return plan_profile(manifest) if isinstance(manifest, DesiredProfile) else plan_pools(services, manifest, planned)
 
 
 def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +16,8 @@ from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
 from stockyard.operations.listing import every
+from stockyard.operations.profiles.clusters import packs_record, profile_change
+from stockyard.operations.profiles.resolve import Choice, resolve
 from stockyard.operations.services import Services
 
 
@@ -32,12 +34,12 @@ class DesiredCluster:
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
-def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
+def cluster_manifest(cluster: Cluster, profiles: Sequence[Choice] = ()) -> dict[str, Any]:
     """The cluster as a manifest of its driver's form. ``InvalidInput`` where there is none."""
     kind = cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).manifest
     if kind is None:
         raise InvalidInput(f"A cluster made by the driver {cluster.driver} has no manifest.")
-    return cloud_kinds.cluster_form(kind).cluster_manifest(cluster)
+    return cloud_kinds.cluster_form(kind).cluster_manifest(cluster, profiles)
 
 
 def desired_cluster(services: Services, place: int, document: ClusterDocument) -> DesiredCluster:
@@ -54,7 +56,7 @@ def desired_cluster(services: Services, place: int, document: ClusterDocument) -
             plan = plan_creation(services, new_cluster)
             return DesiredCluster(place, document, form, new_cluster, None, plan=plan)
         _check_same(services, current, document)
-        fields = _changes(current, document, form)
+        fields = _changes(services, current, document, form)
         return DesiredCluster(place, document, form, None, current, fields, _plan(services, current, fields))
 
 
@@ -91,6 +93,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         kubernetes_version=document.kubernetes_version or None,
         driver=document.driver,
         tags=dict(document.tags or {}),
+        profiles=document.profiles or (),
         document=document.document,
     )
 
@@ -127,7 +130,7 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
         raise InvalidInput.at("/cloud_account_id", "cannot be changed after creation")
 
 
-def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
+def _changes(services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
     """The fields of ``change_cluster`` that differ. What the document does not say stays."""
     from stockyard.domain.models.clusters import changed_settings  # loads pydantic: only where a cluster is changed
 
@@ -135,8 +138,15 @@ def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> 
     fields: dict[str, Any] = {}
     if settings != current.settings:
         fields["settings"] = settings
-    if document.kubernetes_version not in ("", current.kubernetes_version):
-        fields["kubernetes_version"] = document.kubernetes_version
+    minor = document.kubernetes_version
+    if document.profiles is not None:
+        resolved = resolve(services, document.profiles, current.driver)
+        if resolved.profiles != packs_record(services, current).profiles:
+            fields["profiles"] = document.profiles
+            # A form that has no field for the minor says it by the layer k8s.
+            minor = minor or resolved.kubernetes_version
+    if minor not in ("", current.kubernetes_version):
+        fields["kubernetes_version"] = minor
     if DESCRIPTION in document.document.get("annotations", {}) and document.description != current.description:
         fields["description"] = document.description
     if document.tags is not None and document.tags != current.tags:
@@ -149,10 +159,12 @@ def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> 
 def _plan(services: Services, current: Cluster, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The plan of a change; empty where no operation is needed."""
     target = target_of(current, fields.get("settings"), fields.get("kubernetes_version"))
-    if not operation_kind(services, current, target):
+    choices = fields.get("profiles")
+    if not operation_kind(services, current, target, profiles=choices is not None):
         return {}
     described = {name: value for name, value in fields.items() if name == "description"}
-    return plan_change(services, current, target, described)
+    packs = None if choices is None else profile_change(services, current, target, choices)
+    return plan_change(services, current, target, described, packs)
 
 
 def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:

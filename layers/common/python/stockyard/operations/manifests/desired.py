@@ -9,6 +9,7 @@ from typing import Any
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.cluster_manifests import ClusterDocument
+from stockyard.domain.cluster_profiles import ProfileDocument
 from stockyard.domain.declared_types import declared
 from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
 from stockyard.domain.node_records import NewClaim
@@ -27,6 +28,7 @@ from stockyard.operations.manifests.pools import (
     property_keys,
     sole_cluster,
 )
+from stockyard.operations.manifests.profiles import DesiredProfile, desired_profile, with_drafts
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
 from stockyard.operations.quotas.limits import limit_of, refusal
@@ -95,7 +97,7 @@ class DesiredClaim:
         return [((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet.")] if unused else []
 
 
-Desired = DesiredProvider | DesiredCluster | DesiredPools | DesiredClaim
+Desired = DesiredProvider | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim
 
 
 def read_desired(
@@ -115,8 +117,19 @@ def read_desired(
     if not admin and any(isinstance(document, ProviderDocument) for document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for document in read):
-        raise Forbidden("Clusters, claims and pools belong to tenants: name one by the header X-Stockyard-Tenant.")
-    desired = [_desired(services, place, document) for place, document in enumerate(read)]
+        text = "Clusters, profiles, claims and pools belong to tenants"
+        raise Forbidden(f"{text}: name one by the header X-Stockyard-Tenant.")
+    profiles = {
+        place: desired_profile(services, place, document)
+        for place, document in enumerate(read)
+        if isinstance(document, ProfileDocument)
+    }
+    # Clusters may have a profile that comes with them.
+    drafted = with_drafts(services, profiles.values())
+    desired = [
+        profiles[place] if isinstance(document, ProfileDocument) else _desired(drafted, place, document)
+        for place, document in enumerate(read)
+    ]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:

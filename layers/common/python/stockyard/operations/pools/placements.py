@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
+from stockyard.operations.pools.member_room import with_room
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import within_quota
@@ -67,7 +68,8 @@ def _of_cluster(services: Services, cluster: Cluster, stock: Supply) -> Supplied
         remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
     report = workload_of(services, cluster.id)
     if report is not None:
-        return Supplied(pools, nodes_there(stock, claims, report), report.daemons, tuple(remarks))
+        nodes = nodes_there(stock, with_room(services, cluster, claims, report), report)
+        return Supplied(pools, nodes, report.daemons, tuple(remarks))
     if claims:
         remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")
     return Supplied(pools, remarks=tuple(remarks))

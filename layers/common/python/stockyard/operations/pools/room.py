@@ -6,12 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 
+from stockyard.domain.control_plane import ROLE
 from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.node_disks import of_catalogue, with_disk
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.node_types import NodeType, read_resources
 from stockyard.domain.pool_records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import HOSTNAME, NODE_POOL, Requirements
+from stockyard.operations.node_claims.delete import is_member
+from stockyard.operations.pools.member_room import is_stand_in
 from stockyard.operations.pools.templates import Supply
 from stockyard.operations.pools.workload import Workload
 from stockyard.scheduling.match import choose
@@ -48,17 +52,24 @@ def _node(
 ) -> model.Node | None:
     name = claim.node_name or claim.name
     placed = claim.placement
-    if placed is not None:
+    node_type: NodeType | None = None
+    if is_stand_in(claim):
+        labels = claim.node_labels
+    elif placed is not None:
         node_type = stock.catalog.node_types.get(placed.type)
         labels = {**node_labels(node_type, claim, placed), **claim.node_labels}
     else:
         node_type = _next_type(stock, reader, claim)
         labels = _certain_labels(claim)
+    if node_type is not None:
+        node_type = with_disk(node_type, claim.properties)
     allocatable = node_type.allocatable if node_type is not None else read_resources(claim.resources)
     if not allocatable:
         return None
     labels = {**labels, **claim.labels, HOSTNAME: name}
-    if claim.pool:
+    if is_member(claim):
+        labels[ROLE] = ""
+    if claim.pool and not is_stand_in(claim):
         labels |= {NODE_POOL: claim.pool, POOL_LABEL: claim.pool}
     taints = tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in claim.taints)
     running = workload.running.get(name, ())
@@ -84,7 +95,7 @@ def _next_type(stock: Supply, reader: Reader, claim: NodeClaim) -> NodeType | No
     try:
         request = reader.request(
             matched(claim),
-            claim.resources,
+            of_catalogue(claim.resources, claim.properties),
             claim.provider_ref or None,
             stock.allowed,
             stock.beyond(claim.provider_ref),

@@ -21,6 +21,7 @@ from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.member_room import with_room
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.spread import Spread
@@ -66,12 +67,11 @@ def plan_of(
     quota = limit_of(services, GROUP_NODES)
     groups = waiting_groups(workload, [claim for claim in claims if is_leaving(claim)])
     spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
+    staying = [claim for claim in claims if claim.id not in going and not is_interrupted(claim)]
     problem = model.Problem(
         (*groups, *spare),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
-        nodes_there(
-            stock, [claim for claim in claims if claim.id not in going and not is_interrupted(claim)], workload
-        ),
+        nodes_there(stock, with_room(services, cluster, staying, workload), workload),
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
         stock.availability.free,

@@ -19,16 +19,13 @@ from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 
-WAIT_SECONDS = 300
-"""How long a claim waits for room in its zone before another one will do."""
-
 
 def move_claims(services: Services, pool: Pool, claims: Sequence[NodeClaim], going: Collection[str]) -> None:
     """Bind claims that have waited in vain for room in their zones to others; what was changed meanwhile stays."""
     if len(pool.zones) < 2:
         return
-    now = services.now()
-    for moved in claims_to_move(pool, claims, going, later_than(now, -WAIT_SECONDS)):
+    now, wait = services.now(), services.settings.zone_wait_seconds
+    for moved in claims_to_move(pool, claims, going, later_than(now, -wait)):
         changed = replace(moved, updated_at=now, sequence=moved.sequence + 1, version=moved.version + 1)
         transition = Transition("NodeClaim", changed.phase, changed.phase, changed.reason, changed.message)
         with suppress(Conflict):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from stockyard.domain.bids import Bid, on_demand_price
 from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.node_disks import of_catalogue, with_disk
+from stockyard.domain.node_groups import ROOT_DISK
 from stockyard.domain.node_types import ANY, SPOT, NodeType, Offering, read_resources
 from stockyard.domain.offers import SpotPrice
 from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
@@ -205,7 +207,12 @@ def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeCl
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
     return model.Pool(
         pool.name,
-        node_types(stock, requirements, pool.provider_ref, dearest=dearest, bid=Bid.of(pool.max_price)),
+        tuple(
+            with_disk(node_type, pool.properties)
+            for node_type in node_types(
+                stock, requirements, pool.provider_ref, dearest=dearest, bid=Bid.of(pool.max_price)
+            )
+        ),
         requirements,
         {**pool.labels, POOL_LABEL: pool.name},
         tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),
@@ -231,10 +238,12 @@ def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[M
             continue
         if claim.placement is not None:
             node_type = stock.catalog.node_types.get(claim.placement.type)
-            capacity = node_type.capacity if node_type is not None else read_resources(claim.resources, pods=None)
+            known_type = with_disk(node_type, claim.properties) if node_type is not None else None
+            capacity = known_type.capacity if known_type is not None else read_resources(claim.resources, pods=None)
             price = claim.placement.usd_hour
         else:
-            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price}"
+            disk = claim.properties.get(ROOT_DISK, "")
+            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price} {disk}"
             if mark not in not_placed:
                 not_placed[mark] = _next_binding(stock, reader, claim)
             capacity, price = not_placed[mark]
@@ -251,7 +260,7 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
     try:
         request = reader.request(
             matched(claim),
-            claim.resources,
+            of_catalogue(claim.resources, claim.properties),
             claim.provider_ref or None,
             stock.allowed,
             stock.beyond(claim.provider_ref),
@@ -262,7 +271,11 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
     except ValueError:
         return {}, None
     best = choose(stock.catalog.index, request, stock.availability)
-    return (request.resources, None) if best is None else (best.node_type.capacity, best.usd_hour)
+    return (
+        (request.resources, None)
+        if best is None
+        else (with_disk(best.node_type, claim.properties).capacity, best.usd_hour)
+    )
 
 
 def _usd(amount: str) -> float:

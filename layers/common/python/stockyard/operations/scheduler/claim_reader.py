@@ -10,6 +10,7 @@ from stockyard.domain import provider_kinds
 from stockyard.domain.bids import Bid
 from stockyard.domain.declared_types import NOT_AVAILABLE
 from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.node_disks import of_catalogue
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirement
 from stockyard.errors import NotFound
@@ -100,7 +101,7 @@ class ClaimReader:
         try:
             request = self._reader.request(
                 matched(claim),
-                claim.resources,
+                of_catalogue(claim.resources, claim.properties),
                 claim.provider_ref or None,
                 self._allowed,
                 self._unreachable(claim) - {claim.provider_ref},

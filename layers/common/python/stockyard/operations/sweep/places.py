@@ -13,10 +13,14 @@ from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
+from stockyard.operations.clusters.member_health import attend_members, unready_nodes
 from stockyard.operations.clusters.phases import start_following
+from stockyard.operations.clusters.snapshots import prune
 from stockyard.operations.listing import every
+from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims import lost_machines
+from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
@@ -84,8 +88,12 @@ class PlaceSweep:
             self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
         if self.trusted:
             self._kept_machines(account, claims, here)
+            self._old_snapshots(account)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
+        if account is not None and self.trusted:
+            for cluster in clusters_of(self.services, account.id):
+                self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
 
     def _account(self) -> CloudAccount | None:
         prefix = lost_machines.account_place("")
@@ -144,17 +152,32 @@ class PlaceSweep:
             if claim.kept_until is not None and claim.placement and claim.placement.provider_id in here:
                 self.tally.attempt(claim.id, sweep_kept_claim, self.services, claim.id)
 
+    def _old_snapshots(self, account: CloudAccount | None) -> None:
+        for cluster in clusters_of(self.services, account.id) if account is not None else ():
+            self.tally.attempt(cluster.id, prune, self.services, cluster.id)
+
     def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
         machine_ids = {thing.vendor_id for thing in view.things}
         minute = times.epoch(self.services.clock.now()) // 60
         for claim in lost_machines.missing(claims, here, machine_ids, minute):
-            self.tally.attempt(claim.id, self._lost, claim.id)
+            self.tally.attempt(claim.id, look_at_machine, self.services, claim.id)
 
-    def _lost(self, claim_id: str) -> str:
-        if not lost_machines.note(self.services, claim_id):
-            return ""
-        claim = self.services.store.get(NodeClaim, claim_id)
-        if claim is not None and claim.control_plane:
-            # Now, and not when the sweep comes by again: the next member that dies may be one too many.
-            start_following(self.services, claim.cluster_id)
-        return "lost"
+
+def look_at_machine(services: Services, claim_id: str) -> str:
+    """Ask for the machine of a claim that should have one; ``lost`` when it is gone."""
+    if not lost_machines.note(services, claim_id):
+        return ""
+    claim = services.store.get(NodeClaim, claim_id)
+    if claim is not None and claim.control_plane:
+        # Now, and not when the sweep comes by again: the next member that dies may be one too many.
+        start_following(services, claim.cluster_id)
+    return "lost"
+
+
+def look_at_nodes(services: Services, cluster_id: str, tally: Tally) -> None:
+    """Ask for the machines of a cluster whose agent says that their nodes are not ready, and look at its members."""
+    report = picture_of(services, cluster_id)
+    claims = [claim for claim in claims_of(services, cluster_id) if lost_machines.has_machine(claim)]
+    for claim in unready_nodes(report[1].get("nodes") if report is not None else None, claims)[: lost_machines.MOST]:
+        tally.attempt(claim.id, look_at_machine, services, claim.id)
+    tally.attempt(cluster_id, attend_members, services, cluster_id)

@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
 from stockyard.operations.clusters.phases import start_following
+from stockyard.operations.clusters.snapshots import look_at_snapshots
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.keep import sweep_kept
 from stockyard.operations.engine.sweep import sweep_operation
@@ -27,7 +28,11 @@ def sweep_lease(services: Services, cluster: Cluster) -> str:
 
 def sweep_cluster(services: Services, cluster: Cluster) -> str:
     """Bring a cluster that nobody works on back to work, and begin what waits for it: a change, or tags."""
-    return sweep_operation(CLUSTER_RUNNER, services, cluster) or start_following(services, cluster.id)
+    return (
+        sweep_operation(CLUSTER_RUNNER, services, cluster)
+        or start_following(services, cluster.id)
+        or look_at_snapshots(services, cluster.id)
+    )
 
 
 def sweep_kept_cluster(services: Services, cluster_id: str) -> str:

@@ -19,7 +19,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import PlaceSweep
+from stockyard.operations.sweep.places import PlaceSweep, look_at_nodes
 from stockyard.operations.sweep.tally import Tally
 from stockyard.operations.sweep.turns import Turn
 from stockyard.ports import Clock, Put, Registry
@@ -92,6 +92,15 @@ class Reaper:
         tally = Tally()
         trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
         tally.attempt(f"{tenant} {place}", PlaceSweep(self._services(tenant, trusted), place, trusted, tally).run)
+        return tally.report(trusted)
+
+    def look_at_nodes(self, tenant: str, cluster_id: str) -> dict[str, Any]:
+        """Look at the nodes of one cluster of which its agent says that some are not ready; the report is of the same
+        form. Like any place, only where the table can be trusted."""
+        tally = Tally()
+        trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+        if trusted:
+            look_at_nodes(self.services_of(tenant), cluster_id, tally)
         return tally.report(trusted)
 
     def _order(self, tenants: Set[str]) -> Sequence[str]:

@@ -9,8 +9,9 @@ import base64
 import binascii
 import json
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -46,10 +47,19 @@ class _Resource:
         return f"{self.root}{inside}/{self.name}" + (f"/{quote(name, safe='')}" if name else "")
 
 
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """What a user is known by who has no token: certificate and key, PEM in base64."""
+
+    certificate_b64: str = field(repr=False)
+    key_b64: str = field(repr=False)
+
+
 class KubernetesApi:
     """A cluster's API at ``server``, an https URL, known by its authority's certificate (PEM in base64).
 
-    ``token`` is asked at each call, and what it gives is kept nowhere. ``transport`` replaces the network.
+    ``token`` is asked at each call, and what it gives is kept nowhere; empty for a user that is known by its
+    ``certificate``. ``transport`` replaces the network.
     Errors are leaves of ``VendorError``, and none repeats what was sent.
     """
 
@@ -59,11 +69,12 @@ class KubernetesApi:
         certificate_authority_b64: str,
         token: Callable[[], str],
         transport: httpx.BaseTransport | None = None,
+        certificate: ClientCertificate | None = None,
     ) -> None:
         if not server.startswith("https://"):
             raise VendorRefused("the cluster's address is no https URL", code="Address")
         self._server, self._authority, self._token = server.rstrip("/"), certificate_authority_b64, token
-        self._transport = transport
+        self._transport, self._certificate = transport, certificate
         self._client: httpx.Client | None = None
         self._kinds: dict[tuple[str, str], _Resource] = {}
 
@@ -73,9 +84,10 @@ class KubernetesApi:
         if client is not None:
             client.close()
 
-    def apply(self, document: Mapping[str, Any]) -> Object:
+    def apply(self, document: Mapping[str, Any], *, manager: str = MANAGER, dry_run: bool = False) -> Object:
         """Make the object, or give the one that is there the fields of ``document``, also those that somebody else has
-        set; fields that an earlier document had and this one lacks are removed. The object as it then is.
+        set; fields that an earlier document of the ``manager`` had and this one lacks are removed. The object as it
+        then is; with ``dry_run`` as it would be.
 
         ``VendorNotFound`` where the cluster does not serve the kind, or has not the namespace.
         """
@@ -83,7 +95,7 @@ class KubernetesApi:
         kind, name = str(document["kind"]), str(meta["name"])
         resource = self._resource(str(document["apiVersion"]), kind)
         namespace = _namespace(resource, str(meta.get("namespace") or ""))
-        query = {"fieldManager": MANAGER, "force": "true"}
+        query = {"fieldManager": manager, "force": "true", **({"dryRun": "All"} if dry_run else {})}
         subject = Subject("apply", kind, name, namespace)
         return self._call(subject, "PATCH", resource.path(namespace, name), query, document)
 
@@ -106,6 +118,17 @@ class KubernetesApi:
             self._call(Subject("delete", kind, name, inside), "DELETE", resource.path(inside, name), body=options)
         except VendorNotFound:
             return
+
+    def account_token(self, namespace: str, name: str, seconds: int) -> str:
+        """A new token of a service account, which ends by itself. The cluster keeps none."""
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/serviceaccounts/{quote(name, safe='')}/token"
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        answer = self._call(Subject("token", "ServiceAccount", name, namespace), "POST", path, body=body)
+        return str(answer["status"]["token"])
 
     def list(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[Object]:
         """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served."""
@@ -136,13 +159,20 @@ class KubernetesApi:
         """Where objects of a kind are. What is served is remembered; what is not may be served in a moment."""
         if (api_version, kind) not in self._kinds:
             root = f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
-            for entry in self._call(Subject("discover", kind), "GET", root).get("resources") or ():
+            for entry in self._served(root, kind):
                 if "/" not in entry["name"]:
                     resource = _Resource(root, entry["name"], bool(entry["namespaced"]))
                     self._kinds.setdefault((api_version, entry["kind"]), resource)
         if (api_version, kind) not in self._kinds:
             raise VendorNotFound(f"the cluster serves no {kind} of {api_version}", code="NotServed")
         return self._kinds[api_version, kind]
+
+    def _served(self, root: str, kind: str) -> Sequence[Object]:
+        """The resources of a group's version; none where the cluster has not the group."""
+        try:
+            return self._call(Subject("discover", kind), "GET", root).get("resources") or ()
+        except VendorNotFound:
+            return ()
 
     def _call(
         self,
@@ -164,7 +194,8 @@ class KubernetesApi:
     ) -> Object:
         import httpx  # kept out of cold starts
 
-        headers = {"Authorization": f"Bearer {self._token()}", "Accept": "application/json"}
+        token = self._token()
+        headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
         if body is not None:
             headers["Content-Type"] = APPLY if method == "PATCH" else "application/json"
         content = json.dumps(body).encode() if body is not None else None
@@ -188,7 +219,7 @@ class KubernetesApi:
         if self._client is None:
             self._client = httpx.Client(
                 base_url=self._server,
-                verify=_trust(self._authority),
+                verify=_trust(self._authority, self._certificate),
                 transport=self._transport,
                 timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
                 follow_redirects=False,
@@ -197,7 +228,7 @@ class KubernetesApi:
         return self._client
 
 
-def _trust(certificate_authority_b64: str) -> ssl.SSLContext:
+def _trust(certificate_authority_b64: str, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
     """Trusts this authority and no other. ``VendorRefused`` where it is no certificate."""
     try:
         pem = base64.b64decode(certificate_authority_b64, validate=True).decode("ascii")
@@ -206,7 +237,20 @@ def _trust(certificate_authority_b64: str) -> ssl.SSLContext:
         pem = ""
     if not pem:
         raise VendorRefused("the cluster's authority is no certificate in base64", code="Authority")
+    if certificate is not None:
+        _load(context, certificate)
     return context
+
+
+def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
+    """Python reads a client's key from a file alone: from one that only we may read, and that is gone afterwards."""
+    try:
+        with NamedTemporaryFile(suffix=".pem") as file:
+            file.write(base64.b64decode(certificate.certificate_b64) + b"\n" + base64.b64decode(certificate.key_b64))
+            file.flush()
+            context.load_cert_chain(file.name)
+    except (binascii.Error, ssl.SSLError):
+        raise VendorRefused("the client's certificate does not fit its key", code="ClientCertificate") from None
 
 
 def _namespace(resource: _Resource, namespace: str) -> str:

@@ -78,7 +78,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "A quota of the AWS account is used up; ask AWS to raise it, or remove what is not needed.",
     ),
     (
-        r"UnauthorizedOperation|AccessDenied(Exception)?|NotAuthorized|Client\.UnauthorizedOperation",
+        r"UnauthorizedOperation|AccessDenied(Exception)?|NotAuthorized|Client\.UnauthorizedOperation|"
+        r"403",
         errors.PermissionDenied,
         "The role in the AWS account lacks a permission; deploy the account's current template again.",
     ),
@@ -91,13 +92,13 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     (
         r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
         r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed|"
-        r"InvalidCapacityReservationId\.Malformed",
+        r"InvalidCapacityReservationId\.Malformed|NoSuch(Bucket|Key|TagSet)|404",
         errors.VendorNotFound,
         "It does not exist in this region of the account.",
     ),
     (
         r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse|"
-        r"FileSystemInUse|DependencyTimeout",
+        r"FileSystemInUse|DependencyTimeout|BucketNotEmpty",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),

@@ -15,6 +15,10 @@ _KEY_PAIR = worded(
     r"^[!-~]([ -~]{0,253}[!-~])?$",
     "the name of an EC2 key pair: printable ASCII characters, no space at the ends",
 )
+_BUCKET = worded(
+    r"^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$",
+    "the name of an S3 bucket: 3 to 63 lower-case letters, digits and hyphens, a letter or digit at each end",
+)
 _VPC = worded(r"^vpc-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a VPC: vpc- and 8 or 17 hexadecimal digits")
 _SUBNET = worded(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a subnet: subnet- and 8 or 17 hexadecimal digits")
 _ROLE_ARN = worded(
@@ -37,6 +41,7 @@ InstanceTypes = Annotated[
     AfterValidator(distinct),
 ]
 KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=_KEY_PAIR)]
+Bucket = Annotated[str, StringConstraints(min_length=3, max_length=63, pattern=_BUCKET)]
 VpcId = Annotated[str, StringConstraints(pattern=_VPC)]
 SubnetId = Annotated[str, StringConstraints(pattern=_SUBNET)]
 UserArn = Annotated[str, StringConstraints(max_length=600, pattern=_USER_ARN)]

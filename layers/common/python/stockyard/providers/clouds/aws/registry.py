@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, efs_kinds, eks_kinds, elb_kinds, iam_kinds
+from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, efs_kinds, eks_kinds, elb_kinds, iam_kinds, s3_kinds
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, REFUSED_CAPACITY, Kind
 
 DELETION_ORDER: tuple[Kind, ...] = (
@@ -19,6 +19,7 @@ DELETION_ORDER: tuple[Kind, ...] = (
     elb_kinds.LOAD_BALANCER,
     elb_kinds.TARGET_GROUP,
     ec2_kinds.VOLUME,
+    s3_kinds.BUCKET,
     iam_kinds.INSTANCE_PROFILE,
     iam_kinds.ROLE,
     ec2_kinds.NAT_GATEWAY,

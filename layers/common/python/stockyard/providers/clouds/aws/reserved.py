@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from stockyard.domain.node_disks import USUAL_GIB, kept_gib
 from stockyard.domain.offers import InstanceOffer
 from stockyard.machines import reserved
 
-DISK_GIB = 50
+DISK_GIB = USUAL_GIB
 """Root volume of a node."""
 _UNSEEN = 0.075
 _SMALL_VCPUS, _MOST_OF_LARGE = 30, 250
@@ -54,7 +55,7 @@ def overhead(offer: InstanceOffer, most_pods: int | None = None) -> Mapping[str,
     return {
         "cpu": f"{reserved.cpu(offer.vcpu)}m",
         "memory": f"{memory}Mi",
-        "ephemeral-storage": f"{reserved.storage_gib(DISK_GIB)}Gi",
+        "ephemeral-storage": f"{kept_gib(DISK_GIB)}Gi",
     }
 
 

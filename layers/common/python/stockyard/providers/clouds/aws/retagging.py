@@ -13,7 +13,7 @@ from typing import Any
 
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorError, VendorNotFound
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, efs_kinds, eks_kinds, elb_kinds, iam_kinds, tags
+from stockyard.providers.clouds.aws import ec2_kinds, efs_kinds, eks_kinds, elb_kinds, iam_kinds, s3_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import ClusterBuilder
 from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
@@ -238,6 +238,22 @@ def _of_efs(calls: Calls) -> Writer:
     return Writer(give, take)
 
 
+def _of_buckets(calls: Calls) -> Writer:
+    """A bucket's tags are written all at once, so that others that somebody has given it are read first."""
+
+    def write(name: str, marks: Mapping[str, str]) -> None:
+        calls.call("s3", "put_bucket_tagging", Bucket=name, Tagging={"TagSet": tags.pairs(marks)})
+
+    def give(ids: Sequence[str], marks: Mapping[str, str]) -> None:
+        write(ids[0], {**(s3_kinds.bucket_tags(calls, ids[0]) or {}), **marks})
+
+    def take(ids: Sequence[str], keys: Sequence[str]) -> None:
+        carried = s3_kinds.bucket_tags(calls, ids[0]) or {}
+        write(ids[0], {key: value for key, value in carried.items() if key not in keys})
+
+    return Writer(give, take)
+
+
 _OF_EKS = (
     eks_kinds.CLUSTER,
     eks_kinds.NODE_GROUP,
@@ -254,5 +270,6 @@ _WRITERS = {
         (iam_kinds.INSTANCE_PROFILE, _by_name(iam_kinds.INSTANCE_PROFILE), _of_iam("InstanceProfile")),
         *((kind, _described(kind), _of_eks(kind)) for kind in _OF_EKS),
         (efs_kinds.FILE_SYSTEM, _described(efs_kinds.FILE_SYSTEM), _of_efs),
+        (s3_kinds.BUCKET, _by_name(s3_kinds.BUCKET), _of_buckets),
     )
 }

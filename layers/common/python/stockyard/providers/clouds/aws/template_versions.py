@@ -183,7 +183,32 @@ ADDITIONS = (
         needed=True,
         feature=KUBEADM,
     ),
+    Addition(
+        6,
+        "keep snapshots of etcd in S3",
+        (
+            "s3:CreateBucket",
+            "s3:DeleteBucket",
+            "s3:DeleteObject",
+            "s3:DeleteObjectVersion",
+            "s3:GetBucketLocation",
+            "s3:GetBucketTagging",
+            "s3:GetObject",
+            "s3:ListAllMyBuckets",
+            "s3:ListBucket",
+            "s3:ListBucketVersions",
+            "s3:PutBucketPublicAccessBlock",
+            "s3:PutBucketTagging",
+            "s3:PutBucketVersioning",
+            "s3:PutEncryptionConfiguration",
+            "s3:PutLifecycleConfiguration",
+            "s3:PutObject",
+        ),
+        feature=KUBEADM,
+    ),
 )
+BACKUPS = 6
+"""The version with which an account can keep snapshots of etcd in S3."""
 CURRENT = max(addition.version for addition in ADDITIONS)
 
 

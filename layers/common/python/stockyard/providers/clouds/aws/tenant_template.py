@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import Internal
 from stockyard.providers.clouds.aws import (
+    backup_statements,
     controller_statements,
     eks_roles,
     eks_statements,
@@ -72,6 +73,7 @@ READ = (
     "elasticloadbalancing:DescribeTargetHealth",
     "iam:ListInstanceProfiles",
     "iam:ListRoles",
+    "s3:ListAllMyBuckets",
     "servicequotas:GetServiceQuota",
 )
 """AWS offers no resource narrower than ``*`` for these."""
@@ -229,6 +231,7 @@ def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: s
     """What bounds the roles of machines: each kind of cluster has its own."""
     marks = {tags.INSTALLATION: installation}
     volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
+    volumes.append(backup_statements.of_machines(here.account))
     on_eks = eks_roles.boundary(lambda *place: resolved(here.arn(*place)))
     names = boundary_name(account, prefix), eks_roles.managed_boundary_name(account, prefix)
     return {
@@ -254,6 +257,7 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
             *kubeadm_statements.balancing(here, installation),
             *kubeadm_statements.roles(here, installation, prefix, boundary_name(account, prefix)),
             *snapshots(here, installation, account, prefix),
+            *backup_statements.backups(here.account, prefix),
         ],
         "MachinePermissions": _machines(here, *tagged),
         "NodePermissions": nodes(here, installation),

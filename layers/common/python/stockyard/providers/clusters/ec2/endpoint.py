@@ -49,6 +49,9 @@ def ensure(builder: Builder) -> Outcome:
     wish = Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, detail=detail, identity=True)
     arn = builder.want(wish).vendor_id
     _spread(builder, arn, net)
+    waiting = network.without_leaving(builder)
+    if waiting:
+        return Outcome(False, waiting)
     balancers = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
     if not balancers:
         raise NotYetVisible(f"load balancer {name} is not shown yet")

@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorConflict, VendorNotFound, VendorRefused
+from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, tags
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import etcd_snapshots, etcd_volume_gib
@@ -28,9 +29,42 @@ def ensure(builder: Builder, instance: Mapping[str, Any]) -> str:
     zone = str(instance["Placement"]["AvailabilityZone"])
     volume = _volume(builder, zone)
     waiting = _attached(builder, volume, str(instance["InstanceId"]), zone)
-    if not waiting and etcd_snapshots(builder.work.cluster):
-        _policy(builder)
+    if not waiting:
+        ensure_snapshots(builder)
     return waiting
+
+
+def ensure_snapshots(builder: Builder) -> Outcome:
+    """The policy as the settings want it. Where they want no snapshots it rests: those that it has taken are worth
+    keeping, and go with the cluster."""
+    count, line = etcd_snapshots(builder.work.cluster), builder.ledger.find(dlm_kinds.SNAPSHOT_POLICY.name, KEY)
+    if line is None and not count:
+        return Outcome(True, "There is no policy of daily snapshots.")
+    if line is None or line.state != "made":
+        _policy(builder)
+        return Outcome(True, _in_words(count))
+    policy = dlm_kinds.policy(builder.calls, line.vendor_id)
+    if policy is None:
+        if count:
+            _policy(builder)
+        return Outcome(True, _in_words(count))
+    details = {**policy["PolicyDetails"]}
+    retained = {"Count": count} if count else details["Schedules"][0]["RetainRule"]
+    schedules = [{**schedule, "RetainRule": retained} for schedule in details["Schedules"]]
+    state = "ENABLED" if count else "DISABLED"
+    if (policy.get("State"), details["Schedules"]) != (state, schedules):
+        builder.calls.call(
+            "dlm",
+            "update_lifecycle_policy",
+            PolicyId=line.vendor_id,
+            State=state,
+            PolicyDetails={**details, "Schedules": schedules},
+        )
+    return Outcome(True, _in_words(count))
+
+
+def _in_words(count: int) -> str:
+    return f"{count} daily snapshots are kept." if count else "No snapshot is taken any more."
 
 
 def _volume(builder: Builder, zone: str) -> str:

@@ -1,4 +1,5 @@
-"""The identity phase: the role of the cluster's machines and the instance profile that carries it."""
+"""The identity phase: the roles of the cluster's machines, the instance profiles that carry them, and the bucket that
+members of the control plane may write to."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.sessions import account_number, partition
 from stockyard.providers.clouds.aws.statements import policy, trust
+from stockyard.providers.clusters.ec2 import etcd_backup
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers
 
@@ -48,6 +50,7 @@ def ensure(builder: Builder) -> Outcome:
     if cloud_controllers(builder.work.cluster):
         document = control_plane_policy(builder.work.account, builder.owner)
         _identity(builder, "control-plane", "ctrl-role", "ctrl-instance-profile", document)
+        etcd_backup.ensure(builder)
     return Outcome(True, f"roles and profiles of {builder.owner.client_id}")
 
 

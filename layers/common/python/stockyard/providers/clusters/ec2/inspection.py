@@ -12,7 +12,8 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import KUBEADM
-from stockyard.providers.clusters.ec2 import named_subnets, network, zones
+from stockyard.providers.clusters.ec2 import etcd_backup, named_subnets, network, zones
+from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
     named_control_plane_types,
@@ -28,8 +29,8 @@ from stockyard.providers.clusters.ec2.network_configuration import (
 )
 
 
-def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
-    """Everything that is wrong or surprising."""
+def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: bool) -> Iterator[Finding]:
+    """Everything that is wrong or surprising. ``is_new``: nothing of it stands yet, so there has to be room for all."""
     faults = list(offerings.region_findings(calls.region, account))
     yield from faults
     if not all(fault.warning for fault in faults):
@@ -40,12 +41,31 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
     yield from _bastion(calls, cluster)
+    yield from etcd_backup.findings(calls, cluster, account)
     if is_given(cluster.settings):
         yield from _given_network(calls, cluster)
     else:
         yield from zones.findings(calls, cluster)
-    if cluster.status != "ready":
+    if is_new:
         yield from quotas.findings(calls, _machines(cluster), _network_need(calls, cluster))
+
+
+def network_findings(builder: Builder) -> Iterator[Finding]:
+    """What of the network that a ready cluster has cannot become what the settings want."""
+    settings = builder.work.cluster.settings
+    if is_given(settings):
+        yield from network.given_faults(builder)
+        return
+    first = network.first_zone(builder)
+    if first in network.leaving_zones(builder.work):
+        text = (
+            f"{first} is the first zone of the network, and stays: the gateway of all zones and the bastion have their"
+            " place there."
+        )
+        yield Finding("/settings/zones", text)
+    fault = network.growth_fault(builder)
+    if fault:
+        yield Finding("/settings/zones", fault)
 
 
 def _given_network(calls: Calls, cluster: Cluster) -> Iterator[Finding]:

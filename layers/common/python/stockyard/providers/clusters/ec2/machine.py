@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from stockyard.domain.control_plane import takes_pods
 from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound, VendorRefused
@@ -153,7 +154,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
-            workloads=bool(settings.get("control_plane_workloads")),
+            workloads=takes_pods(settings),
             sources=config.sources,
         ).cloud_config(),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),

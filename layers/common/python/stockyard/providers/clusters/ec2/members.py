@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from stockyard.domain.control_plane import ROLE, takes_pods
 from stockyard.domain.node_groups import ROOT_DISK
 from stockyard.domain.node_types import ON_DEMAND
 from stockyard.domain.pool_records import CONTROL_PLANE, NewPool
@@ -25,7 +26,7 @@ from stockyard.providers.clusters.ec2.security import API_PORT
 
 LINE = (ec2_kinds.INSTANCE.name, "machine")
 PHASE = "control_plane"
-TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+TAINT = {"key": ROLE, "effect": "NoSchedule"}
 """What keeps pods away from a member that takes none."""
 _END_STATES = ["shutting-down", "terminated"]
 
@@ -41,7 +42,7 @@ def pool(cluster: Cluster) -> NewPool:
             {"key": CAPACITY_TYPE, "operator": IN, "values": [ON_DEMAND]},
         ),
         properties={ROOT_DISK: str(control_plane_disk_gib(cluster.settings))},
-        taints=() if cluster.settings.get("control_plane_workloads") else (dict(TAINT),),
+        taints=() if takes_pods(cluster.settings) else (dict(TAINT),),
     )
 
 

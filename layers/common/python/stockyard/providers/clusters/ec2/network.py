@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorRefused
-from stockyard.ports import Finding, Outcome
+from stockyard.ports import CloudWork, Finding, Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, own_network, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
@@ -35,30 +35,48 @@ class Network(tenant_network.TenantNetwork):
 
 @dataclass(frozen=True, slots=True)
 class _OwnNetwork:
-    """What our own network is to be: the zones of its letters, and the subnets' ranges by name."""
+    """What our own network is to be: the zones of its letters, and the subnets' ranges by name.
+
+    A letter stays its zone's when the zone has left, as long as another subnet was laid out beside it. ``staying`` and
+    ``leaving`` are places in ``zones``: of those that the settings want, and of those with subnets that they do not
+    name any more.
+    """
 
     zones: tuple[str, ...]
     ranges: Mapping[str, str]
-    nats: int
+    staying: tuple[int, ...]
+    leaving: tuple[int, ...]
+    gateways: tuple[int, ...]
+    """The places of the zones with a NAT gateway."""
 
     @classmethod
-    def of(cls, builder: Builder, *, as_wanted: bool) -> _OwnNetwork:
-        """With what the settings want, or as it stands."""
-        lines = _subnet_lines(builder)
+    def of(cls, work: CloudWork, calls: Calls | None = None) -> _OwnNetwork:
+        """With what the settings want, where ``calls`` can be made; else as it stands, by the ledger alone."""
+        lines, cluster = _subnet_lines(work), work.cluster
         generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
         present = _zones_of(lines, generations)
-        names = layout.merged(
-            present, zones.cluster_zones(builder.calls, builder.work.cluster, present) if as_wanted else ()
-        )
+        standing = [zone for index, zone in enumerate(present) if _has_subnet(lines, index)]
+        wanted_zones = zones.cluster_zones(calls, cluster, standing) if calls is not None else standing
+        named = [str(zone) for zone in cluster.settings.get("zones") or ()]
+        names = layout.merged(present, wanted_zones)
+        if len(names) > layout.MOST_ZONES:
+            raise ValueError(f"has had subnets in {', '.join(present)}, and has no place for more")
         if any(not line.detail.get("zones") for line in lines.values()):
             generations.append(names[:_ZONES_BEFORE])
-        ranges = layout.laid_out(vpc_cidr(builder.work.cluster), layout.counts_of(generations, len(names)))
-        nats = len(names) if has_nat_in_each_zone(builder.work.cluster.settings) else 1
-        return cls(tuple(names), ranges, nats)
+        ranges = layout.laid_out(vpc_cidr(cluster), layout.counts_of(generations, len(names)))
+        staying = [names.index(zone) for zone in names if zone in wanted_zones and (not named or zone in named)]
+        leaving = [names.index(zone) for zone in standing if names.index(zone) not in staying]
+        gateways = staying if has_nat_in_each_zone(cluster.settings) else [0]
+        return cls(tuple(names), ranges, tuple(staying), tuple(leaving), tuple(gateways))
+
+    @property
+    def occupied(self) -> frozenset[int]:
+        """The places of zones whose gateway is wanted, or goes only with its zone."""
+        return frozenset((*self.gateways, *self.leaving))
 
     def keys(self, tier: str) -> list[str]:
         """The names of the subnets of a tier."""
-        return [layout.key(tier, index) for index in range(len(self.zones))]
+        return [layout.key(tier, index) for index in self.staying]
 
 
 def ensure(builder: Builder) -> Outcome:
@@ -67,7 +85,7 @@ def ensure(builder: Builder) -> Outcome:
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {', '.join(network.machine_subnets)} are used as they are")
     try:
-        plan = _OwnNetwork.of(builder, as_wanted=True)
+        plan = _OwnNetwork.of(builder.work, builder.calls)
     except ValueError as error:
         raise VendorRefused(f"{vpc_cidr(builder.work.cluster)} {error}", hint="Name fewer zones.") from error
     vpc = own_network.vpc(builder, builder.name("vpc"), vpc_cidr(builder.work.cluster))
@@ -75,19 +93,80 @@ def ensure(builder: Builder) -> Outcome:
     subnets = _subnets(builder, vpc, plan)
     public, private = ([subnets[key] for key in plan.keys(tier)] for tier in (PUBLIC, PRIVATE))
     _route_table(builder, PUBLIC, vpc, public, {"GatewayId": gateway})
-    gateways = [_nat_gateway(builder, index, public[index]) for index in range(plan.nats)]
-    pending = [nat.vendor_id for nat in gateways if nat.pending]
+    gateways = {index: _nat_gateway(builder, index, subnets[layout.key(PUBLIC, index)]) for index in plan.gateways}
+    pending = [nat.vendor_id for nat in gateways.values() if nat.pending]
     if pending:
         noun = "NAT gateway" if len(pending) == 1 else "NAT gateways"
         return Outcome(False, f"{noun} {', '.join(pending)} coming up")
     # The table of the first zone last: the ledger then still tells which subnets the others take from it.
-    for index, nat in reversed(list(enumerate(gateways))):
-        served = private if plan.nats == 1 else private[index : index + 1]
-        _route_table(builder, _table_key(index), vpc, served, {"NatGatewayId": nat.vendor_id})
-    waiting = _without_surplus(builder, plan.nats)
+    for index in reversed(plan.gateways):
+        served = private if len(plan.gateways) == 1 else [subnets[layout.key(PRIVATE, index)]]
+        _route_table(builder, _table_key(index), vpc, served, {"NatGatewayId": gateways[index].vendor_id})
+    waiting = _without(builder, [index for index in range(layout.MOST_ZONES) if index not in plan.occupied])
     if waiting:
         return Outcome(False, waiting)
-    return Outcome(True, f"{vpc} with {len(subnets)} subnets in {', '.join(plan.zones)}")
+    names = [plan.zones[index] for index in plan.staying]
+    return Outcome(True, f"{vpc} with {2 * len(names)} subnets in {', '.join(names)}")
+
+
+def first_zone(builder: Builder) -> str:
+    """The zone that the network was begun in; empty where nothing is known. Nobody is asked."""
+    return next(iter(_OwnNetwork.of(builder.work).zones), "")
+
+
+def growth_fault(builder: Builder) -> str:
+    """Why the network cannot have the zones that the settings want; empty when it can."""
+    try:
+        _OwnNetwork.of(builder.work, builder.calls)
+    except ValueError as error:
+        return f"{vpc_cidr(builder.work.cluster)} {error}."
+    return ""
+
+
+def given_faults(builder: Builder) -> Iterator[Finding]:
+    """Subnets of a given VPC that the settings change in a zone where the cluster stands: its machines are there."""
+    settings, line = builder.work.cluster.settings, builder.work.ledger.find(GIVEN_NETWORK.name, "main")
+    if line is None or not settings.get("subnets"):
+        return
+    present = _network_of_line(line)
+    by_zone = {zone: subnet for subnet, zone in present.places}
+    tier = PUBLIC if settings.get("public_control_plane") else PRIVATE
+    for index, entry in enumerate(settings["subnets"]):
+        subnet = by_zone.get(str(entry["zone"]))
+        if subnet not in (None, entry[tier]):
+            text = f"The cluster stands in {subnet} in {entry['zone']}, and cannot change to {entry[tier]} there."
+            yield Finding(f"/settings/subnets/{index}/{tier}", text)
+        if present.public != bool(entry.get("public")):
+            text = "cannot change whether the cluster has public subnets: the API's balancer was made for that."
+            yield Finding(f"/settings/subnets/{index}/public", text)
+
+
+def leaving_zones(work: CloudWork) -> list[str]:
+    """The zones that the network stands in and the settings do not name any more. Nobody is asked."""
+    settings = work.cluster.settings
+    if is_given(settings):
+        named = {str(entry["zone"]) for entry in settings.get("subnets") or ()}
+        line = work.ledger.find(GIVEN_NETWORK.name, "main")
+        places = _network_of_line(line).places if line is not None and named else ()
+        return [zone for _, zone in places if zone and zone not in named]
+    plan = _OwnNetwork.of(work)
+    return [plan.zones[index] for index in plan.leaving]
+
+
+def without_leaving(builder: Builder) -> str:
+    """Remove what stands in zones that the settings do not name any more. What is waited for.
+
+    The balancer has to have left them.
+    """
+    if is_given(builder.work.cluster.settings):
+        return ""
+    leaving = _OwnNetwork.of(builder.work).leaving
+    waiting = _without(builder, leaving) if leaving else ""
+    for tier in (PUBLIC, PRIVATE):
+        for index in leaving:
+            line = builder.work.ledger.find(ec2_kinds.SUBNET.name, layout.key(tier, index))
+            waiting = waiting or (builder.remove(line) if line is not None else "")
+    return waiting
 
 
 def of(builder: Builder) -> Network:
@@ -103,13 +182,14 @@ def of(builder: Builder) -> Network:
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
-    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder, as_wanted=False)
-    if not plan.zones:
+    cluster, plan = builder.work.cluster, _OwnNetwork.of(builder.work)
+    if not plan.staying:
         raise VendorRefused("no subnet is on the ledger", hint="Resume from the network phase.")
     tier = PUBLIC if cluster.settings.get("public_control_plane") else PRIVATE
     machine_subnets = [vendor_id("subnet", key) for key in plan.keys(tier)]
-    places = tuple(zip(machine_subnets, plan.zones, strict=True))
-    keys = [_address_key(index) for index in range(1, layout.MOST_ZONES)]
+    places = tuple(zip(machine_subnets, (plan.zones[index] for index in plan.staying), strict=True))
+    # Nobody comes from a zone that is being left, and its address will be somebody else's.
+    keys = [_address_key(index) for index in range(1, layout.MOST_ZONES) if index not in plan.leaving]
     further = [line for line in ledger.lines() if line.kind == "address" and line.key in keys]
     addresses = [vendor_id("address", _FIRST_ADDRESS), *(line.vendor_id for line in further if line.state == "made")]
     answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=addresses)
@@ -138,12 +218,27 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> tenant_network.TenantNe
 def _tenant_network(builder: Builder) -> Network:
     ledger = builder.work.ledger
     line = ledger.find(GIVEN_NETWORK.name, "main")
-    if line is None or line.state != "made":
+    if line is None or line.state != "made" or _names_others(builder, line):
         choice = choose(builder.calls, builder.work.cluster.settings)
         if isinstance(choice, Finding):
             raise VendorRefused(choice.detail, hint=f"Correct {choice.pointer} and create the cluster again.")
-        line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(choice)), choice.subnet_id)
+        intended = line if line is not None and line.state == "made" else None
+        intended = intended or ledger.intend(GIVEN_NETWORK.name, "main", asdict(choice))
+        line = ledger.made(intended, choice.subnet_id, asdict(choice))
     return _network_of_line(line)
+
+
+def _names_others(builder: Builder, line: Resource) -> bool:
+    """Whether the settings name other subnets than those that the network was chosen with."""
+    cluster = builder.work.cluster
+    settings, places = cluster.settings, _network_of_line(line).places
+    if cluster.status != "ready" and not settings.get("subnets"):
+        # A creation that has failed may have named other zones since.
+        zone_names = {str(zone) for zone in settings.get("zones") or ()}
+        return bool(zone_names) and zone_names != {zone for _, zone in places}
+    tier = PUBLIC if settings.get("public_control_plane") else PRIVATE
+    named = {(str(entry[tier]), str(entry["zone"])) for entry in settings.get("subnets") or ()}
+    return bool(named) and named != set(places)
 
 
 def _network_of_line(line: Resource) -> Network:
@@ -155,13 +250,17 @@ def _network_of_line(line: Resource) -> Network:
     return Network(detail["vpc_id"], cidrs, detail["subnet_id"], balanced, detail["public"], places)
 
 
-def _subnet_lines(builder: Builder) -> dict[str, Resource]:
+def _subnet_lines(work: CloudWork) -> dict[str, Resource]:
     kind = ec2_kinds.SUBNET.name
-    return {line.key: line for line in builder.work.ledger.lines() if line.kind == kind}
+    return {line.key: line for line in work.ledger.lines() if line.kind == kind}
 
 
 def _generation(line: Resource) -> list[str]:
     return [str(zone) for zone in line.detail["zones"]]
+
+
+def _has_subnet(lines: Mapping[str, Resource], index: int) -> bool:
+    return any(layout.key(tier, index) in lines for tier in (PUBLIC, PRIVATE))
 
 
 def _zones_of(lines: Mapping[str, Resource], generations: Sequence[Sequence[str]]) -> list[str]:
@@ -178,9 +277,12 @@ def _zones_of(lines: Mapping[str, Resource], generations: Sequence[Sequence[str]
 def _subnets(builder: Builder, vpc: str, plan: _OwnNetwork) -> dict[str, str]:
     """The subnets by name. Each line has the zones that the network was laid out for with it, since a later growth
     lays out what is free beside them."""
-    lines, zone_names = _subnet_lines(builder), layout.zones_by_key(plan.zones)
+    lines, zone_names = _subnet_lines(builder.work), layout.zones_by_key(plan.zones)
     subnet_ids: dict[str, str] = {}
+    staying = {*plan.keys(PUBLIC), *plan.keys(PRIVATE)}
     for key, cidr in plan.ranges.items():
+        if key not in staying:
+            continue
         zone = str(lines[key].detail["zone"]) if key in lines else zone_names[key]
         role = "elb" if key.startswith(PUBLIC) else "internal-elb"
         extra = {f"kubernetes.io/role/{role}": "1", tags.kubernetes(builder.work.cluster.client_id): "owned"}
@@ -211,26 +313,20 @@ def _table_key(index: int) -> str:
     return layout.key(PRIVATE, index) if index else PRIVATE
 
 
-def _without_surplus(builder: Builder, count: int) -> str:
-    """Remove the gateways of zones that no longer have one of their own, once nothing leads there. What is waited
-    for."""
-    for kind, key in _surplus(count):
-        line = builder.work.ledger.find(kind, key)
-        waiting = builder.remove(line) if line is not None else ""
-        if waiting:
-            return waiting
-    return ""
-
-
-def _surplus(count: int) -> Iterator[tuple[str, str]]:
-    names: list[tuple[str, Any]] = [
+def _without(builder: Builder, places: Sequence[int]) -> str:
+    """Remove the gateways of these zones, once nothing leads there. What is waited for."""
+    names: list[tuple[str, Callable[[int], str]]] = [
         (ec2_kinds.ROUTE_TABLE.name, _table_key),
         (ec2_kinds.NAT_GATEWAY.name, _nat_key),
         (ec2_kinds.ADDRESS.name, _address_key),
     ]
     for kind, key_of in names:
-        for index in range(count, layout.MOST_ZONES):
-            yield kind, key_of(index)
+        for index in places:
+            line = builder.work.ledger.find(kind, key_of(index))
+            waiting = builder.remove(line) if line is not None else ""
+            if waiting:
+                return waiting
+    return ""
 
 
 def _route_table(builder: Builder, key: str, vpc: str, subnets: Sequence[str], target: dict[str, str]) -> None:

@@ -11,9 +11,11 @@ from pydantic import AfterValidator, Field
 from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.layout import MOST_ZONES
-from stockyard.providers.clusters.ec2.network_configuration import BASTION_TYPE, RDP_FAULT
+from stockyard.providers.clusters.ec2.network_configuration import BASTION_TYPE, RDP_FAULT, is_given
 
 RDP = "rdp"
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
@@ -91,6 +93,19 @@ def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _subnet_faults(document, subnets)
         if zones and set(zones) != {entry.zone for entry in subnets}:
             yield ("zones",), "must be the zones of subnets, or left out"
+
+
+def placement_changes(
+    before: Mapping[str, Any], zones: Sequence[str], subnets: Sequence[ZoneSubnets]
+) -> Iterator[FieldProblem]:
+    """What a cluster that stands in a given VPC cannot become: it grows by naming subnets."""
+    if not is_given(before):
+        return
+    if before.get("subnets") and not subnets:
+        yield FieldProblem(pointer("subnets"), "must name the subnets that the cluster stands in")
+    if not subnets and list(zones) != list(before.get("zones") or ()):
+        text = "cannot be changed after creation in a VPC of yours: name the subnets of all zones instead"
+        yield FieldProblem(pointer("zones"), text)
 
 
 def _subnet_faults(document: Mapping[str, Any], subnets: Sequence[ZoneSubnets]) -> Iterator[Fault]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clusters.ec2 import etcd_backup
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
     control_plane_disk_gib,
@@ -20,7 +21,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     types_of_groups,
     vpc_cidr,
 )
-from stockyard.providers.clusters.ec2.layout import LETTERS, PRIVATE, PUBLIC, key
+from stockyard.providers.clusters.ec2.layout import LETTERS, PRIVATE, PUBLIC, key, merged
 from stockyard.providers.clusters.ec2.network_configuration import (
     BASTION_DISK_GIB,
     bastion_of,
@@ -33,12 +34,23 @@ from stockyard.providers.clusters.ec2.network_configuration import (
 )
 
 ROLE_NAME_LIMIT = 64
+MOST_ETCD_DATA_GIB = 2
+"""What etcd takes at most."""
 
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins every name."""
-    creates = tuple(_creates(cluster, f"{prefix}-{cluster.client_id}"))
-    return ClusterPlan(creates, tuple(price_items(cluster, prices)), tuple(_remarks(cluster, prices)))
+    return ClusterPlan(creates(cluster, prefix), tuple(price_items(cluster, prices)), tuple(_remarks(cluster, prices)))
+
+
+def network_zones(before: Cluster, after: Cluster) -> Sequence[str]:
+    """The zones that are named in either, in the order of their letters: those that were there before come first."""
+    return merged(*(list(cluster.settings.get("zones") or ()) for cluster in (before, after)))
+
+
+def creates(cluster: Cluster, prefix: str, order: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Kind and name of each thing. ``order``: see ``network_zones``; none: the cluster's own zones."""
+    return tuple(_creates(cluster, f"{prefix}-{cluster.client_id}", order))
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
@@ -52,6 +64,7 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
         _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
+        *_backup_items(cluster, prices.rate(place, "object_storage")),
         *_bastion_items(cluster, prices),
     ]
     gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
@@ -120,13 +133,22 @@ def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: 
         yield PriceItem(f"etcd snapshots, {count} daily, at most {gib} GiB", 1, _an_hour(snapshot_month, gib))
 
 
+def _backup_items(cluster: Cluster, gigabyte_month: float | None) -> Iterator[PriceItem]:
+    """Snapshots in S3 as if each were as large as etcd gets; most are a hundredth of that."""
+    backup = etcd_backup.backup_of(cluster)
+    if backup is not None:
+        gib = MOST_ETCD_DATA_GIB * int(backup["keep"])
+        name = f"etcd snapshots in S3, {backup['keep']} of them, at most {gib} GiB"
+        yield PriceItem(name, 1, _an_hour(gigabyte_month, gib))
+
+
 def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:
     return None if gigabyte_month is None else gigabyte_month * gib / HOURS_A_MONTH
 
 
-def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+def _creates(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[tuple[str, str]]:
     if not is_given(cluster.settings):
-        yield from _own_network(cluster, stem)
+        yield from _own_network(cluster, stem, order)
     yield "security group", f"{stem}-balancer"
     yield "security group", f"{stem}-control-plane"
     yield "security group", f"{stem}-node"
@@ -135,6 +157,9 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     if cloud_controllers(cluster):
         yield "iam role", f"{stem}-ctrl-role"
         yield "instance profile", f"{stem}-ctrl-instance-profile"
+    backup = etcd_backup.backup_of(cluster)
+    if backup is not None and not backup.get("bucket"):
+        yield "bucket", f"{stem}-{etcd_backup.KEY} (S3)"
     yield "network load balancer", f"{stem} API endpoint"
     bastion = bastion_of(cluster.settings)
     if bastion:
@@ -150,17 +175,18 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
 
 
-def _own_network(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+def _own_network(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each subnet and gateway by its own name, so that a plan of growth has only what comes."""
     settings = cluster.settings
-    zones = settings.get("zones") or ()
+    zones = list(settings.get("zones") or ())
+    places = [(list(order) or zones).index(zone) for zone in zones] or range(zone_count(settings))
     yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
     for tier in (PUBLIC, PRIVATE):
-        for index in range(zone_count(settings)):
-            yield "subnet", f"{stem}-{key(tier, index)}" + (f" ({zones[index]})" if zones else "")
+        for number, place in enumerate(places):
+            yield "subnet", f"{stem}-{key(tier, place)}" + (f" ({zones[number]})" if zones else "")
     yield "internet gateway", f"{stem}-igw"
-    for index in range(nat_count(settings)):
-        yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[index]}" if index else "")
+    for place in places if has_nat_in_each_zone(settings) else (0,):
+        yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[place]}" if place else "")
     yield "route table", f"{stem} public and private"
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import PacksApi
+from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
@@ -18,18 +22,22 @@ from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory,
 from stockyard.providers.clusters.ec2 import (
     bastion,
     endpoint,
+    etcd_backup,
+    etcd_volume,
     groups,
     identity,
     inspection,
     machine,
     members,
     network,
+    own_api,
     planning,
     retag,
     security,
 )
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
+from stockyard.providers.kubernetes.client import KubernetesApi
 
 __all__ = ["Ec2ClusterDriver", "Ec2Config"]
 
@@ -43,14 +51,21 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
     "endpoint": endpoint.ensure,
     bastion.PHASE: bastion.ensure,
     "control_plane": machine.ensure,
+    "snapshots": etcd_volume.ensure_snapshots,
 }
 
 
 class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
-    def __init__(self, config: Ec2Config, session_factory: SessionFactory, secrets: OpenSecrets | None = None) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: Ec2Config,
+        session_factory: SessionFactory,
+        secrets: OpenSecrets | None = None,
+        make_api: own_api.MakeApi = KubernetesApi,
+    ) -> None:
+        self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory, secrets=secrets)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
@@ -60,6 +75,16 @@ class Ec2ClusterDriver:
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
         """See ``ports.ClusterDriver.plan``."""
         return planning.plan(cluster, prices, self._config.name_prefix)
+
+    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
+        """See ``ports.clusters.PlansChanges``."""
+        order = planning.network_zones(before, after)
+        return tuple(planning.creates(cluster, self._config.name_prefix, order) for cluster in (before, after))
+
+    def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
+        """See ``ports.clusters.LeavesZones``."""
+        field = "subnets" if work.cluster.settings.get("subnets") else "zones"
+        return dict.fromkeys(network.leaving_zones(work), pointer("settings", field))
 
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:  # noqa: ARG002 - one serves all
         """See ``ports.clusters.ServesNodeGroups``."""
@@ -71,7 +96,11 @@ class Ec2ClusterDriver:
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
-        return list(inspection.findings(self._builder(work).calls, work.cluster, work.account))
+        builder = self._builder(work)
+        # What stands counts as used: a creation that goes on must not need room for it twice.
+        is_new = work.cluster.status != "ready" and not work.ledger.lines()
+        findings = inspection.findings(builder.calls, work.cluster, work.account, is_new=is_new)
+        return [*findings, *(inspection.network_findings(builder) if work.cluster.status == "ready" else ())]
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
@@ -93,10 +122,23 @@ class Ec2ClusterDriver:
             return leftovers.remove(builder.calls, work.cluster.client_id)
         if phase == bastion.PHASE:
             return bastion.remove(builder)
+        if phase == "identity":
+            etcd_backup.release(builder)
         outcome = builder.unmake(phase)
+        if phase == "identity" and outcome.done and work.cluster.status == "deleting":
+            remaining_things = etcd_backup.remaining_things(work.cluster, self._config.name_prefix)
+            return replace(outcome, message=f"Stays: {', '.join(remaining_things)}.") if remaining_things else outcome
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
+
+    def packs_api(self, work: CloudWork) -> PacksApi:
+        """See ``ports.clusters.AdmitsPacks``."""
+        return own_api.packs_api(work, self._make_api)
+
+    def forget_packs(self, work: CloudWork) -> None:
+        """See ``ports.clusters.AdmitsPacks``."""
+        own_api.forget_packs(work, self._make_api)
 
     def member_pool(self, cluster: Cluster) -> NewPool:
         """See ``ports.clusters.BalancesMembers``."""
@@ -125,6 +167,34 @@ class Ec2ClusterDriver:
     def release_first(self, work: CloudWork) -> Outcome:
         """See ``ports.clusters.BalancesMembers``."""
         return members.release_first(self._builder(work))
+
+    def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.store(cluster, self._config.name_prefix)
+
+    def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.listed(self._builder(work))
+
+    def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.described(self._builder(work), snapshot_id)
+
+    def remove_snapshots(self, work: CloudWork, ids: Collection[str]) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.remove(self._builder(work), ids)
+
+    def open_snapshot(self, work: CloudWork, snapshot_id: str) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.grant(self._builder(work), snapshot_id)
+
+    def close_snapshots(self, work: CloudWork) -> None:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        etcd_backup.grant(self._builder(work))
+
+    def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
+        """See ``ports.snapshots.KeepsSnapshots``."""
+        return etcd_backup.remaining_things(cluster, self._config.name_prefix)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""

@@ -10,9 +10,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from stockyard.domain.control_plane import size_fault
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import Fault, check
+from stockyard.domain.models.base import Fault, Input, check
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.pointers import pointer
+from stockyard.domain.snapshots import KEEP, MOST_KEEP
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
@@ -34,6 +35,7 @@ from stockyard.providers.clusters.ec2.network_settings import (
     Subnets,
     VpcCidr,
     Zones,
+    placement_changes,
     placement_faults,
 )
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup, NodeGroups, zones_outside
@@ -46,6 +48,17 @@ Integrations = Annotated[
     AfterValidator(fields.distinct),
     Field(json_schema_extra={"uniqueItems": True}),
 ]
+
+
+class EtcdBackup(Input):
+    """Snapshots of etcd in S3: one each ``interval_hours``, of which the newest ``keep`` stay. ``bucket``: one of the
+    account's own, in the cluster's region, instead of one that is made for the cluster. ``on_deletion``: whether they
+    go with the cluster."""
+
+    interval_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 6
+    keep: Annotated[int, Field(ge=1, le=MOST_KEEP)] = KEEP
+    bucket: aws_fields.Bucket | None = None
+    on_deletion: Literal["remove", "keep"] = "remove"
 
 
 _PLACEMENT = ("vpc_cidr", "vpc_id", "subnet_id", "subnets", "zones", "nat_gateways")
@@ -61,7 +74,8 @@ class AwsSettings(ClusterSettings):
     ``vpc_cidr`` is the range of the cluster's own VPC.
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
-    daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
+    daily snapshots of it there are; ``etcd_backup``: snapshots of etcd in S3, by which a cluster can be restored.
+    ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
     ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
     somebody has to approve of changes that replace nodes.
 
@@ -80,10 +94,32 @@ class AwsSettings(ClusterSettings):
             "control_plane_size",
             "control_plane_instance_type",
             "control_plane_instance_types",
+            "etcd_backup",
+            "etcd_snapshots",
+            "nat_gateways",
+            "subnets",
+            "zones",
         }
     )
 
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
+    MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
+        **dict.fromkeys(("vpc_cidr", "vpc_id", "subnet_id"), frozenset({"network"})),
+        "public_control_plane": frozenset({"network", "control_plane"}),
+        "key_pair": frozenset({"bastion", "control_plane"}),
+        **dict.fromkeys(
+            (
+                "cloud_controllers",
+                "control_plane_instance_type",
+                "control_plane_instance_types",
+                "control_plane_workloads",
+                "etcd_volume_gib",
+                "image",
+            ),
+            frozenset({"control_plane"}),
+        ),
+        "integrations": frozenset(),
+    }
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
@@ -105,6 +141,7 @@ class AwsSettings(ClusterSettings):
     public_control_plane: bool = False
     etcd_volume_gib: Annotated[int, Field(ge=LEAST_ETCD_GIB, le=MOST_ETCD_GIB)] = ETCD_VOLUME_GIB
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
+    etcd_backup: EtcdBackup | None = None
     cloud_controllers: bool = True
     image: aws_fields.ImageId | None = None
     repave_approval: Literal["automatic", "required"] = "automatic"
@@ -115,6 +152,9 @@ class AwsSettings(ClusterSettings):
         faults: list[Fault] = []
         if single and several and several[0] != single:
             faults.append((("control_plane_instance_types",), "must begin with control_plane_instance_type"))
+        if self.etcd_backup is not None and not self.cloud_controllers:
+            text = "needs cloud_controllers: without them nodes have the role of the control plane"
+            faults.append((("etcd_backup",), text))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
         control = self._control_group()
@@ -141,7 +181,8 @@ class AwsSettings(ClusterSettings):
         """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
         fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
         sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
-        return [*sizes, *self._group_changes(before.get("autoscaler_node_groups") or ())]
+        placement = placement_changes(before, self.zones, self.subnets)
+        return [*sizes, *placement, *self._group_changes(before.get("autoscaler_node_groups") or ())]
 
     def _control_group(self) -> NodeGroup | None:
         return next((group for group in self.autoscaler_node_groups if group.role == "control"), None)

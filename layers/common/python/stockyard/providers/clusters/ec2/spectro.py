@@ -16,6 +16,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clusters.ec2 import KIND as CLUSTER_KIND
+from stockyard.providers.clusters.ec2 import spectro_profiles
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPES
 from stockyard.providers.clusters.ec2.control_group import brought_to_agree
 from stockyard.providers.clusters.ec2.spectro_models import (
@@ -67,6 +68,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         account=spec.cloud_account_uid,
         account_place=(*at, "spec", "cloudAccountUid"),
         tags=dict(metadata.labels),
+        profiles=spectro_profiles.choices(spec),
         document={
             "annotations": annotations,
             "cloud_account": spec.cloud_account_uid,
@@ -181,7 +183,7 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
 # --- to a document ----------------------------------------------------------------------------------------------------
 
 
-def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
+def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """See ``cluster_manifests.ClusterForm``. What the body cannot say of the settings is left out."""
     origin, settings = cluster.document, cluster.settings
     labels = {key: value or BARE_TAG for key, value in cluster.tags.items()}
@@ -205,6 +207,7 @@ def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
                 "bastionDisabled": not (settings.get("bastion") or {}).get("enabled", False),
             },
             "clusterType": "PureManage",
+            **({"profiles": spectro_profiles.references(profiles)} if profiles else {}),
             "machinepoolconfig": [_pool_of(settings, group) for group in _groups_of(settings)],
         },
     }
@@ -307,6 +310,8 @@ def place_of(pointer_of_request: str) -> str:
     """See ``cluster_manifests.ClusterForm``. What is said of the control plane or of zones alone is at the pools; what
     no field says is at ``/spec``."""
     parts = pointer_of_request.split("/")[1:]
+    if parts[:1] in (["profiles"], ["packs"], ["objects"]):
+        return spectro_profiles.place_of([part.replace("~1", "/").replace("~0", "~") for part in parts])
     length = 2 if parts[:1] == ["settings"] else 1
     start, below = _PLACES.get("/".join(parts[:length])), parts[length:]
     if start is None:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
+from stockyard.domain.models.cluster_profiles import MAX_PROFILES, Scalar, Values
 from stockyard.domain.models.clusters import beside
 from stockyard.domain.models.node_fields import Camel
 from stockyard.providers.clouds.aws import fields as aws_fields
@@ -71,6 +72,45 @@ class SpectroMetadata(Input):
         if not isinstance(labels, dict):
             return labels
         return {key: "" if value == BARE_TAG else value for key, value in labels.items()}
+
+
+class PackValues(Part):
+    """The values of one pack of a profile that differ from the profile's own. ``tag`` is that of the profile's pack;
+    ``type`` says nothing here."""
+
+    UNSUPPORTED: ClassVar[Unsupported] = {"manifests": "is not supported: put the manifests into the profile"}
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    tag: Annotated[str, StringConstraints(max_length=63)] = ""
+    type: Annotated[str, StringConstraints(max_length=63)] = ""
+    values: Values = Field(default_factory=dict)
+
+
+class ProfileReference(Part):
+    """A cluster profile. ``uid`` is its id or its name here, with ``@`` and a version after it for another one than the
+    latest."""
+
+    UNSUPPORTED: ClassVar[Unsupported] = {
+        "replaceWithProfile": "is not supported: name the profile that the cluster is to have"
+    }
+
+    uid: Annotated[str, StringConstraints(min_length=1, max_length=160)]
+    pack_values: Annotated[list[PackValues], Field(max_length=40)] = Field(default_factory=list)
+    variables: Annotated[dict[str, Scalar], Field(max_length=64)] = Field(default_factory=dict)
+
+    @field_validator("variables", mode="before")
+    @classmethod
+    def _listed(cls, variables: Any) -> Any:
+        """Palette's API lists them, its Terraform provider has a map."""
+        if isinstance(variables, list) and all(isinstance(variable, dict) for variable in variables):
+            return {str(variable.get("name", "")): variable.get("value", "") for variable in variables}
+        return variables
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        faults = repeated([pack.name for pack in self.pack_values], "is the name of another one", "name")
+        check([(("packValues", *place), text) for place, text in faults])
+        return self
 
 
 class CloudConfig(Part):
@@ -279,14 +319,14 @@ class SpectroSpec(Part):
     """The cluster that is asked for. Without pools it has a control plane of one and one worker."""
 
     UNSUPPORTED: ClassVar[Unsupported] = {
-        "clusterTemplate": "is not supported",
-        "profiles": "is not supported yet: apply what they hold when the cluster is ready",
+        "clusterTemplate": "is not supported: name profiles",
         "policies": "is not supported: backups of etcd are etcd_backups of our own settings, and there are no scans",
     }
 
     cloud_account_uid: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     cloud_config: CloudConfig
     cluster_type: Literal["", "PureManage"] = ""
+    profiles: Annotated[list[ProfileReference], Field(max_length=MAX_PROFILES)] = Field(default_factory=list)
     machinepoolconfig: Annotated[
         list[MachinePool], Field(alias="machinepoolconfig", max_length=MAX_POOLS), AfterValidator(_pools)
     ] = Field(default_factory=list)

@@ -6,7 +6,7 @@ the same fields in our own words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
@@ -217,7 +217,7 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
 # --- to a manifest ----------------------------------------------------------------------------------------------------
 
 
-def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
+def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:  # noqa: ARG001
     """See ``cluster_manifests.ClusterForm``. What a manifest cannot say of the settings is left out."""
     origin, settings = cluster.document, cluster.settings
     networking = {"vpcCidr": settings["vpc_cidr"], "subnetCidrs": list(settings["subnet_cidrs"])}

@@ -19,6 +19,7 @@ from stockyard.providers.clusters.eks import names, storage
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
 from stockyard.providers.clusters.eks.groups import GPU_LABEL
+from stockyard.providers.kubernetes import packs
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 PHASE = "objects"
@@ -29,9 +30,7 @@ _MANIFESTS = Path(__file__).parent / "manifests"
 
 def ensure(builder: Builder, make_api: MakeApi) -> Outcome:
     """Apply everything. A cluster that cannot be reached says which of its settings may be why."""
-    api = of_cluster(builder, make_api)
-    if api is None:
-        raise VendorRefused("the cluster's endpoint is not known", hint="Resume from the phase control_plane.")
+    api = _admin(builder, make_api)
     documents = [*builder.work.agent, *own_documents(builder), *drivers(builder.work.cluster)]
     try:
         for document in documents:
@@ -65,6 +64,25 @@ def of_cluster(builder: Builder, make_api: MakeApi) -> KubernetesApi | None:
         return cluster_tokens.presign(keys, names.cluster_name(cluster), region(cluster), builder.now)
 
     return make_api(cluster.endpoint, cluster.certificate_authority, token)
+
+
+def packs_api(builder: Builder, make_api: MakeApi) -> KubernetesApi:
+    """The cluster's API as the account that applies packs."""
+    cluster, admin = builder.work.cluster, _admin(builder, make_api)
+    endpoint, authority = str(cluster.endpoint), str(cluster.certificate_authority)
+    return packs.account_api(admin, lambda token: make_api(endpoint, authority, token))
+
+
+def forget_packs(builder: Builder, make_api: MakeApi) -> None:
+    """Remove the account that applies packs."""
+    packs.forget(_admin(builder, make_api))
+
+
+def _admin(builder: Builder, make_api: MakeApi) -> KubernetesApi:
+    api = of_cluster(builder, make_api)
+    if api is None:
+        raise VendorRefused("the cluster's endpoint is not known", hint="Resume from the phase control_plane.")
+    return api
 
 
 def own_documents(builder: Builder) -> Iterator[dict[str, Any]]:

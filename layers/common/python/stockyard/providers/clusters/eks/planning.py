@@ -8,7 +8,7 @@ from typing import Any
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clusters.eks import access, addons, identity, names, network
+from stockyard.providers.clusters.eks import access, addons, identity, layout, names, network
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has_template, node_groups, region
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 
@@ -130,10 +130,25 @@ def _creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _network(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    zones, gateways = len(cluster.settings["subnet_cidrs"]), nat_gateways(cluster)
+    """Each subnet, gateway and table by its own name; zones that nobody names are the region's first ones."""
+    public = list(cluster.settings["subnet_cidrs"])
+    zones = [str(zone) for zone in cluster.settings.get("zones") or ()]
     yield "vpc", f"{names.part(cluster, 'vpc')} ({network.vpc_cidr(cluster)})"
     yield "internet gateway", names.part(cluster, "igw")
-    yield "subnet", f"{names.stem(cluster)} public, in {zones} zones"
-    yield "subnet", f"{names.stem(cluster)} private, in {zones} zones"
-    yield "nat gateway", f"{names.stem(cluster)}, {gateways} with an address each"
-    yield "route table", f"{names.stem(cluster)} public and private, {1 + gateways}"
+    for stem, cidrs in (
+        ("subnet-", public),
+        ("private-subnet-", layout.private_cidrs(network.vpc_cidr(cluster), public)),
+    ):
+        for index, cidr in enumerate(cidrs):
+            yield "subnet", f"{names.part(cluster, stem + _place(zones, index))} ({cidr})"
+    for index in range(nat_gateways(cluster)):
+        yield "nat gateway", f"{names.part(cluster, 'nat-' + _place(zones, index))} (with an address)"
+    yield "route table", names.part(cluster, "public-routes")
+    for index in range(nat_gateways(cluster)):
+        zone = f"-{_place(zones, index)}" if network.has_nat_in_each_zone(cluster) else ""
+        yield "route table", names.part(cluster, f"{network.PRIVATE}{zone}-routes")
+
+
+def _place(zones: Sequence[str], index: int) -> str:
+    """What the parts in one zone are told apart by: a number while nobody knows the zone."""
+    return zones[index] if zones else str(index + 1)

@@ -11,7 +11,7 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import ClusterToken
+from stockyard.ports.clusters import ClusterToken, PacksApi
 from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
@@ -115,6 +115,14 @@ class EksClusterDriver:
     def mint(self, work: CloudWork, role: str) -> ClusterToken:
         """See ``ports.clusters.MintsTokens.mint``."""
         return people.mint(self._builder(work), role)
+
+    def packs_api(self, work: CloudWork) -> PacksApi:
+        """See ``ports.clusters.AdmitsPacks``."""
+        return objects.packs_api(self._builder(work), self._make_api)
+
+    def forget_packs(self, work: CloudWork) -> None:
+        """See ``ports.clusters.AdmitsPacks``."""
+        objects.forget_packs(self._builder(work), self._make_api)
 
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """See ``ports.clusters.AdoptsNodes.group_of_node``."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stockyard.domain.declared_types import DeclaredType, choosable, declared
+from stockyard.domain.node_disks import kept_gib
 from stockyard.domain.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.requirements import REGION
@@ -126,7 +127,7 @@ def _overhead(size: Size) -> Mapping[str, str | float]:
     return {
         "cpu": f"{reserved.cpu(size.vcpus)}m",
         "memory": f"{reserved.memory_mib(reserved.MOST_PODS) + reserved.EVICTION_MIB}Mi",
-        "ephemeral-storage": f"{reserved.storage_gib(size.disk_gib)}Gi",
+        "ephemeral-storage": f"{kept_gib(size.disk_gib)}Gi",
     }
 
 

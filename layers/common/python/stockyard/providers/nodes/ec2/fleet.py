@@ -31,7 +31,8 @@ _MAX_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One type in one zone. ``anywhere``: its offering names no zones, so a refusal holds for all of them."""
+    """One type in one zone. ``anywhere``: its offering names no zones, nor does the claim ask for some of them, so a
+    refusal of all ways holds for every zone."""
 
     type: str
     zone: str

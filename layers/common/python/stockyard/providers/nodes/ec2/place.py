@@ -118,12 +118,15 @@ def group_of(calls: Calls, cluster: Cluster, owner: tags.Owner, key: str) -> Map
 
 
 def usable_subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
-    """The provider's subnets, else those that the cluster names, else all private ones of its VPC that have a way
-    out."""
+    """The provider's subnets, else those that the cluster names, else all private ones of its VPC that have a way out,
+    in the zones that it names."""
     named: Sequence[str] = setting(provider, "subnets") or ()
     if named:
         return _named(calls, provider, named, vpc)
     usable = [subnet for subnet in subnets.of_vpc(calls, vpc) if subnet.routes.egress and not subnet.routes.public]
+    zones = [] if cluster.settings.get("vpc_id") else list(cluster.settings.get("zones") or ())
+    # Of our own network: subnets of a zone that the cluster leaves may be there for a while.
+    usable = [subnet for subnet in usable if not zones or subnet.zone in zones]
     by_zone = [str(entry["private"]) for entry in cluster.settings.get("subnets") or ()]
     only = by_zone or [str(subnet) for subnet in [cluster.settings.get("subnet_id")] if subnet]
     usable = [subnet for subnet in usable if not only or subnet.id in only]

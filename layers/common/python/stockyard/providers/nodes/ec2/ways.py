@@ -47,6 +47,9 @@ def ways(
     turn = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
     requirement = Requirements.of(claim.requirements).get(ZONE)
     zones = [zone for zone in place.by_zone if requirement is None or requirement.has(zone)]
+    # What is refused to a claim in the zones that it names says nothing of the others.
+    named = requirement is not None and not requirement.complement and requirement.values <= set(place.by_zone)
+    narrowed = named and len(zones) < len(place.by_zone)
     subnets = {zone: _turned(place.by_zone[zone], turn)[0] for zone in zones}
     offered = {
         option.type_of(provider.name): option.zones
@@ -57,7 +60,13 @@ def ways(
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
         names = _turned(names, turn)
     possible = tuple(
-        Way(name, zone, subnets[zone], place.images[architectures[name]], anywhere=ANY in offered[name])
+        Way(
+            name,
+            zone,
+            subnets[zone],
+            place.images[architectures[name]],
+            anywhere=ANY in offered[name] and not narrowed,
+        )
         for name in names
         for zone in _turned(zones, turn)
         if ANY in offered[name] or zone in offered[name]

@@ -1,0 +1,209 @@
+"""``stockyard profile``: templates of what stands in clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+from rich.tree import Tree
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import operations, plans
+from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli.options import DryRun, Timeout, Wait
+from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, show_one, write_document
+from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
+
+app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name or id.")]
+Version = Annotated[str | None, typer.Option("--version", help="The version to show; by default the newest.")]
+Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
+Document = Annotated[str, typer.Option("--file", "-f", help="A document of kind ClusterProfile, or a request.")]
+Choices = Annotated[str, typer.Option("--file", "-f", help="A document with the list profiles.")]
+Chosen = Annotated[
+    list[str] | None,
+    typer.Option("--profile", metavar="NAME[@VERSION]", help="A profile of the cluster; may be repeated."),
+]
+
+PROFILES: Sheet[ClusterProfile] = Sheet(
+    (
+        Column("NAME", lambda p: p.name),
+        Column("VERSION", lambda p: p.version),
+        Column("CLOUD", lambda p: p.cloud),
+        Column("VERSIONS", lambda p: len(p.versions)),
+        Column("UPDATED", lambda p: p.updated_at),
+        Column("ID", lambda p: p.id, wide=True),
+        Column("DESCRIPTION", lambda p: p.description, wide=True),
+    ),
+    lambda p: p.name,
+)
+PACKS: Sheet[PackStatus] = Sheet(
+    (
+        Column("LAYER", lambda p: p.layer),
+        Column("PACK", lambda p: p.name),
+        Column("TAG", lambda p: p.tag),
+        Column("CONDITION", lambda p: p.condition),
+        Column("PROFILE", lambda p: p.profile),
+        Column("MESSAGE", lambda p: p.message),
+        Column("STARTED", lambda p: p.started_at, wide=True),
+        Column("ENDED", lambda p: p.ended_at, wide=True),
+    ),
+    lambda p: f"{p.profile}/{p.name}",
+)
+
+
+def body_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The request that a document stands for: one of kind ClusterProfile, or the request itself."""
+    if "apiVersion" not in document:
+        return document
+    if (document["apiVersion"], document.get("kind")) != ("stockyard/v1", "ClusterProfile"):
+        raise BadInput("the document is not of kind ClusterProfile of stockyard/v1")
+    return {**document.get("spec", {}), "name": document.get("metadata", {}).get("name", "")}
+
+
+def chosen(names: Sequence[str]) -> list[dict[str, Any]]:
+    """``NAME`` or ``NAME@VERSION`` texts as choices of profiles."""
+    pairs = [text.partition("@") for text in names]
+    return [{"name": name, "version": version} if version else {"name": name} for name, _, version in pairs]
+
+
+def choices_of(source: str) -> list[dict[str, Any]]:
+    """The choices of a document, which has to have a list of them, so that a wrong file does not remove all packs."""
+    document = read_document(source)
+    choices = document.get("profiles")
+    if not isinstance(choices, list):
+        raise BadInput(f"{source} has no list profiles")
+    return choices
+
+
+@app.command()
+def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+    """Make a profile; where there is one of the name, add a version to it."""
+    context, body = contexts.of(run), body_of(read_document(file))
+    with context.client() as client:
+        profiles = client.profiles
+        existing = [profile for profile in profiles.list() if profile.name == body.get("name")]
+        later = {name: value for name, value in body.items() if name not in ("name", "cloud")}
+        if dry_run:
+            plan = profiles.plan_version(existing[0].id, later) if existing else profiles.plan_create(body)
+            plans.show(context, output, plan)
+            return
+        profile = profiles.add_version(existing[0].id, later) if existing else profiles.create(body)
+    show_one(context, output, PROFILES, profile)
+
+
+@app.command("list")
+def list_profiles(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """List profiles."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, PROFILES, client.profiles.list())
+
+
+@app.command()
+def get(
+    run: typer.Context,
+    profile: Name,
+    version: Version = None,
+    manifest: Annotated[bool, typer.Option(help="As a document that can be applied.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show a profile; json and yaml with what the version says."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if manifest:
+            form = Form.JSON if output is Form.JSON else Form.YAML
+            write_document(form, client.profiles.manifest(profile, version=version))
+            return
+        show_one(context, output, PROFILES, client.profiles.get(profile, version=version))
+
+
+@app.command()
+def describe(run: typer.Context, profile: Name, version: Version = None) -> None:
+    """Draw a version of a profile with its packs in order, its variables, and its other versions."""
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.profiles.get(profile, version=version)
+    context.out.print(_drawn(record), soft_wrap=True)
+
+
+def _drawn(profile: ClusterProfile) -> Tree:
+    title = Text.assemble(("profile ", "dim"), (profile.name, "bold"), f"  {profile.version}")
+    root = Tree(title, guide_style="dim")
+    numbers = ", ".join(str(version["version"]) for version in profile.versions)
+    facts = {"id": profile.id, "description": profile.description, "cloud": profile.cloud, "versions": numbers}
+    for label, value in facts.items():
+        if value:
+            root.add(Text.assemble((f"{label} ", "dim"), value))
+    if profile.variables:
+        branch = root.add("variables")
+        for variable in profile.variables:
+            default = "" if variable.get("default") is None else f" = {variable['default']}"
+            text = Text.assemble(str(variable["name"]), (f"  {variable['type']}{default}", "dim"))
+            text.append("  required" if variable.get("required") else "", style="yellow")
+            branch.add(text.append(f"  {variable.get('description') or ''}".rstrip(), style="dim"))
+    branch = root.add("packs")
+    for pack in profile.packs or ():
+        count = len(pack.get("manifests") or ())
+        text = Text.assemble((f"{pack['layer']} ", "dim"), (str(pack["name"]), "bold"), f" {pack['tag']}")
+        branch.add(text.append(f"  {count} manifest{'s' if count > 1 else ''}" if count else "", style="dim"))
+    return root
+
+
+@app.command()
+def delete(run: typer.Context, profile: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+    """Remove a profile that no cluster uses."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.profiles.plan_delete(profile))
+            return
+        client.profiles.delete(profile)
+    context.say(f"Profile {profile} is removed.")
+
+
+@app.command()
+def diff(run: typer.Context, cluster: Cluster, file: Choices, output: Output = Form.TABLE) -> None:
+    """Show what other profiles, versions or values would change in a cluster."""
+    context, choices = contexts.of(run), choices_of(file)
+    with context.client() as client:
+        plans.show(context, output, client.profiles.plan_of_cluster(cluster, choices))
+
+
+def of_cluster(
+    run: typer.Context,
+    cluster: Cluster,
+    file: Annotated[str | None, typer.Option("--file", "-f", help="A document with the list profiles to set.")] = None,
+    refresh: Annotated[bool, typer.Option(help="Compare with what stands in the cluster.")] = False,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show the packs of a cluster with their status and what has drifted, or set its profiles."""
+    context = contexts.of(run)
+    choices = None if file is None else choices_of(file)
+    with context.client() as client:
+        if choices is None:
+            _show(context, output, client.profiles.of_cluster(cluster, refresh=refresh))
+        elif dry_run:
+            plans.show(context, output, client.profiles.plan_of_cluster(cluster, choices))
+        else:
+            operation = client.profiles.set_of_cluster(cluster, choices)
+            context.say(f"Operation {operation.id} changes the profiles.")
+            operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+
+
+def _show(context: contexts.Context, output: Form, view: ClusterProfiles) -> None:
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, view.document())
+        return
+    show_many(context, output, PACKS, view.packs)
+    for line in view.drift:
+        context.say(f"Drift: {line}", "yellow")
+    if view.compared_at and not view.drift:
+        context.say(f"No drift at {view.compared_at}.", "dim")
