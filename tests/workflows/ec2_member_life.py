@@ -79,8 +79,8 @@ class Ec2MembersProvider(MembersProvider):
 
     def removed(self, machine_id: str) -> None:
         super().removed(machine_id)
-        if machine_id in self.ended_machines:
-            return
+        if not machine_id or machine_id in self.ended_machines:
+            return  # a worker's, or one that has died
         self.yard.tenant().client("ec2").terminate_instances(InstanceIds=[machine_id])
 
     def balanced(self) -> set[str]:

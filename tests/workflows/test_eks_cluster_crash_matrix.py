@@ -78,7 +78,7 @@ def test_eks_cluster_crash_matrix(
     seed: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    figures, wrong = judged(world, recorded, seed, soaking=soaking, part=2)
+    figures, wrong = judged(world, recorded, seed, soaking=soaking, part=3)
     if soaking:
         figures["milliseconds_a_life"] = milliseconds_a_life(world, seed)
     record_property("figure:eks_cluster_crash_matrix", figures)

@@ -8,7 +8,6 @@ are asked for and nothing else of ours does, the account is there only with a pr
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ import pytest
 
 from stockyard.domain.profile_records import ClusterPacks, ProfilePart, ProfileUse
 from stockyard.domain.records import Cluster, Operation
-from stockyard.errors import IllegalTransition, NotFound, StockyardError, StoreUnavailable, VendorTimeout
+from stockyard.errors import IllegalTransition, NotFound, StockyardError
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.resume import resume_cluster
@@ -29,7 +28,7 @@ from stockyard.ports import CloudWork
 from tests.harness.memory_packs import MemoryPacks
 from tests.unit.operations.clusters.managed_world import USER
 from tests.unit.operations.profiles.packs_world import DOCUMENT, PacksWorld, packs_world
-from tests.workflows.test_change_crash_matrix import Died, Faults, FaultyStore
+from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample
 
 SAMPLE = 4
 """Cells of a story that are run normally; in the soak all are."""
@@ -83,13 +82,13 @@ class FaultyPacks:
         self._packs, self._faults = packs, faults
 
     def apply(self, document: Mapping[str, Any], **more: Any) -> Any:
-        return self._faults.around(lambda: self._packs.apply(document, **more))
+        return self._faults.around("apply", lambda: self._packs.apply(document, **more))
 
     def get(self, *place: str) -> Any:
-        return self._faults.around(lambda: self._packs.get(*place))
+        return self._faults.around("get", lambda: self._packs.get(*place))
 
     def delete(self, *place: str) -> Any:
-        return self._faults.around(lambda: self._packs.delete(*place))
+        return self._faults.around("delete", lambda: self._packs.delete(*place))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -142,7 +141,7 @@ class ProfileLife:
         world.world.services = replace(plain, store=FaultyStore(plain.store, faults))
 
         def faulty(call: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *arguments: faults.around(lambda: call(*arguments))
+            return lambda *arguments: faults.around(call.__name__, lambda: call(*arguments))
 
         def packs_api(_: CloudWork) -> FaultyPacks:
             world.packs.account = True
@@ -244,11 +243,10 @@ def test_profile_crash_matrix(
 ) -> None:
     recorded = ProfileLife(story)
     assert recorded.run() == []
-    errors = (Died, StoreUnavailable, VendorTimeout)
-    sites = range(recorded.faults.count)
-    cells = [Faults(site, when, error) for site in sites for when in ("before", "after") for error in errors]
-    selection = cells if soaking else random.Random(seed).sample(cells, min(SAMPLE, len(cells)))
-    lives = {(cell.site, cell.when, cell.error.__name__): ProfileLife(story, cell).run() for cell in selection}
+    places = list(recorded.faults.places)
+    cells = every_fault(places)
+    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    lives = {str(cell): ProfileLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
     record_property(f"profiles_{story}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})
     assert bad == {}

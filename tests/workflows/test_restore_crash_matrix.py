@@ -6,7 +6,6 @@ begun from the snapshot, with as many members as wanted, none of those of before
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from stockyard.errors import IllegalTransition, StockyardError, StoreUnavailable, VendorTimeout
+from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.restores import start_restore
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.sweep.records import sweep_cluster
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
-from tests.workflows.test_change_crash_matrix import Died, Faults, FaultyStore
+from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample
 
 BACKUP = {"interval_hours": 6, "keep": 2, "bucket": None, "on_deletion": "remove"}
 SNAPSHOT = "20251231T060000Z"
@@ -78,7 +77,7 @@ class RestoreLife:
         call = getattr(self.members.provider, name)
 
         def faulty(*arguments: Any) -> Any:
-            return self.faults.around(lambda: call(*arguments))
+            return self.faults.around(name, lambda: call(*arguments))
 
         setattr(self.members.provider, name, faulty)
 
@@ -129,11 +128,10 @@ def test_restore_crash_matrix(
 ) -> None:
     recorded = RestoreLife(story)
     assert recorded.run() == []
-    errors = (Died, StoreUnavailable, VendorTimeout)
-    sites = range(recorded.faults.count)
-    cells = [Faults(site, when, error) for site in sites for when in ("before", "after") for error in errors]
-    selection = cells if soaking else random.Random(seed).sample(cells, min(SAMPLE, len(cells)))
-    lives = {(cell.site, cell.when, cell.error.__name__): RestoreLife(story, cell).run() for cell in selection}
+    places = list(recorded.faults.places)
+    cells = every_fault(places)
+    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    lives = {str(cell): RestoreLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
     record_property(f"restore_{story.replace(' ', '_')}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})
     assert bad == {}

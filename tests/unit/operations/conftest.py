@@ -101,7 +101,8 @@ class MemoryProvider:
         return self.findings
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
-        if phase in ("account", "bastion"):  # no cluster here wants a bastion
+        # No cluster here wants a bastion, and a policy of snapshots is of the first machine's phase.
+        if phase in ("account", "bastion", "snapshots"):
             self._strike(self.faults, phase)
             return Outcome(True)
         kind = "instance" if phase == "control_plane" else phase
