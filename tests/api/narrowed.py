@@ -30,8 +30,6 @@ PROFILE = {
         }
     ],
 }
-CHOICES = {"enum": [[], [{"name": "existing"}]]}
-"""Profiles that a cluster can have."""
 
 
 def narrowed(document, ids, versions):
@@ -60,9 +58,10 @@ def narrowed(document, ids, versions):
     creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
     creation["name"] = {"type": "string", "pattern": "^made-[a-z]{8}$"}
     # The account is one of AWS, and the settings are those of its first driver, with a version that it has tested.
-    creation["profiles"] = CHOICES
-    for body in ("ClusterPatch", "ClusterProfilesPut"):
-        schemas[body]["properties"]["profiles"] = CHOICES
+    # A change of profiles is an operation, in whose way all other changes of the cluster would be.
+    for body in ("ClusterCreate", "ClusterPatch"):
+        del schemas[body]["properties"]["profiles"]
+    schemas["ClusterProfilesPut"]["properties"]["profiles"] = {"enum": [[{"name": "nothing"}]]}
     creation["driver"] = {"enum": ["ec2", None]}
     creation["kubernetes_version"] = {"enum": ["1.34", "1.35", None]}
     creation["settings"] = {"$ref": "#/components/schemas/AwsSettings"}

@@ -44,6 +44,7 @@ NEVER = {
     "POST /v1/clusters": "generated settings break a rule between two fields; others create clusters by the route",
     "POST /v1/cluster-profiles": "generated packs have no Kubernetes objects; others make profiles by the route",
     "PUT /v1/cluster-profiles/{id}": "generated packs have no Kubernetes objects; others add versions by the route",
+    "PUT /v1/clusters/{id}/profiles": "its operation would be in the way of all other changes of the cluster",
     "DELETE /v1/cluster-profiles/{id}": "left out: it would take away what the others ask for",
     "POST /v1/cloud-accounts": "a role or an access key, which a schema cannot say; others register accounts by it",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
@@ -59,7 +60,6 @@ BY_CHANCE = {
     "POST /v1/clusters/{id}/repave",
     "PATCH /v1/clusters/{id}/repave",
     "POST /v1/clusters/{id}/certificates/renew",
-    "PUT /v1/clusters/{id}/profiles",
 }
 """Operations whose success hangs on whether a generated change of the cluster is at work just then."""
 
