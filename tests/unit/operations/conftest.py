@@ -213,10 +213,10 @@ class World:
         assert current is not None
         return current
 
-    def checkpoint(self, *others: Any, shared: Sequence[Any] = ()) -> Checkpoint:
-        """The world as it is now, to which it can be brought back, with what ``others`` know."""
+    def checkpoint(self, *companions: Any, shared: Sequence[Any] = ()) -> Checkpoint:
+        """The world as it is now, to which it can be brought back, with what ``companions`` know."""
         memory = (self.registry.table, self.provider, self.identity, self.secrets, self.workflows, self.deployer)
-        objects = (self, *memory, self.bus, self.clock, self.services.telemetry, *others)
+        objects = (self, *memory, self.bus, self.clock, self.services.telemetry, *companions)
         return Checkpoint.of(*objects, shared=(self.services, self.registry, *shared))
 
     def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
