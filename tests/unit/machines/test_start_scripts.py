@@ -156,6 +156,7 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
         "etc/stockyard",
         "etc/kubernetes",
         "etc/apt/sources.list.d",
+        "etc/systemd/system",
         "var/log",
         "var/lib/cloud/instance",
     ):
@@ -167,7 +168,7 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
     (manifests / "sums").write_text(f"{'0' * 64}  flannel-io/flannel/1/Documentation/kube-flannel.yml\n")
     (manifests / "kustomization.yaml").touch()
     (tmp_path / "etc/stockyard/kubeadm.yaml").write_text("{}")
-    for name in ("etc/hosts", "var/lib/cloud/instance/user-data.txt"):
+    for name in ("etc/hosts", "var/lib/cloud/instance/user-data.txt", "etc/systemd/system/stockyard-renew.timer"):
         (tmp_path / name).touch()
     for name in PLAYED:
         (tmp_path / "bin" / name).write_text(STUB)
