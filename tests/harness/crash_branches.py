@@ -44,7 +44,7 @@ class _Trunk:
         self._by_call: defaultdict[Call, list[Cell]] = defaultdict(list)
         for cell in cells:
             self._by_call[cell.call].append(cell)
-        self._course = Course(seen=self._seen)
+        self._course = Course(on_call=self._on_call)
         self._answers: dict[Cell, list[str]] = {}
         self._children: list[tuple[Cell, int, int]] = []  # process id, pipe to read from
         self._own: tuple[Cell, int] | None = None  # of a child: its cell, and the pipe to write to
@@ -78,7 +78,7 @@ class _Trunk:
             json.dump(answer, pipe)
         os._exit(0)
 
-    def _seen(self, call: Call) -> None:
+    def _on_call(self, call: Call) -> None:
         for cell in self._by_call.pop(call, ()):
             self._reap(self._processes - 1)
             if self._forked(cell):
@@ -99,7 +99,7 @@ class _Trunk:
             return False
         gc.disable()  # it would touch, and so copy, all that both have
         self._own = (cell, writable)
-        self._course.seen = self._world.tap.on_call = lambda _: None
+        self._course.on_call = self._world.tap.on_call = lambda _: None
         self._course.fault, self._course.variant = Fault(cell.call, cell.mode), cell.variant
         self._world.tap.faults.insert(0, self._course.fault)
         return True

@@ -86,12 +86,12 @@ HANGS = (Hanging, TwoClusters, crash_changes.Unchanged)
 class Course:
     """What a life meets: a fault or none, and what people do, see ``Cell.variant``.
 
-    ``seen`` is told of each call before that is done, and may change the course.
+    ``on_call`` is told of each call before that is done, and may change the course.
     """
 
     fault: Fault | None = None
     variant: int = RESUMED
-    seen: Callable[[Call], None] = lambda _: None
+    on_call: Callable[[Call], None] = lambda _: None
 
 
 def live(
@@ -105,7 +105,7 @@ def live(
     """Creates a cluster, resumes it or not when that failed, deletes it. Raises ``Hanging`` when this does not end."""
     tale, course = world.cloud.stories[story], course or Course(fault, variant)
     world.reset(seed, story)
-    world.tap.on_call = course.seen
+    world.tap.on_call = course.on_call
     world.tap.faults = [
         *([course.fault] if course.fault else []),
         *(Fault(call, Mode.REFUSED) for call in tale.refused),

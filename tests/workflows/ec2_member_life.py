@@ -26,7 +26,7 @@ from tests.workflows.table_faults import Died
 
 T = TypeVar("T")
 CONFIG = Ec2Config("vantage", "https://api.example.test", "https://id.example.test/realms/s", 60)
-MADE = ("network", "security", "identity", "endpoint", "control_plane")
+PHASES = ("network", "security", "identity", "endpoint", "control_plane")
 LOOK_SECONDS = 30
 
 
@@ -81,13 +81,14 @@ class Ec2MembersProvider(MembersProvider):
         super().removed(machine_id)
         if not machine_id or machine_id in self.ended_machines:
             return  # a worker's, or one that has died
+        self.ended_machines.add(machine_id)
         self.yard.tenant().client("ec2").terminate_instances(InstanceIds=[machine_id])
 
     def balanced(self) -> set[str]:
         client = self.yard.tenant().client("elbv2")
         (group,) = client.describe_target_groups()["TargetGroups"]
         health = client.describe_target_health(TargetGroupArn=group["TargetGroupArn"])["TargetHealthDescriptions"]
-        serving = {str(one["Target"]["Id"]) for one in health if one["TargetHealth"]["State"] == "healthy"}
+        serving = {str(entry["Target"]["Id"]) for entry in health if entry["TargetHealth"]["State"] == "healthy"}
         return serving - self.ended_machines
 
 
@@ -96,13 +97,13 @@ class Account:
     """The account of all lives, and the clusters that they begin with."""
 
     tap: Tap = field(default_factory=lambda: Tap(lambda: ""))
-    kept: dict[tuple[int, bool], tuple[MembersWorld, Checkpoint, Moment]] = field(default_factory=dict)
+    beginnings: dict[tuple[int, bool], tuple[MembersWorld, Checkpoint, Moment]] = field(default_factory=dict)
 
     def begin(self, story: Story) -> MembersWorld:
         key = (story.before, story.completed)
-        if key not in self.kept:
-            self.kept[key] = self._made(story)
-        members, checkpoint, moment = self.kept[key]
+        if key not in self.beginnings:
+            self.beginnings[key] = self._new_cluster(story)
+        members, checkpoint, moment = self.beginnings[key]
         moment.restore()
         checkpoint.restore()
         provider = members.provider
@@ -112,11 +113,11 @@ class Account:
         self.tap._counts.clear()
         return members
 
-    def _made(self, story: Story) -> tuple[MembersWorld, Checkpoint, Moment]:
+    def _new_cluster(self, story: Story) -> tuple[MembersWorld, Checkpoint, Moment]:
         Moment((), {}).restore()
         self.tap.faults = []
         yard = _new_yard(CONFIG).with_settings(zones=list(ZONES), control_plane_size=3)
-        for phase in MADE:
+        for phase in PHASES:
             yard.ensure(phase)
         members = members_world(story.before, Ec2MembersProvider(yard=yard))
         if story.completed and story.before > 1:

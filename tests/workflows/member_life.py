@@ -98,7 +98,7 @@ class Death:
 
 
 @cache
-def _kept(size: int, *, completed: bool) -> tuple[MembersWorld, Checkpoint]:
+def _beginning(size: int, *, completed: bool) -> tuple[MembersWorld, Checkpoint]:
     members = members_world(size)
     if completed and size > 1:
         assert members.drive() == "changed"
@@ -108,21 +108,21 @@ def _kept(size: int, *, completed: bool) -> tuple[MembersWorld, Checkpoint]:
 
 @dataclass
 class MemberLife:
-    """``made`` are the claims of members that were ever made."""
+    """``claim_ids`` are the claims of members that were ever made."""
 
     story: Story
     faults: Faults = field(default_factory=Faults)
     death: Death | None = None
     members: MembersWorld = field(init=False)
     before: set[str] = field(default_factory=set)
-    made: set[str] = field(default_factory=set)
+    claim_ids: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
 
     def run(self) -> list[str]:
         """What is wrong in this life."""
         story = self.story
         self.members = self._begin()
-        self.before = self.made = {claim.id for claim in self.members.members()}
+        self.before = self.claim_ids = {claim.id for claim in self.members.members()}
         for victim in self.members.members()[: story.dead]:
             self.members.provider.end(victim.machine_id)
         self.members.notice()
@@ -136,7 +136,7 @@ class MemberLife:
             return [*self.wrong, f"the quorum was given up: {judged}"]
 
     def _begin(self) -> MembersWorld:
-        members, checkpoint = _kept(self.story.before, completed=self.story.completed)
+        members, checkpoint = _beginning(self.story.before, completed=self.story.completed)
         checkpoint.restore()
         return members
 
@@ -177,14 +177,14 @@ class MemberLife:
 
     def _ask(self) -> None:
         """Send the request until it is answered; who finds an operation at work has begun it."""
-        asked = len(self._operations())
+        before = len(self._operations())
         for _ in range(PATIENCE):
             try:
                 self.story.ask(self.members)
             except IllegalTransition:
                 return
             except StockyardError:
-                if len(self._operations()) > asked:
+                if len(self._operations()) > before:
                     return
                 continue
             return
@@ -214,7 +214,7 @@ class MemberLife:
         """One after the other: never is there more than one member more than wanted, and none is made twice."""
         members = self.members
         claims = members.members()
-        self.made = self.made | {claim.id for claim in claims}
+        self.claim_ids = self.claim_ids | {claim.id for claim in claims}
         alive = [claim for claim in claims if claim.machine_id not in members.provider.ended_machines]
         if len(alive) > self.story.after + 1:
             self.wrong.append(f"{len(alive)} members where {self.story.after} are wanted")

@@ -75,16 +75,16 @@ def every_fault(places: Sequence[str]) -> list[Faults]:
 
 def sample(faults: Sequence[Faults], places: Sequence[str], most: int, seed: str) -> list[Faults]:
     """At most so many of the faults, so that they are at as many places, and of as many kinds, as they can be."""
-    remaining, chosen = list(faults), list[Faults]()
+    remaining, selection = list(faults), list[Faults]()
     random.Random(seed).shuffle(remaining)
     there, kinds = Counter[str](), Counter[tuple[str, str]]()
-    while remaining and len(chosen) < most:
+    while remaining and len(selection) < most:
         fault = min(remaining, key=lambda each: (there[places[each.site]], kinds[_kind(each)]))
         remaining.remove(fault)
-        chosen.append(fault)
+        selection.append(fault)
         there[places[fault.site]] += 1
         kinds[_kind(fault)] += 1
-    return chosen
+    return selection
 
 
 def _kind(fault: Faults) -> tuple[str, str]:

@@ -76,7 +76,7 @@ STORIES: Mapping[str, Story] = {
 
 
 @cache
-def _kept(*, asks: bool) -> tuple[BalancedWorld, Checkpoint]:
+def _beginning(*, asks: bool) -> tuple[BalancedWorld, Checkpoint]:
     """A cluster as each life finds it. ``asks``: nodes are replaced when a person has approved that."""
     balanced = balanced_world(**({"repave_approval": "required"} if asks else {}))
     return balanced, balanced.world.checkpoint(balanced)
@@ -92,7 +92,7 @@ class BalancedLife:
     before: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.balanced, checkpoint = _kept(asks=self.story.approval is not None)
+        self.balanced, checkpoint = _beginning(asks=self.story.approval is not None)
         checkpoint.restore()
         self.before = {claim.name for claim in self.balanced.claims("web")}
 

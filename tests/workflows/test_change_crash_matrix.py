@@ -49,14 +49,14 @@ PATIENCE = 4
 
 
 @cache
-def _kept() -> tuple[ManagedWorld, Checkpoint]:
+def _beginning() -> tuple[ManagedWorld, Checkpoint]:
     managed = managed_world()
     managed.make_claims("l4", 2)
     return managed, managed.world.checkpoint(managed)
 
 
 def _at_the_beginning() -> ManagedWorld:
-    managed, checkpoint = _kept()
+    managed, checkpoint = _beginning()
     checkpoint.restore()
     return managed
 

@@ -23,7 +23,7 @@ from tests.workflows.member_life import CALLS, STORIES, Death
 
 SAMPLED = "renewed"
 """The story of a run outside the soak: it comes to all that is done for members."""
-TOLD = ("3 are made", "5 are made", "1 grows to 3", "3 grow to 5", "1 of 3 is replaced", "renewed", "upgraded")
+STORY_NAMES = ("3 are made", "5 are made", "1 grows to 3", "3 grow to 5", "1 of 3 is replaced", "renewed", "upgraded")
 MODES = [mode for mode in Mode if mode is not Mode.RECORDED]
 """The table is not under these faults: ``test_member_crash_matrix`` has those."""
 Cell = tuple[Call, Mode]
@@ -54,14 +54,14 @@ def sample(cells: Sequence[Cell], seed: int) -> list[Cell]:
     """Each call once, and each kind of fault as often as the others."""
     chance, modes = random.Random(seed), Counter[Mode]()
     names = dict.fromkeys((call.place, call.name) for call, _ in cells)
-    chosen = []
+    selection = []
     for name in names:
         mode = min(MODES, key=lambda mode: (modes[mode], chance.random()))
         modes[mode] += 1
-        chosen.append(
+        selection.append(
             chance.choice([cell for cell in cells if (cell[0].place, cell[0].name) == name and cell[1] is mode])
         )
-    return chosen
+    return selection
 
 
 def bad_cells(account: Account, story: str, seed: int, *, soaking: bool) -> tuple[int, dict[str, list[str]]]:
@@ -83,7 +83,9 @@ def bad_cells(account: Account, story: str, seed: int, *, soaking: bool) -> tupl
 def test_ec2_member_crash_matrix(
     account: Account, seed: int, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    judged = {story: bad_cells(account, story, seed, soaking=soaking) for story in (TOLD if soaking else [SAMPLED])}
+    judged = {
+        story: bad_cells(account, story, seed, soaking=soaking) for story in (STORY_NAMES if soaking else [SAMPLED])
+    }
     record_property(
         "figure:ec2_members", {story: {"run": run, "bad": len(bad)} for story, (run, bad) in judged.items()}
     )

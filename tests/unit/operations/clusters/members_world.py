@@ -249,6 +249,7 @@ class MembersWorld(BalancedWorld):
         services = self.world.services
         if claim.control_plane and not claim.deleting:
             return
+        self.provider.removed(claim.machine_id)
         lines = [line for line in lines_of(services, claim.id) if line.state != "gone"]
         services.store.commit(
             Remove(NodeClaim, claim.id),
@@ -256,7 +257,6 @@ class MembersWorld(BalancedWorld):
             Remove(Fact, member_fact(claim)),
             *(Replace(replace(line, state="gone", gone_at=services.now(), version=line.version + 1)) for line in lines),
         )
-        self.provider.removed(claim.machine_id)
 
 
 def members_world(size: int = 1, driver: MembersProvider | None = None, **settings: Any) -> MembersWorld:

@@ -63,13 +63,13 @@ def _give_machine_back(services: Services, cluster: Cluster, claim: NodeClaim) -
         for line in every(services.store, Resource, f"{cluster.id}/")
         if line.state == "gone" and line.vendor_id == claim.machine_id
     ]
-    returned = [replace(line, state="made", gone_at=None, version=line.version + 1) for line in former_lines]
-    left = [
+    cluster_lines = [replace(line, state="made", gone_at=None, version=line.version + 1) for line in former_lines]
+    own_lines = [
         replace(line, state="gone", gone_at=services.now(), version=line.version + 1)
         for line in lines_of(services, claim.id)
     ]
-    if left:
-        services.store.commit(*map(Replace, (*returned, *left)))
+    if own_lines:
+        services.store.commit(*map(Replace, (*cluster_lines, *own_lines)))
 
 
 def _why(claims: list[NodeClaim]) -> str:
