@@ -165,6 +165,8 @@ class MemberLife:
         for _ in range(2):
             pass_by()
             self._go_on()
+        for _ in range(3):  # a machine that died just now is missed, and replaced
+            self._go_on()
 
     def _pass(self, name: str) -> None:
         call = getattr(self.members.provider, name)
