@@ -144,6 +144,8 @@ class MemberLife:
 
     def _change(self) -> None:
         members, story = self.members, self.story
+        if story.document == UPGRADE:
+            members.serves("v1.35.4")
         plain, meanwhile = members.world.services, members.meanwhile
         members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
         for name in ("ensure", *CALLS):
@@ -155,8 +157,6 @@ class MemberLife:
             self._count()
 
         members.meanwhile = pass_by  # type: ignore[method-assign]
-        if story.document == UPGRADE:
-            members.serves("v1.35.4")
         self._ask()
         for _ in range(PATIENCE):
             self._go_on()
@@ -164,6 +164,8 @@ class MemberLife:
         members.world.services = plain
         for _ in range(2):
             pass_by()
+            self._go_on()
+        for _ in range(3):  # a machine that died just now is missed, and replaced
             self._go_on()
 
     def _pass(self, name: str) -> None:

@@ -213,11 +213,11 @@ class World:
         assert current is not None
         return current
 
-    def checkpoint(self, *companions: Any, shared: Sequence[Any] = ()) -> Checkpoint:
-        """The world as it is now, to which it can be brought back, with what ``companions`` know."""
+    def checkpoint(self, *objects: Any, shared: Sequence[Any] = ()) -> Checkpoint:
+        """The world as it is now, to which it can be brought back, with what the ``objects`` know."""
         memory = (self.registry.table, self.provider, self.identity, self.secrets, self.workflows, self.deployer)
-        objects = (self, *memory, self.bus, self.clock, self.services.telemetry, *companions)
-        return Checkpoint.of(*objects, shared=(self.services, self.registry, *shared))
+        everything = (self, *memory, self.bus, self.clock, self.services.telemetry, *objects)
+        return Checkpoint.of(*everything, shared=(self.services, self.registry, *shared))
 
     def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
         """What the cluster's machine reports once it has proven itself; it is returned."""

@@ -151,7 +151,7 @@ def test_a_machine_that_was_just_taken_over_goes_with_its_cluster() -> None:
     """Its claim waits for the scheduler yet, and is gone at once when it is deleted: the cluster ends the machine."""
     members = members_world(3)
     services, cluster = members.world.services, members.cluster
-    outcome = ensure_members(*_member_work(members))
+    outcome = ensure_members(*_arguments(members))
     assert outcome.message.endswith("becomes a claim.")
     (claim,) = members.members()
     assert (claim.machine_id, claim.execution) == (cluster.instance_id, None)
@@ -204,7 +204,7 @@ def test_nothing_is_left_of_the_plan_when_the_cluster_is_gone() -> None:
     assert PLAN in FACTS
 
 
-def _member_work(members: MembersWorld) -> tuple[Services, ClusterDriver, CloudWork]:
+def _arguments(members: MembersWorld) -> tuple[Services, ClusterDriver, CloudWork]:
     services, cluster = members.world.services, members.cluster
     driver, work = cloud_work(services, cluster, "members", Fence.of(cluster))
     return services, driver, work

@@ -49,7 +49,7 @@ def test_members_are_sent_requests_while_they_are_admitted(yard_with_member: Any
     for _ in range(2):
         provider.admit(members_work(yard), other)
     assert dict(provider.targets(members_work(yard), [first, other])) == {first: HEALTHY, other: HEALTHY}
-    assert dict(provider.targets(members_work(yard), [first])) == {first: HEALTHY}, "who is call_names for"
+    assert dict(provider.targets(members_work(yard), [first])) == {first: HEALTHY}, "who is asked for"
     for _ in range(2):
         provider.withdraw(members_work(yard), first)
     assert provider.targets(members_work(yard), [first, other]).get(first, DRAINING) == DRAINING
@@ -65,12 +65,12 @@ def test_a_machine_that_is_ended_is_gone_whatever_the_balancer_says(yard_with_me
 def test_all_members_are_looked_at_by_one_call(yard_with_member: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     yard, machines = yard_with_member, [first_of(yard_with_member), *(second(yard_with_member) for _ in range(3))]
     yard.tenant().client("ec2").terminate_instances(InstanceIds=machines[1:3])
-    call_names: list[str] = []
+    operations: list[str] = []
     call = BaseClient._make_api_call  # type: ignore[attr-defined]
-    monkeypatch.setattr(BaseClient, "_make_api_call", lambda *of: call_names.append(of[1]) or call(*of))
+    monkeypatch.setattr(BaseClient, "_make_api_call", lambda *of: operations.append(of[1]) or call(*of))
     states = yard.provider.targets(members_work(yard), machines)
     assert [machine for machine in machines if states.get(machine) == GONE] == machines[1:3]
-    assert call_names.count("DescribeInstances") == 1
+    assert operations.count("DescribeInstances") == 1
 
 
 def test_nobody_is_asked_about_no_machine(yard_with_member: Any) -> None:
