@@ -47,6 +47,7 @@ SECRET_INPUTS = {
     "NodeBootReport.token": "refused token of a boot",
     "MemberReport.token": "refused token of a member",
     "MemberReport.kubeconfig": "refused kubeconfig of a member",
+    "SnapshotReport.token": "refused token of a member that asks for a snapshot",
     "AwsAttributes.secret_access_key": "refused access key of an account",
     "AttributesPatch.secret_access_key": "refused other access key of an account",
     "CudoAttributes.api_key": "API key of an account",

@@ -87,7 +87,7 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
             "AWS_SECRET_ACCESS_KEY",
         ),
         *("AWS_DEFAULT_REGION", "CUDO_URL", "CUDO_PROJECT_ID", "CUDO_API_KEY"),
-        *("VAULT_ADDRESS", "VAULT_ROLE_ID", "VAULT_SECRET_ID"),
+        *("VAULT_ADDRESS", "VAULT_ROLE_ID", "VAULT_SECRET_ID", "NO_PROXY"),
     }
     assert cloud.aws.client("sts", values).get_caller_identity()["Account"] == ACME_ACCOUNT
     pairs = cloud.aws.client("ec2", values).describe_key_pairs()["KeyPairs"]

@@ -122,6 +122,14 @@ def refusal_of_every_zone_forgotten(patch: Patch) -> None:
     )
 
 
+def refusal_of_each_named_zone_forgotten(patch: Patch) -> None:
+    patch.setattr(rules, "refused_everywhere", lambda *_: 0)
+
+
+def zones_never_named(patch: Patch) -> None:
+    patch.setattr(rules, "named_zones", lambda requirement: frozenset())
+
+
 def zones_not_asked(patch: Patch) -> None:
     patch.setattr(rules, "zones_of", lambda zones, requirement: frozenset(zones))
 
@@ -211,6 +219,8 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Full: as many as there are": only_one_is_ever_taken,
     "RefusedRecently": refusals_forgotten,
     "RefusedRecently: every zone": refusal_of_every_zone_forgotten,
+    "RefusedRecently: each named zone": refusal_of_each_named_zone_forgotten,
+    "RefusedRecently: names of zones": zones_never_named,
     "MinValues": variety_not_asked,
     "MinValues: the larger one": least_min_values,
     "MinValues: kinds": kinds_counted_by_row,
