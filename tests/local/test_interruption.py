@@ -108,6 +108,6 @@ def test_scheduled_maintenance_leads_to_another_node(cloud: LocalCloud) -> None:
         return next((part for part in conditions if part["type"] == "Interrupted"), None)
 
     claim = wait_until(claims_of_pool)[0]
-    condition = wait_until(warned)
+    condition = wait_until(warned, 240)  # its machine has to come up before, beside whatever else runs
     assert (condition["status"], condition["reason"]) == ("True", "ScheduledMaintenance")
     wait_until(lambda: claims_of_pool()[1:])
