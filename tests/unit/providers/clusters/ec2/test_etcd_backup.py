@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.clusters import ClusterCreate
-from stockyard.errors import InvalidInput
+from stockyard.errors import InvalidInput, PermissionDenied
 from stockyard.providers.clouds.aws import template_versions
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import planning
 from tests.unit.domain.models.test_clusters import MINIMAL, read
 from tests.unit.operations.conftest import MemoryPrices
@@ -137,6 +138,30 @@ def test_a_deletion_takes_the_snapshots_with_it(yard: Any) -> None:
     yard.cluster = replace(yard.cluster, status="deleting")
     yard.delete()
     assert s3(yard).list_buckets()["Buckets"] == []
+
+
+def test_a_version_that_s3_refuses_to_delete_ends_the_try(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 answers 200 and names the refused objects: who looks at the status alone would ask for ever."""
+    yard.with_settings(cloud_controllers=True, etcd_backup=BACKUP)
+    yard.ensure("identity")
+    put(yard, NEW)
+    call, refused_keys = Calls.call, []
+
+    def refusing(calls: Calls, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        if operation != "delete_objects":
+            return call(calls, service, operation, **parameters)
+        refused_keys.append(parameters["Delete"]["Objects"][0]["Key"])
+        assert len(refused_keys) < 5, "it asks for ever"
+        return {"Errors": [{"Key": refused_keys[-1], "Code": "AccessDenied", "Message": "Access Denied"}]}
+
+    monkeypatch.setattr(Calls, "call", refusing)
+    with pytest.raises(PermissionDenied, match=NEW):
+        yard.provider.remove_snapshots(yard.work("identity"), [NEW])
+    yard.later(120)
+    yard.cluster = replace(yard.cluster, status="deleting")
+    with pytest.raises(PermissionDenied, match=NEW):
+        yard.delete()
+    assert len(refused_keys) == 2
 
 
 def test_a_deletion_keeps_what_it_is_asked_to_keep_and_says_where(yard: Any) -> None:

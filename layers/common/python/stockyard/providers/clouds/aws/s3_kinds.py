@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.errors import translated
 from stockyard.providers.clouds.aws.kinds import Kind, TaggedThing
 
 ENDING = "-etcd"
@@ -53,7 +56,7 @@ def _describe(calls: Calls, name: str) -> Mapping[str, Any]:
 
 def _remove(calls: Calls, name: str) -> None:
     for versions in iter(lambda: _versions(calls, name), []):
-        calls.call("s3", "delete_objects", Bucket=name, Delete={"Objects": versions, "Quiet": True})
+        _delete(calls, name, versions)
     calls.call("s3", "delete_bucket", Bucket=name)
 
 
@@ -68,8 +71,16 @@ def delete_objects(calls: Calls, name: str, keys: Collection[str]) -> None:
     """Delete these objects. One that is gone is no error."""
     ordered = sorted(keys)
     for first in range(0, len(ordered), AT_ONCE):
-        objects = [{"Key": key} for key in ordered[first : first + AT_ONCE]]
-        calls.call("s3", "delete_objects", Bucket=name, Delete={"Objects": objects, "Quiet": True})
+        _delete(calls, name, [{"Key": key} for key in ordered[first : first + AT_ONCE]])
+
+
+def _delete(calls: Calls, name: str, objects: Sequence[Mapping[str, str]]) -> None:
+    """Delete these. S3 answers 200 also when it has refused some of them, and names those: the first one is raised."""
+    answer = calls.call("s3", "delete_objects", Bucket=name, Delete={"Objects": list(objects), "Quiet": True})
+    for refusal in answer.get("Errors", ()):
+        text = f"{refusal.get('Message', '')} ({name}/{refusal.get('Key', '')})"
+        with translated("s3 delete_objects"):
+            raise ClientError({"Error": {"Code": refusal["Code"], "Message": text}}, "DeleteObjects")
 
 
 BUCKET = Kind("bucket", _search, _describe, _remove, repeatable=True, named=True, later=True)
