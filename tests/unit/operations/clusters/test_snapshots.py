@@ -152,3 +152,20 @@ def test_a_change_of_the_setting_is_an_operation_of_the_second_day() -> None:
     plain.patch({"settings": {"etcd_backup": {"keep": 7}}})
     assert plain.drive() == "changed"
     assert plain.provider.stands["identity"]["etcd_backup"]["keep"] == 7
+
+
+@pytest.mark.parametrize(("after", "stays"), [(None, True), ({"bucket": "acme-new"}, True), ({"keep": 3}, False)])
+def test_a_plan_that_leaves_a_bucket_of_the_tenants_says_what_stays_there(
+    after: dict[str, Any] | None, stays: bool
+) -> None:
+    members = members_world(1, etcd_backup={**BACKUP, "bucket": "acme-old"})
+    steps = members.plan({"settings": {"etcd_backup": after}})["steps"]
+    assert any(step.startswith("Snapshots in acme-old stay there") for step in steps) is stays
+
+
+def test_snapshots_are_switched_off_on_the_second_day(backed: MembersWorld) -> None:
+    backed.patch({"settings": {"etcd_backup": None}})
+    assert backed.drive() == "changed"
+    assert backed.cluster.settings["etcd_backup"] is None
+    assert backed.provider.stands["identity"]["etcd_backup"] is None
+    assert ask(backed) is None

@@ -75,6 +75,9 @@ class _Step:
     def identity(self) -> Iterator[str]:
         if self.differs(SETTING_OF_SNAPSHOTS):
             yield "Make or give up the bucket of etcd's snapshots, and the right of members to write to it."
+            before, after = ((side.settings.get(SETTING_OF_SNAPSHOTS) or {}) for side in (self.before, self.after))
+            if before.get("bucket") not in (None, after.get("bucket")):
+                yield f"Snapshots in {before['bucket']} stay there, and nobody removes them but its owner."
 
     def bastion(self) -> Iterator[str]:
         if self.differs("bastion"):

@@ -60,6 +60,8 @@ def patch_model(model: type[ClusterSettings]) -> type[SettingsPatch]:
 
 def _patched(model: type[BaseModel], name: str) -> Any:
     field, optional = model.model_fields[name], cast(Any, Irremovable)
+    if name in model.REMOVABLE:
+        return cast(Any, field.rebuild_annotation())
     if get_origin(field.annotation) is not dict:
         return optional[field.rebuild_annotation()]
     # An entry of a map may go by ``null``; what is left is read by the model itself.

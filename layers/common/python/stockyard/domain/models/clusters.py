@@ -76,6 +76,9 @@ class ClusterSettings(Input):
     """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
     """
 
+    REMOVABLE: ClassVar[frozenset[str]] = frozenset()
+    """Of the changeable fields those that ``null`` takes away."""
+
     MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {}
     """By setting, the phases of a creation that make something by it which they do not change afterwards: while such a
     thing stands, a creation that has failed keeps the setting. One that is not here is kept while anything stands,

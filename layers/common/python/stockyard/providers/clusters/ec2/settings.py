@@ -102,6 +102,7 @@ class AwsSettings(ClusterSettings):
         }
     )
 
+    REMOVABLE: ClassVar[frozenset[str]] = frozenset({"etcd_backup"})
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
     MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
         **dict.fromkeys(("vpc_cidr", "vpc_id", "subnet_id"), frozenset({"network"})),
