@@ -58,7 +58,7 @@ def patch_model(model: type[ClusterSettings]) -> type[SettingsPatch]:
     return create_model(name, __base__=SettingsPatch, __doc__=text, __module__=__name__, **changeable)
 
 
-def _patched(model: type[BaseModel], name: str) -> Any:
+def _patched(model: type[ClusterSettings], name: str) -> Any:
     field, optional = model.model_fields[name], cast(Any, Irremovable)
     if name in model.REMOVABLE:
         return cast(Any, field.rebuild_annotation())
