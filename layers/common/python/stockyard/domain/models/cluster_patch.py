@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, create_model, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
