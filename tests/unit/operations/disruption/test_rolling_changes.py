@@ -130,6 +130,8 @@ def relabelled(pool: Pool) -> Pool:
         (custom(2, 0), 0, 2),
         (custom(0, 3), 3, 0),
         (custom(1, 1), 1, 1),
+        (custom(2, 1), 1, 2),
+        (custom(1, 3), 3, 1),
         (custom("30%", "20%"), 2, 3),
     ],
     ids=str,

@@ -116,8 +116,14 @@ def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: It
 
 
 def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those of ``claims`` that may leave now, in order: each of a zone that has the most by then. Where all of them are
-    of other zones one leaves all the same, or they would never be replaced."""
+    """Those of ``claims`` that leave now, in order: the ones of :func:`even_without`. Where there are none one leaves
+    all the same, or they would never be replaced."""
+    return even_without(pool, claims, present) or list(claims[:1])
+
+
+def even_without(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Those of ``claims`` without which the zones of ``present`` stay even, in order: each of a zone that has the most
+    by then."""
     if not pool.zones:
         return list(claims)
     counts = Counter(zone_of(claim) for claim in present)
@@ -127,7 +133,7 @@ def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[No
             break
         counts[zone_of(claim)] -= 1
         able.append(claim)
-    return able or list(claims[:1])
+    return able
 
 
 def kept_for_balance(pools: Mapping[str, Pool], claims: Sequence[NodeClaim], empty: Collection[str]) -> set[str]:

@@ -17,9 +17,9 @@ from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.disruption.candidates import is_paused
-from stockyard.lifecycle.disruption.update_strategy import allowance, size_of
+from stockyard.lifecycle.disruption.update_strategy import allowance, most_new, size_of
 from stockyard.lifecycle.pool import later_than, living, wanted_nodes
-from stockyard.lifecycle.pool_spread import leaving_evenly
+from stockyard.lifecycle.pool_spread import even_without, leaving_evenly
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.give_up import abandon, unneeded
@@ -43,6 +43,8 @@ START_SECONDS = 330
 """How long the pass may take that makes the replacements: its function has five minutes."""
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
+EVEN_SECONDS = 300
+"""How long a node waits for another one in its zone, which would have two fewer than others without both."""
 LOOK_SECONDS = 50
 """When replacements that are being made are looked at again: with the next minute's schedule, which may come a little
 sooner than this one did after the minute."""
@@ -138,6 +140,8 @@ def advance(
     if paused:
         return given_up(f"It is given up: {paused}.", hold=False)
     waits_for = _awaited(pools, claims, going, coming, record) or _unreported(view, claims, going, record)
+    if not waits_for and services.seconds_since(record.decided_at) < EVEN_SECONDS:
+        waits_for = _uneven(pools, claims, going, record)
     hopeless = _hopeless(services, record, coming, waits_for)
     if hopeless:
         going = _covered(pools, claims, going)
@@ -279,6 +283,22 @@ def _awaited(
         needed = _needed(pool, claims, record)
         if any(claim.pool == pool.name for claim in going) and len(available) < needed:
             return f"nodes of pool {pool.name}: {len(available)} of {needed} are there"
+    return ""
+
+
+def _uneven(
+    pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
+) -> str:
+    """What has to come so that zones stay even when the nodes go; empty for nothing. A strategy that lets nodes be
+    missing lets one go before another has come, and one that lets more come has the next one come first."""
+    for pool in pools if record.reason == DRIFTED and not record.leaving else ():
+        own = [claim for claim in claims if claim.pool == pool.name]
+        leaving = [claim for claim in going if claim.pool == pool.name]
+        allowed = allowance(pool, size_of(pool, claims, record.decided_at))
+        if not leaving or allowed is None or not allowed.surge or even_without(pool, leaving, living(own)):
+            continue
+        if most_new(pool, own) or any(claim.phase == "Pending" for claim in living(own)):
+            return f"another node of pool {pool.name} in the zone of {leaving[0].name}"
     return ""
 
 
