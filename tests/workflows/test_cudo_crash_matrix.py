@@ -23,8 +23,6 @@ from tests.workflows.faulty_cloud import FaultInjection, Site
 
 STORIES = {"had": False, "full": True}
 """``had``: Cudo has room. ``full``: it has none, and the claim gets a node of another provider."""
-MOST_MILLISECONDS = 50
-"""Of CPU, for a life."""
 WRITES = 12
 """Cells of writes to the table in a run outside the soak: other matrices have them all."""
 
@@ -87,7 +85,6 @@ def test_cudo_crash_matrix(soaking: bool, seed: int, record_property: Callable[[
         started = time.process_time()
         faults += wrong(cell)
         milliseconds.append((time.process_time() - started) * 1000)
-    milliseconds.sort()
     figures = {
         "cells": len(cells),
         "run": len(selection),
@@ -98,8 +95,6 @@ def test_cudo_crash_matrix(soaking: bool, seed: int, record_property: Callable[[
     }
     record_property("figure:cudo_crash_matrix", figures)
     assert not faults, f"{len(faults)} of {len(selection)}\n" + "\n".join(faults[:40])
-    # What else runs on the machine makes a life slower and never faster.
-    assert milliseconds[len(milliseconds) // 10] < MOST_MILLISECONDS
 
 
 def test_the_matrix_has_cells_for_every_call() -> None:
