@@ -205,7 +205,7 @@ def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
 
 def test_an_impossible_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StartError, match="cannot be used: Not a directory"):
+    with pytest.raises(StartError, match="cannot be used: not a directory"):
         LocalCloud(home=tmp_path / "file" / "home", schedules=False).__enter__()
 
 
