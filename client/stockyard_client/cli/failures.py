@@ -10,6 +10,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from stockyard_client.cli.context import Context, NotConfigured
+from stockyard_client.cli.tokens import refused_token
 from stockyard_client.errors import ApiError, OperationFailed, PoolsNotReady, StockyardClientError, WaitTimedOut
 from stockyard_client.models import Operation
 from stockyard_client.sessions import LoginFailed
@@ -98,7 +99,7 @@ def _explain_refusal(context: Context, error: ApiError) -> None:
     for problem in error.errors:
         context.say(f"  {problem.pointer or '/'}: {problem.detail}")
     if error.status == 401:
-        context.say("Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
+        context.say(f"{refused_token(context)} Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
     if error.retry_after is not None:
         context.say(f"Try again in {error.retry_after:g} s.")
     if error.request_id:

@@ -234,7 +234,7 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         pattern = "^[!-~]([ -~]*[!-~])?$"
         yield "IdempotencyKey", _header("Idempotency-Key", text, minLength=1, maxLength=255, pattern=pattern)
     if route.media:
-        yield "IfNoneMatch", _header("If-None-Match", "The `ETag` of what the caller has already.", maxLength=1024)
+        yield "IfNoneMatch", _header("If-None-Match", "The `ETag` of what the caller has already.")
 
 
 def _component(kind: str, name: str) -> dict[str, Any]:
