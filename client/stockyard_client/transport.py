@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _GATEWAY_TYPES = {
     503: "ServiceUnavailable",
     504: "GatewayTimeout",
 }
+_DESCRIPTION = re.compile(r'error_description="([^"]+)"')
 _RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 PAST_PROXIES: Mapping[str, None] = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
 """An API or an issuer on this machine is reached through no proxy, whatever ``HTTP_PROXY`` says."""
@@ -138,16 +140,22 @@ def api_error(response: httpx.Response) -> ApiError:
         for item in (problems if isinstance(problems, list) else [])
         if isinstance(item, dict)
     ]
-    detail = problem.get("detail") or problem.get("message") or problem.get("title") or response.reason_phrase
+    detail = problem.get("detail") or _challenge(response) or problem.get("message") or problem.get("title")
     return ApiError(
         status,
         str(problem.get("error_type") or _GATEWAY_TYPES.get(status, f"Http{status}")),
-        str(detail),
+        str(detail or response.reason_phrase),
         errors=errors,
         request_id=problem.get("request_id") or response.headers.get("apigw-requestid"),
         retryable=bool(problem.get("retryable", status in _RETRYABLE_STATUS)),
         retry_after=_seconds(response.headers.get("Retry-After")),
     )
+
+
+def _challenge(response: httpx.Response) -> str:
+    """Why the gateway refused the token, in its own words; empty where it does not say so."""
+    match = _DESCRIPTION.search(response.headers.get("WWW-Authenticate", "")) if response.status_code == 401 else None
+    return f"{match[1][:1].upper()}{match[1][1:]}." if match else ""
 
 
 def backoff(error: Exception) -> bool | float:

@@ -107,7 +107,9 @@ def _explain_refusal(context: Context, error: ApiError) -> None:
     for problem in error.errors:
         context.say(f"  {problem.pointer or '/'}: {problem.detail}")
     if error.status == 401:
-        context.say("Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
+        from stockyard_client.cli.tokens import refused_token
+
+        context.say(f"{refused_token(context)} Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
     if error.retry_after is not None:
         context.say(f"Try again in {error.retry_after:g} s.")
     if error.request_id:

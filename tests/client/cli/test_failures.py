@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import httpx
 import pytest
 
@@ -100,6 +103,29 @@ def test_not_logged_in_says_how(cli, api):
     assert result.exit_code == 4
     assert "stockyard login" in result.stderr
     assert "Authorization" not in api.requests[0].headers
+
+
+def token(**claims):
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{payload}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ("", "No token was sent."),
+        ("nonsense", "STOCKYARD_TOKEN is not a JSON Web Token."),
+        (token(exp=0), "STOCKYARD_TOKEN expired at 1970-01-01T00:00:00Z."),
+        (token(exp=2**33), "STOCKYARD_TOKEN has not expired: it is not of this API's realm, or not for this API."),
+    ],
+)
+def test_a_refused_token_is_told_apart(cli, api, sent, words):
+    api.answer("GET", "/v1/clusters", {"message": "Unauthorized"}, status=401)
+    cli.environment["STOCKYARD_TOKEN"] = sent
+    result = cli("cluster", "list")
+    assert result.exit_code == 4
+    assert f"{words} Log in with `stockyard login`" in result.stderr
+    assert not sent or sent not in result.stderr
 
 
 def test_repetitions_are_said_only_when_asked_for(cli, api):

@@ -45,11 +45,13 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer; ``body`` is JSON text."""
+    """An HTTP answer; ``body`` is JSON text, but of a file."""
 
     status: int
     headers: Mapping[str, str]
     body: str = field(repr=False)
+    encoded: bool = False
+    """Whether ``body`` is in base 64, as bytes are that are no text."""
 
 
 def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
@@ -134,6 +136,8 @@ class Call:
             headers = {**replay.headers, "Idempotent-Replayed": "true"}
             return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
         answer = self._handler(replace(request, lease=self._lease))
+        if answer.content is not None:
+            return Reply(*answer.content.answer(self._event))
         document = self._document(answer, request)
         version = {} if answer.version is None else {"ETag": etag.tag(answer.version)}
         headers = version if answer.location is None else {**version, "Location": answer.location}
