@@ -15,7 +15,7 @@ from stockyard.domain.platform import PLATFORM
 from stockyard.edge import etag, paths, problems
 from stockyard.edge.contract import Route, model_of
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
-from stockyard.edge.query import DRY_RUN, PAGE, Query
+from stockyard.edge.query import DRY_RUN, PAGE, WAIT, Query
 from stockyard.edge.route import HttpFunction
 
 _REF = "#/components/schemas/{model}"
@@ -156,7 +156,11 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in re.findall(r"\{(\w+)\}", route.path):
         schema = {"type": "string", "pattern": paths.PARAMETER}
         yield name.title(), {"name": name, "in": "path", "required": True, "schema": schema}
-    extra = (*(PAGE if route.paged else ()), *((DRY_RUN,) if route.dry_run else ()))
+    extra = (
+        *(PAGE if route.paged else ()),
+        *((DRY_RUN,) if route.dry_run else ()),
+        *((WAIT,) if route.waits else ()),
+    )
     for query in (*route.query, *extra):
         definition = {"name": query.name, "in": "query", "description": query.description}
         yield query.name.title().replace("_", ""), {**definition, "schema": _query_schema(query)}
@@ -171,6 +175,9 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     if route.if_match:
         header = _header("If-Match", "The `ETag` that was last read.", pattern=etag.PATTERN)
         yield "IfMatch", {**header, "required": True}
+    if route.waits and not route.paged:
+        text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
+        yield "IfNoneMatch", _header("If-None-Match", text, minLength=1, maxLength=1024)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"
@@ -198,6 +205,11 @@ def _responses(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
     responses = {status: _component("responses", _REFUSALS[status][0]) for status in sorted(_refusals(route))}
     for status, model in route.answers.items():
         responses[status] = _answer(route, status, {"type": "object"} if model is None else references[model_of(model)])
+    if route.waits and not route.paged:
+        headers = {
+            name: _component("headers", part) for name, part in (("ETag", "ETag"), ("Retry-After", "RetryAfter"))
+        }
+        responses[304] = {"description": "It is still as `If-None-Match` says.", "headers": headers}
     if route.dry_run and route.answers.get(200) != _PLAN:
         plan = references[model_of(_PLAN)]
         if 200 in route.answers:
@@ -248,6 +260,10 @@ def _answer(route: Route, status: int, schema: dict[str, Any]) -> dict[str, Any]
                 "next_page_token": {"type": ["string", "null"]},
             },
         }
+        if route.waits:
+            text = "What `after` takes to go on; null on a page that `page_token` led to."
+            schema["required"].append("cursor")
+            schema["properties"]["cursor"] = {"type": ["string", "null"], "description": text}
     headers: dict[str, Any] = {}
     if not route.paged and status in (200, 201, 202):
         headers["ETag"] = _component("headers", "ETag")
