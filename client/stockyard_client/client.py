@@ -13,6 +13,7 @@ import httpx
 from stockyard_client import waiting
 from stockyard_client.disruption import Disruption
 from stockyard_client.errors import ApiError
+from stockyard_client.following import Pace
 from stockyard_client.models import Cluster, Operation
 from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
 from stockyard_client.pool_models import Pool
@@ -49,20 +50,24 @@ class Client:
         self._transport = Transport(url, token, tenant=tenant, timeout=timeout, transport=transport, new_key=new_key)
         self._sleep = sleep
         self._clock = clock
-        self.accounts = Accounts(self._transport)
-        self.clusters = Clusters(self._transport)
-        self.pools = Pools(self._transport)
+        self.accounts = Accounts(self._transport, self._pace)
+        self.clusters = Clusters(self._transport, self._pace)
+        self.pools = Pools(self._transport, self._pace)
         self.disruption = Disruption(self._transport)
         self.profiles = Profiles(self._transport)
         self.placements = PlacementPlans(self._transport)
         self.simulations = Simulations(self._transport)
-        self.operations = Operations(self._transport)
-        self.events = Events(self._transport)
-        self.node_providers = NodeProviders(self._transport)
+        self.operations = Operations(self._transport, self._pace)
+        self.events = Events(self._transport, self._pace)
+        self.node_providers = NodeProviders(self._transport, self._pace)
         self.node_types = NodeTypes(self._transport)
-        self.node_claims = NodeClaims(self._transport)
+        self.node_claims = NodeClaims(self._transport, self._pace)
         self.manifests = Manifests(self._transport)
         self.prices = Prices(self._transport)
+
+    def _pace(self) -> Pace:
+        """How a follower asks again."""
+        return Pace(self._sleep, self._clock)
 
     def wait_operation(
         self,
@@ -74,7 +79,7 @@ class Client:
     ) -> Operation:
         """The operation once it has succeeded; see :func:`stockyard_client.waiting.wait_operation`."""
         return waiting.wait_operation(
-            lambda: self.operations.get(operation),
+            lambda earlier, wait: self.operations.newer(operation, earlier, wait),
             timeout=timeout,
             sleep=self._sleep,
             clock=self._clock,
@@ -87,7 +92,7 @@ class Client:
     ) -> Pool:
         """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
         return waiting.wait_until(
-            lambda: self.pools.get(cluster, pool),
+            lambda earlier, wait: self.pools.newer(cluster, pool, earlier, wait),
             lambda record: record.ready,
             _state_of_pool,
             f"pool {pool}",
@@ -102,9 +107,9 @@ class Client:
     ) -> None:
         """Returns once there is no such pool. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
 
-        def read() -> Pool | None:
+        def read(earlier: Pool | None, wait: int) -> Pool | None:
             try:
-                return self.pools.get(cluster, pool)
+                return self.pools.newer(cluster, pool, earlier, wait)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -132,7 +137,7 @@ class Client:
         if next(self.pools.list(record.id, page_size=1), None) is None:
             return record
         return waiting.wait_until(
-            lambda: self.clusters.get(record.id),
+            lambda earlier, wait: self.clusters.newer(record.id, earlier, wait),
             lambda current: _pools_state(current)[0] == "True",
             lambda current: _pools_state(current)[1],
             f"the pools of cluster {record.name}",

@@ -56,8 +56,8 @@ def test_a_resource_that_is_known_is_304_and_news_of_it_comes_at_once(api):
     caller.claim("w")
     path = "/v1/node-claims/w"
     etag = quiet(caller, path)
-    known = caller.get(path, **{"If-None-Match": etag})
-    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
+    answer = caller.get(path, **{"If-None-Match": etag})
+    assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", etag)
     started = time.monotonic()
     assert caller.get(f"{path}?wait=1", **{"If-None-Match": etag}).status_code == 304
     assert time.monotonic() - started >= 1
@@ -73,13 +73,13 @@ def test_a_resource_that_is_known_is_304_and_news_of_it_comes_at_once(api):
 
 
 def test_a_follower_by_cursors_is_told_everything_once_and_at_once(api):
-    caller, others = Caller(api, "cursors"), [Caller(api, "cursors") for _ in range(3)]
+    caller, writers = Caller(api, "cursors"), [Caller(api, "cursors") for _ in range(3)]
     written = threading.Event()
 
     def write(writer):
         for number in range(3):
-            others[writer].claim(f"c{writer}-{number}")
-            others[writer].delete(f"c{writer}-{number}")
+            writers[writer].claim(f"c{writer}-{number}")
+            writers[writer].delete(f"c{writer}-{number}")
 
     def follow():
         events, cursor, ends = [], FIRST, time.monotonic() + 60
