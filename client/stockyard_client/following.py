@@ -12,10 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stockyard_client.errors import ApiError, ConnectionFailed
-from stockyard_client.models import Resource
 from stockyard_client.transport import LONGEST_WAIT, Transport
 from stockyard_client.waiting import BREATH
 
@@ -31,7 +30,10 @@ PATIENCE_SECONDS = 300.0
 LONGEST_PAUSE = 30.0
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-R = TypeVar("R", bound=Resource)
+if TYPE_CHECKING:
+    from stockyard_client.models import Resource
+
+R = TypeVar("R", bound="Resource")
 OnTrouble = Callable[[Exception, float], None]
 """Gets the error and the seconds after which it is tried again."""
 

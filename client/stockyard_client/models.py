@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 class Model(BaseModel):
     """Base of all: frozen, lenient about unknown fields, exact in what it gives back."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=(), defer_build=True)
 
     def document(self) -> dict[str, Any]:
         """The record as the API sent it."""

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client import kubeconfigs
-from stockyard_client.cli import changes, operations, plans, progress, snapshots, trees
+from stockyard_client.cli import changes, operations, plans, progress, snapshots
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
@@ -25,11 +24,12 @@ from stockyard_client.cli.output import (
     show_one,
     write_document,
 )
-from stockyard_client.cli.profiles import ProfileNames, choices_from
+from stockyard_client.cli.profiles import ProfileNames, choices_from, of_cluster
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
+app.command("profiles")(of_cluster)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
 
@@ -115,6 +115,8 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
             return
         operation = operations.last(client, record.operation_id)
         below = client.clusters.tree(record.id)
+    from stockyard_client.cli import trees
+
     context.out.print(trees.draw(context, record, operation, below), soft_wrap=True)
 
 
@@ -298,6 +300,8 @@ def kubeconfig(
     secret: Annotated[bool, typer.Option(help="Print a Secret with it and a token of now; write no file.")] = False,
 ) -> None:
     """Put a cluster into your kubeconfig (other entries stay), with a user that asks this command for tokens."""
+    from stockyard_client import kubeconfigs
+
     context = contexts.of(run)
     if secret:
         if static or file:

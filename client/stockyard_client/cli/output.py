@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Annotated, Any, Generic, TypeVar
 
 import typer
-import yaml
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
@@ -169,6 +168,8 @@ def show_one(context: Context, form: Form, sheet: Sheet[M], record: M) -> None:
 def write_document(form: Form, document: Any) -> None:
     """Writes ``document`` as JSON or YAML."""
     if form is Form.YAML:
+        import yaml
+
         typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
     else:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

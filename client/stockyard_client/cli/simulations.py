@@ -77,7 +77,7 @@ def simulate(
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Replay arrivals and departures of pods against policies: money, nodes and evictions of each. Nothing is made."""
+    """Replay a history of pods against policies. Money, nodes and evictions of each are shown; nothing is made."""
     context = contexts.of(run)
     document = read_document(file)
     policies = _policies_of(document.pop("policies", None), policy or ())
