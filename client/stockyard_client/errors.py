@@ -59,7 +59,12 @@ class ApiError(StockyardClientError):
 
 
 class ConnectionFailed(StockyardClientError):
-    """The API did not answer. Whether the request arrived is unknown."""
+    """The API did not answer. ``unreached``: nothing was sent, because nobody listens there; otherwise whether the
+    request arrived is unknown."""
+
+    def __init__(self, text: str, *, unreached: bool = False) -> None:
+        super().__init__(text)
+        self.unreached = unreached
 
 
 class LoginFailed(StockyardClientError):

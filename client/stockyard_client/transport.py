@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from stockyard_client.version import VERSION
 ATTEMPTS = 5
 RETRY_SECONDS = 60.0
 LONGEST_RETRY_AFTER = 30.0
+SIMULATED = "X-Stockyard-Simulated"
+"""The header by which a local cloud says what it only imitates."""
+UNREACHED_PAUSE = 0.4
+"""Seconds between attempts where nobody listens: a server that starts is found, and a wrong URL is said soon."""
 _GATEWAY_TYPES = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -49,7 +54,10 @@ class Answer:
 
 
 class Transport:
-    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key."""
+    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key.
+
+    ``simulated`` is what the API has said that it only imitates: ``kubernetes``, or nothing.
+    """
 
     def __init__(
         self,
@@ -61,6 +69,7 @@ class Transport:
         transport: httpx.BaseTransport | None = None,
         new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
+        self.simulated = ""
         self._token = token
         self._new_key = new_key
         self._http = httpx.Client(
@@ -118,7 +127,9 @@ class Transport:
             response = self._http.request(method, path, params=query, json=body, headers=sent)
         except httpx.HTTPError as error:
             host = self._http.base_url
-            raise ConnectionFailed(f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}") from error
+            text = f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}"
+            raise ConnectionFailed(text, unreached=isinstance(error, httpx.ConnectError)) from error
+        self.simulated = response.headers.get(SIMULATED, self.simulated)
         if response.is_success:
             return Answer(response.status_code, response.headers, _decoded(response))
         raise api_error(response)
@@ -151,9 +162,10 @@ def api_error(response: httpx.Response) -> ApiError:
 
 
 def backoff(error: Exception) -> bool | float:
-    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30."""
+    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30, and soon
+    where nobody listens."""
     if isinstance(error, ConnectionFailed):
-        return True
+        return UNREACHED_PAUSE if error.unreached else True
     if not isinstance(error, ApiError) or not error.retryable:
         return False
     if error.retry_after is None:
@@ -180,4 +192,18 @@ def _decoded(response: httpx.Response) -> Any:
 
 
 def _cause(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What went wrong, in words for people."""
+    if isinstance(error, httpx.TimeoutException):
+        return "it took too long"
+    text = _NUMBER.sub("", str(error)).strip() or "the connection broke"
+    return _WORDS.get(text, text[:1].lower() + text[1:])
+
+
+_NUMBER = re.compile(r"\[(?:Errno -?\d+|SSL: \w+)\] |\(_ssl\.c:\d+\)")
+"""What the interpreter writes around a cause."""
+_WORDS = {
+    "Name or service not known": "there is no host of that name",
+    "nodename nor servname provided, or not known": "there is no host of that name",
+    "Temporary failure in name resolution": "the name of the host cannot be resolved now",
+    "All connection attempts failed": "the connection was refused",
+}

@@ -10,14 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans
+from stockyard_client.cli import losses, plans, updates
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import FAILURE, BadInput
-from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.inputs import pairs, read_body
 from stockyard_client.cli.options import DryRun, File
 from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.policies import NOTE, policies_of
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
+app.command("update")(updates.update_account)
+app.command("edit")(updates.edit_account)
 Account = Annotated[str, typer.Argument(help="The account's number.")]
 
 
@@ -46,7 +49,7 @@ def create(
     from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
     """
     context = contexts.of(run)
-    body = read_document(file) if file else {}
+    body = read_body(context, file, "account") if file else {}
     options = {"name": name, "description": description, "provider": provider}
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
@@ -155,12 +158,20 @@ def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) ->
 
 
 @app.command()
-def delete(run: typer.Context, account: Account, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    account: Account,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Forget a cloud account that no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.accounts.plan_delete(account))
             return
+        lines = losses.safely(losses.of_account(client, account), f"Cloud account {account} is forgotten.")
+        confirm(context, lines, yes=yes)
         client.accounts.delete(account)
     context.say(f"Cloud account {account} was removed.")

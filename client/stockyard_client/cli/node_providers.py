@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans
-from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli import losses, plans, tenancy, updates
+from stockyard_client.cli.confirmations import Yes, confirm
+from stockyard_client.cli.existing import named, refuse_existing
+from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
 from stockyard_client.cli.options import DryRun
 from stockyard_client.cli.output import Form, Output, show_many, show_one
@@ -16,6 +18,10 @@ from stockyard_client.cli.output import Form, Output, show_many, show_one
 app = typer.Typer(no_args_is_help=True, help="Node providers.", rich_markup_mode=None)
 types = typer.Typer(no_args_is_help=True, help="Node types.", rich_markup_mode=None)
 prices = typer.Typer(no_args_is_help=True, help="Prices.", rich_markup_mode=None)
+app.command("update")(updates.update_provider)
+app.command("edit")(updates.edit_provider)
+types.command("allowed")(tenancy.allowed)
+types.command("allow")(tenancy.allow)
 Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.")]
 
 
@@ -31,11 +37,12 @@ def create(
 ) -> None:
     """Add a node provider from a document of the API or a NodeProvider manifest."""
     context = contexts.of(run)
-    body = read_document(file)
+    body, manifest = read_either(context, file, "provider", ["NodeProvider"])
     with context.client() as client:
-        if "apiVersion" in body:
+        if manifest:
             if name:
                 body["metadata"] = {**(body.get("metadata") or {}), "name": name}
+            refuse_existing("node provider", named(body), client.node_providers.get)
             if dry_run:
                 plans.show(context, output, client.manifests.plan([body]))
                 return
@@ -70,13 +77,21 @@ def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None
 
 
 @app.command()
-def delete(run: typer.Context, provider: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    provider: Name,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Remove a node provider that no claim and no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.node_providers.plan_delete(provider))
             return
+        lines = losses.safely(losses.of_provider(client, provider), f"Node provider {provider} is removed.")
+        confirm(context, lines, yes=yes)
         client.node_providers.delete(provider)
     context.say(f"Node provider {provider} was removed.")
 
