@@ -43,7 +43,9 @@ def create(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Register a cloud account, from a file, from options, or both (options win).
+    """Register a cloud account.
+
+    From a file, from options, or both; options win.
 
     Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, the secret of an access key
     from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
@@ -100,7 +102,7 @@ def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> No
 
 @app.command()
 def template(run: typer.Context, account: Account) -> None:
-    """Print the CloudFormation template that the account's owner deploys."""
+    """Print the template that the account's owner deploys."""
     # Without spaces: CloudFormation takes no larger file than 51,200 bytes from who has no bucket for it.
     with contexts.of(run).client() as client:
         body: Any = client.accounts.template(account)
@@ -118,7 +120,7 @@ def policies(
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show the least permissions that Stockyard needs in that cloud account, as managed policies of IAM."""
+    """Show the least permissions that are needed there. They are managed policies of IAM."""
     context = contexts.of(run)
     with context.client() as client:
         template = client.accounts.template(account)
@@ -144,7 +146,7 @@ def policies(
 
 @app.command()
 def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
-    """Prove that the account's credentials work; exit 1 when they do not."""
+    """Prove that the account's credentials work. Exit 1 when they do not."""
     context = contexts.of(run)
     with context.client() as client:
         verified = client.accounts.verify(account)

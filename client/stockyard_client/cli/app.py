@@ -79,11 +79,13 @@ app = typer.Typer(
 def root(
     run: typer.Context,
     url: Annotated[
-        str | None, typer.Option(help="The API; default STOCKYARD_URL, else that of the last login.")
+        str | None, typer.Option(metavar="URL", help="The API; default STOCKYARD_URL, else that of the last login.")
     ] = None,
     tenant: Annotated[
         str | None,
-        typer.Option(help="Whom you act for, with the platform's role; `_platform` is the platform itself."),
+        typer.Option(
+            metavar="TENANT", help="Whom you act for, with the platform's role; `_platform` is the platform itself."
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say when a call is repeated.")] = False,
 ) -> None:

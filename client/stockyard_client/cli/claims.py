@@ -144,7 +144,7 @@ def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
 
 @app.command()
 def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Draw a claim with its conditions and the phases of its last operation; json and yaml give both as documents."""
+    """Draw a claim with its conditions and phases. json and yaml give it and its last operation as documents."""
     context = contexts.of(run)
     with context.client() as client:
         record = client.node_claims.get(claim)
@@ -160,7 +160,7 @@ def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> No
 
 @app.command()
 def explain(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Say why a claim got its node type, and for each other type the first rule that ruled it out."""
+    """Say why a claim got its node type. For each other type: the first rule that ruled it out."""
     context = contexts.of(run)
     with context.client() as client:
         explanation = client.node_claims.explain(claim)

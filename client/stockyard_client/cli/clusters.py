@@ -121,7 +121,7 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Draw a cluster with its conditions, phases, pools, nodes and their price; json and yaml give the API's tree."""
+    """Draw a cluster with its pools, nodes and price. json and yaml give the API's tree."""
     context = contexts.of(run)
     with context.client() as client:
         if output in {Form.JSON, Form.YAML}:
@@ -192,7 +192,7 @@ def upgrade(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Upgrade a cluster by one minor of Kubernetes, while it goes on serving."""
+    """Upgrade a cluster by one minor of Kubernetes. It goes on serving."""
     context, patch = contexts.of(run), {"kubernetes_version": to}
     with context.client() as client:
         sent = changes.queued(lambda _: patch, queue=queue)
@@ -206,7 +206,7 @@ def cancel(
     queued: Annotated[str | None, typer.Option(metavar="OPERATION", help="One that waits and is not to begin.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Stop an operation that changes a ready cluster, between two of its steps; a resume goes on."""
+    """Stop a change of a ready cluster. It stops between two of its steps; a resume goes on."""
     context = contexts.of(run)
     with context.client() as client:
         operation = client.clusters.cancel(cluster, queued)
@@ -227,7 +227,7 @@ def repave(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show whether the last change replaces nodes and waits for approval; decide on it, or replace all nodes."""
+    """Decide on a change that replaces nodes, or replace all. Without an option: show whether one waits."""
     if approve + revert + start > 1:
         raise BadInput("give one of --approve, --revert and --start")
     context = contexts.of(run)
@@ -256,7 +256,7 @@ def certificates(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show when the certificates of a control plane end, or renew them."""
+    """Show when a control plane's certificates end, or renew them."""
     context = contexts.of(run)
     with context.client() as client:
         if renew and dry_run:
@@ -285,7 +285,7 @@ def resume(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Go on with a failed operation, a creation with other settings if they are given.
+    """Go on with a failed operation, also with other settings.
 
     It goes on from the phase that failed; a creation with other settings goes through all of its phases again.
     """

@@ -35,7 +35,7 @@ def create(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Add a node provider from a document of the API or a NodeProvider manifest."""
+    """Add a node provider. From a document of the API, or a NodeProvider manifest."""
     context = contexts.of(run)
     body, manifest = read_either(context, file, "provider", ["NodeProvider"])
     with context.client() as client:
@@ -102,7 +102,7 @@ def list_types(
     provider: Annotated[str | None, typer.Option(help="Only types of this provider.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """List the node types with cost, price and capacity; -o wide shows their properties."""
+    """List the node types with cost, price and capacity. -o wide shows their properties."""
     context = contexts.of(run)
     with context.client() as client:
         show_many(context, output, TYPES, client.node_types.list(provider=provider, page_size=200))

@@ -114,7 +114,7 @@ def _from_manifest(
 
 @app.command("list")
 def list_(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """List the pools of a cluster, with their nodes (available, of those asked for) and price."""
+    """List the pools of a cluster. With their nodes (available, of those asked for) and price."""
     context = contexts.of(run)
     with context.client() as client:
         show_many(context, output, POOLS, client.pools.list(cluster))
@@ -193,7 +193,7 @@ def scale(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Change how many nodes a pool has: the quantity of a static one, floor and most of a dynamic one. A node group of
+    """Change how many nodes a pool has. The quantity of a static one, floor and most of a dynamic one. A node group of
     the cluster's settings is changed there, by an operation."""
     if floor is not None and most is not None and floor > most:
         raise BadInput(f"--floor {floor} is more than --most {most}")
@@ -260,7 +260,7 @@ def add_group(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Add a node group to the settings of a cluster on EC2; it becomes a pool, by an operation."""
+    """Add a node group to a cluster on EC2. It stands in the settings, and becomes a pool by an operation."""
     group: dict[str, Any] = {"name": name, "role": "worker", "min_size": count, "max_size": most or count}
     group |= {"instance_types": type_, "capacity_type": "spot" if spot or max_price is not None else "on-demand"}
     group |= {"labels": pairs(label)} if label else {}

@@ -91,7 +91,7 @@ def choices_of(context: contexts.Context, source: str) -> list[dict[str, Any]]:
 
 @app.command()
 def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
-    """Make a profile; where there is one of the name, add a version to it."""
+    """Make a profile, or add a version to one. The latter where there is one of the name."""
     context = contexts.of(run)
     body = body_of(context, file)
     with context.client() as client:
@@ -134,7 +134,7 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, profile: Name, version: Version = None) -> None:
-    """Draw a version of a profile with its packs in order, its variables, and its other versions."""
+    """Draw a version of a profile. With its packs in order, its variables, and its other versions."""
     context = contexts.of(run)
     with context.client() as client:
         record = client.profiles.get(profile, version=version)
@@ -186,7 +186,7 @@ def delete(
 
 @app.command()
 def diff(run: typer.Context, cluster: Cluster, file: Choices, output: Output = Form.TABLE) -> None:
-    """Show what other profiles, versions or values would change in a cluster."""
+    """Show what other profiles would change in a cluster. Also other versions and values."""
     context = contexts.of(run)
     choices = choices_of(context, file)
     with context.client() as client:
@@ -203,7 +203,7 @@ def of_cluster(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show the packs of a cluster with their status and what has drifted, or set its profiles."""
+    """Show the packs of a cluster, or set its profiles. Shown are their status, and what has drifted."""
     context = contexts.of(run)
     choices = None if file is None else choices_of(context, file)
     with context.client() as client:

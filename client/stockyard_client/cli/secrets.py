@@ -14,7 +14,7 @@ Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", auto
 
 
 def client_secret(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Show the cluster's Keycloak client with its secret, for admins; it is audited."""
+    """Show the secret of the cluster's Keycloak client. For admins, and audited."""
     with contexts.of(run).client() as client:
         document = client.clusters.client_secret(cluster)
     if output in {Form.JSON, Form.YAML}:

@@ -156,11 +156,11 @@ def get_accounts(run: typer.Context, output: Output = Form.TABLE) -> None:
 def set_accounts(
     run: typer.Context,
     numbers: Annotated[
-        list[str] | None, typer.Argument(metavar="[ACCOUNT]...", help="Of 12 digits. None: no events are taken.")
+        list[str] | None, typer.Argument(metavar="[ACCOUNT]...", help="Of 12 digits; without any, no events are taken.")
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Set the AWS accounts whose events are a tenant's requests, as the platform."""
+    """Set the AWS accounts whose events are requests. For the platform; --tenant says whose requests."""
     context = contexts.of(run)
     with context.client() as client:
         show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.set(numbers or []))
@@ -182,7 +182,7 @@ def allow(
     none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Set which node types the tenant may use; those that are not named are no longer allowed."""
+    """Set which node types the tenant may use. Those that are not named are no longer allowed."""
     if bool(types) + every + none != 1:
         raise BadInput("give the types, or --all, or --none")
     context = contexts.of(run)

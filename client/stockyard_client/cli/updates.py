@@ -140,7 +140,7 @@ def update_claim(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Change a claim's display name, labels, annotations or power, by fields or a merge patch."""
+    """Change a claim by fields or a merge patch. Its display name, labels, annotations or power may change."""
     from stockyard_client.cli.node_sheets import CLAIMS
 
     context = contexts.of(run)
