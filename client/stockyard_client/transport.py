@@ -19,7 +19,7 @@ RETRY_SECONDS = 60.0
 LONGEST_RETRY_AFTER = 30.0
 SIMULATED = "X-Stockyard-Simulated"
 """The header by which a local cloud says what it only imitates."""
-UNREACHED_PAUSE = 0.4
+UNREACHED_PAUSE = 0.3
 """Seconds between attempts where nobody listens: a server that starts is found, and a wrong URL is said soon."""
 _GATEWAY_TYPES = {
     401: "Unauthorized",
@@ -128,7 +128,8 @@ class Transport:
         except httpx.HTTPError as error:
             host = self._http.base_url
             text = f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}"
-            raise ConnectionFailed(text, unreached=isinstance(error, httpx.ConnectError)) from error
+            unreached, final = isinstance(error, httpx.ConnectError), text.endswith(_NO_HOST)
+            raise ConnectionFailed(text, unreached=unreached, final=final) from error
         self.simulated = response.headers.get(SIMULATED, self.simulated)
         if response.is_success:
             return Answer(response.status_code, response.headers, _decoded(response))
@@ -165,7 +166,7 @@ def backoff(error: Exception) -> bool | float:
     """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30, and soon
     where nobody listens."""
     if isinstance(error, ConnectionFailed):
-        return UNREACHED_PAUSE if error.unreached else True
+        return not error.final and (UNREACHED_PAUSE if error.unreached else True)
     if not isinstance(error, ApiError) or not error.retryable:
         return False
     if error.retry_after is None:
@@ -201,9 +202,11 @@ def _cause(error: Exception) -> str:
 
 _NUMBER = re.compile(r"\[(?:Errno -?\d+|SSL: \w+)\] |\(_ssl\.c:\d+\)")
 """What the interpreter writes around a cause."""
+_NO_HOST = "there is no host of that name"
 _WORDS = {
-    "Name or service not known": "there is no host of that name",
-    "nodename nor servname provided, or not known": "there is no host of that name",
+    "Name or service not known": _NO_HOST,
+    "nodename nor servname provided, or not known": _NO_HOST,
+    "No address associated with hostname": _NO_HOST,
     "Temporary failure in name resolution": "the name of the host cannot be resolved now",
     "All connection attempts failed": "the connection was refused",
 }

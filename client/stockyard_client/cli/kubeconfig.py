@@ -16,6 +16,12 @@ from stockyard_client.cli.failures import BadInput
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"
+_WORKS = "This cluster is simulated: kubectl shows its nodes and objects, but no container runs."
+_TAKES_NO_LOGIN = (
+    "This cluster is simulated: its API server takes no logins, so kubectl is refused. With --static kubectl shows its"
+    " nodes and objects; no container runs."
+)
+_REAL = "`make serve KUBERNETES=1` gives clusters real control planes."
 
 
 def kubeconfig(
@@ -57,11 +63,8 @@ def kubeconfig(
         current = kubeconfigs.write(path, config, use=use)
         _say_how(context, entry, path, current=current)
     if simulated:
-        context.say(
-            "This cluster is simulated: it has no API server for kubectl, so `kubectl get nodes` finds no host."
-            " `make serve KUBERNETES=1` gives clusters real ones.",
-            "yellow",
-        )
+        works = static or kubeconfigs.asks_api(config)
+        context.say(f"{_WORKS if works else _TAKES_NO_LOGIN} {_REAL}", "yellow")
 
 
 def program() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -61,11 +62,17 @@ def of_profile(client: Client, profile: str) -> Iterator[str]:
 def _kinds(plan: Plan) -> str:
     """How many things of each kind go, the most numerous first."""
     counts = Counter(_kind(line) for line in plan.deletes)
-    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+    return ", ".join(f"{count} {_plural(kind) if count > 1 else kind}" for kind, count in counts.most_common())
 
 
 def _kind(line: Any) -> str:
-    return str(line.get("kind") or "thing") if isinstance(line, dict) else str(line)
+    return re.sub("[_-]", " ", str(line.get("kind") or "thing")) if isinstance(line, dict) else str(line)
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith(("ss", "x", "ch")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") and not kind.endswith("ay") else f"{kind}s"
 
 
 def safely(lines: Iterator[str], otherwise: str) -> Iterator[str]:
