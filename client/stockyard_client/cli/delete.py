@@ -76,7 +76,7 @@ def delete(
         context.say("This was a dry run; nothing was changed.", "dim")
         return
     confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=f"Delete these {len(things)}?")
-    code = 0
+    codes: list[int] = []
     with context.client() as client:
         for thing in things:
             try:
@@ -85,15 +85,15 @@ def delete(
                 if error.status == 404 and ignore_missing:
                     context.say(f"There is no {thing.title}.")
                     continue
-                code = code or _failed(context, thing, error, wait=wait)
+                codes.append(_failed(context, thing, error, wait=wait))
                 continue
             except StockyardClientError as error:
-                code = code or _failed(context, thing, error, wait=wait)
+                codes.append(_failed(context, thing, error, wait=wait))
                 continue
             ended = wait or thing.noun in {"profile", "provider"}
             typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if ended else 'is going'}")
-    if code:
-        raise typer.Exit(code)
+    if codes:
+        raise typer.Exit(codes[0])
 
 
 def ordered(things: Sequence[Doomed]) -> list[Doomed]:
