@@ -75,7 +75,8 @@ def delete(
             typer.echo(thing.title)
         context.say("This was a dry run; nothing was changed.", "dim")
         return
-    confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=f"Delete these {len(things)}?")
+    question = "Delete this one?" if len(things) == 1 else f"Delete these {len(things)}?"
+    confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=question)
     codes: list[int] = []
     with context.client() as client:
         for thing in things:

@@ -95,7 +95,7 @@ def test_what_is_merged_in_may_be_given_again():
 
 
 def test_one_document_is_needed():
-    with pytest.raises(BadInput, match="lab.yaml holds 3 documents, and one is needed here"):
+    with pytest.raises(BadInput, match=r"lab\.yaml holds 3 documents, and one is needed here"):
         document_of(Source("lab.yaml", TEXT))
 
 
