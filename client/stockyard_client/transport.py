@@ -21,6 +21,10 @@ LONGEST_WAIT = 20
 WAIT_MARGIN = 10.0
 """Seconds that the answer to such a request may take beyond its wait."""
 LONGEST_RETRY_AFTER = 30.0
+SIMULATED = "X-Stockyard-Simulated"
+"""The header by which a local cloud says what it only imitates."""
+UNREACHED_PAUSE = 0.3
+"""Seconds between attempts where nobody listens: a server that starts is found, and a wrong URL is said soon."""
 _GATEWAY_TYPES = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -60,7 +64,10 @@ class Answer:
 
 
 class Transport:
-    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key."""
+    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key.
+
+    ``simulated`` is what the API has said that it only imitates: ``kubernetes``, or nothing.
+    """
 
     def __init__(
         self,
@@ -72,6 +79,7 @@ class Transport:
         transport: httpx.BaseTransport | None = None,
         new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
+        self.simulated = ""
         self._token = token
         self._new_key = new_key
         self.can_wait = True
@@ -142,7 +150,10 @@ class Transport:
             response = self._http.request(method, path, params=query, json=body, headers=sent, timeout=limits)
         except httpx.HTTPError as error:
             host = self._http.base_url
-            raise ConnectionFailed(f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}") from error
+            text = f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}"
+            unreached, final = isinstance(error, httpx.ConnectError), text.endswith(_NO_HOST)
+            raise ConnectionFailed(text, unreached=unreached, final=final) from error
+        self.simulated = response.headers.get(SIMULATED, self.simulated)
         if response.is_success or response.status_code == 304:
             return Answer(response.status_code, response.headers, _decoded(response))
         raise api_error(response)
@@ -181,9 +192,10 @@ def _challenge(response: httpx.Response) -> str:
 
 
 def backoff(error: Exception) -> bool | float:
-    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30."""
+    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30, and soon
+    where nobody listens."""
     if isinstance(error, ConnectionFailed):
-        return True
+        return not error.final and (UNREACHED_PAUSE if error.unreached else True)
     if not isinstance(error, ApiError) or not error.retryable:
         return False
     if error.retry_after is None:
@@ -210,4 +222,20 @@ def _decoded(response: httpx.Response) -> Any:
 
 
 def _cause(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What went wrong, in words for people."""
+    if isinstance(error, httpx.TimeoutException):
+        return "it took too long"
+    text = _NUMBER.sub("", str(error)).strip() or "the connection broke"
+    return _WORDS.get(text, text[:1].lower() + text[1:])
+
+
+_NUMBER = re.compile(r"\[(?:Errno -?\d+|SSL: \w+)\] |\(_ssl\.c:\d+\)")
+"""What the interpreter writes around a cause."""
+_NO_HOST = "there is no host of that name"
+_WORDS = {
+    "Name or service not known": _NO_HOST,
+    "nodename nor servname provided, or not known": _NO_HOST,
+    "No address associated with hostname": _NO_HOST,
+    "Temporary failure in name resolution": "the name of the host cannot be resolved now",
+    "All connection attempts failed": "the connection was refused",
+}

@@ -113,10 +113,10 @@ def token(**claims):
 @pytest.mark.parametrize(
     ("sent", "words"),
     [
-        ("", "No token was sent."),
-        ("nonsense", "STOCKYARD_TOKEN is not a JSON Web Token."),
-        (token(exp=0), "STOCKYARD_TOKEN expired at 1970-01-01T00:00:00Z."),
-        (token(exp=2**33), "STOCKYARD_TOKEN has not expired: it is not of this API's realm, or not for this API."),
+        ("", "There is no token"),
+        ("nonsense", "STOCKYARD_TOKEN is no token of an issuer (a JWT)"),
+        (token(exp=0), "STOCKYARD_TOKEN expired at 1970-01-01 00:00:00 UTC"),
+        (token(exp=2**33), "is it of the issuer that this API trusts? Else"),
     ],
 )
 def test_a_refused_token_is_told_apart(cli, api, sent, words):
@@ -124,7 +124,8 @@ def test_a_refused_token_is_told_apart(cli, api, sent, words):
     cli.environment["STOCKYARD_TOKEN"] = sent
     result = cli("cluster", "list")
     assert result.exit_code == 4
-    assert f"{words} Log in with `stockyard login`" in result.stderr
+    assert words in result.stderr
+    assert "log in with `stockyard login`" in result.stderr
     assert not sent or sent not in result.stderr
 
 
