@@ -11,7 +11,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.node_sheets import dollars
-from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, show_one, write_document
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.disruption import ClusterDisruption, PreviewedNode
 
 app = typer.Typer(
@@ -53,10 +54,17 @@ NODES: Sheet[PreviewedNode] = Sheet(
 
 
 @app.command()
-def show(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Show what is being done to a cluster's nodes, and what it saves."""
+def show(run: typer.Context, cluster: SomeCluster = None, output: Output = Form.TABLE) -> None:
+    """Show what is being done to a cluster's nodes. Without a cluster: whether disruption is paused for all."""
     context = contexts.of(run)
     with context.client() as client:
+        if cluster is None:
+            switch = client.disruption.switch()
+            if output in {Form.JSON, Form.YAML}:
+                write_document(output, switch.document())
+            else:
+                typer.echo("paused for all clusters" if switch.paused else "not paused")
+            return
         state = client.disruption.get(cluster)
     show_one(context, output, STATES, state)
     if state.message:

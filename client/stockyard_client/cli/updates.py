@@ -15,7 +15,8 @@ from stockyard_client.cli.confirmations import Yes
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_patch
 from stockyard_client.cli.options import DryRun, Queue, Timeout, Wait
-from stockyard_client.cli.output import ACCOUNTS, Form, Output, Sheet, show_one
+from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_one
+from stockyard_client.cli.tables import Sheet
 
 if TYPE_CHECKING:
     from stockyard_client.models import Cluster
