@@ -58,14 +58,14 @@ def origin_of(assignments: Sequence[str]) -> Origin:
 def _steps(path: str) -> list[str | tuple[str]]:
     """Keys as texts, items of lists as tuples. A backslash before a dot makes it part of the key."""
     steps: list[str | tuple[str]] = []
-    rest = path
-    while rest:
-        match = _STEP.match(rest)
+    remaining = path
+    while remaining:
+        match = _STEP.match(remaining)
         if match is None:
             return []
         key, item = match.groups()
         steps.append(re.sub(r"\\(.)", r"\1", key) if key is not None else (item,))
-        rest = rest[match.end() :].removeprefix(".")
+        remaining = remaining[match.end() :].removeprefix(".")
     return steps if steps and isinstance(steps[0], str) else []
 
 

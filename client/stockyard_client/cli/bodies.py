@@ -70,8 +70,8 @@ def check_kind(document: Document, kinds: Collection[str]) -> None:
 
 def _wrong(document: Document, actual: str) -> BadInput:
     if actual == MANIFEST:
-        shown = f"a manifest of kind {document.kind}" if document.kind else "a manifest"
+        description = f"a manifest of kind {document.kind}" if document.kind else "a manifest"
     else:
-        shown = f"the body of a request for {'an' if actual == 'account' else 'a'} {actual}"
+        description = f"the body of a request for {'an' if actual == 'account' else 'a'} {actual}"
     file = "-" if document.source == STANDARD_INPUT else document.source
-    return BadInput(f"{document.place()}: this is {shown}: use `stockyard {COMMANDS[actual]} -f {file}`")
+    return BadInput(f"{document.place()}: this is {description}: use `stockyard {COMMANDS[actual]} -f {file}`")

@@ -61,7 +61,7 @@ def create(
     """Create a cluster from a document."""
     context = contexts.of(run)
     body = read_body(context, file, "cluster")
-    given = {
+    options_given = {
         "/name": name and "--name",
         "/description": description and "--description",
         "/cloud_account_id": account and "--account",
@@ -70,7 +70,7 @@ def create(
         "/tags": tag and "--tag",
         "/profiles": profile and "--profile",
     }
-    context.origins.append(Origin(options={pointer: option for pointer, option in given.items() if option}))
+    context.origins.append(Origin(options={pointer: option for pointer, option in options_given.items() if option}))
     _override(body, {"name": name, "description": description, "cloud_account_id": account, "keep_failed": keep_failed})
     settings = {"region_name": region, "key_pair": key_pair}
     if any(value is not None for value in settings.values()):

@@ -30,10 +30,10 @@ def cure_of(context: Context, operation: Operation, *, short: bool) -> str:
         with context.client() as client:
             cluster = client.clusters.get(operation.subject)
             tried = _tried(cluster)
-            others = _others(client, cluster, tried[0]) if tried else []
+            other_types = _other_types(client, cluster, tried[0]) if tried else []
     except StockyardClientError:
         return other
-    types = [*tried, *(name for name in others if name not in tried)][: len(tried) + _MORE]
+    types = [*tried, *(name for name in other_types if name not in tried)][: len(tried) + _MORE]
     if types == tried:
         return other
     setting = f"--set 'settings.{TYPES}={json.dumps(types)}'"
@@ -50,7 +50,7 @@ def _tried(cluster: Cluster) -> list[str]:
     return [str(single)] if single else [str(name) for name in control.get("instance_types") or ()]
 
 
-def _others(client: Client, cluster: Cluster, first: str) -> list[str]:
+def _other_types(client: Client, cluster: Cluster, first: str) -> list[str]:
     """Types of the first one's size, the cheapest first, where its family has equals."""
     family, _, size = first.partition(".")
     if family not in _FAMILIES or not size.endswith("large"):
@@ -58,5 +58,5 @@ def _others(client: Client, cluster: Cluster, first: str) -> list[str]:
     names = {f"{other}.{size}" for other in _FAMILIES}
     region = cluster.settings.get("region_name")
     prices = [price for price in client.prices.list(region=region, page_size=200) if price.name in names]
-    known = [price for price in prices if price.price is not None]
-    return [price.name for price in sorted(known, key=lambda price: (price.price or 0.0, price.name))]
+    known_prices = [price for price in prices if price.price is not None]
+    return [price.name for price in sorted(known_prices, key=lambda price: (price.price or 0.0, price.name))]

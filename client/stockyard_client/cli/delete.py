@@ -91,8 +91,8 @@ def delete(
             except StockyardClientError as error:
                 codes.append(_failed(context, thing, error, wait=wait))
                 continue
-            ended = wait or thing.noun in {"profile", "provider"}
-            typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if ended else 'is going'}")
+            is_done = wait or thing.noun in {"profile", "provider"}
+            typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
     if codes:
         raise typer.Exit(codes[0])
 

@@ -32,10 +32,10 @@ class Difference:
     def text(self) -> str:
         """The field as a line, with a sign of what becomes of it."""
         if self.before is ABSENT:
-            return f"+ {self.path}: {_shown(self.after)}"
+            return f"+ {self.path}: {_as_text(self.after)}"
         if self.after is ABSENT:
-            return f"- {self.path}: {_shown(self.before)}"
-        return f"~ {self.path}: {_shown(self.before)} -> {_shown(self.after)}"
+            return f"- {self.path}: {_as_text(self.before)}"
+        return f"~ {self.path}: {_as_text(self.before)} -> {_as_text(self.after)}"
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[Difference]:
@@ -99,5 +99,5 @@ def _below(path: str, key: str) -> str:
     return f"{path}{step}" if step.startswith("[") or not path else f"{path}.{step}"
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -54,10 +54,17 @@ NODES: Sheet[PreviewedNode] = Sheet(
 
 
 @app.command()
-def show(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Show what is being done to a cluster's nodes, and what it saves."""
+def show(run: typer.Context, cluster: SomeCluster = None, output: Output = Form.TABLE) -> None:
+    """Show what is being done to a cluster's nodes. Without a cluster: whether disruption is paused for all."""
     context = contexts.of(run)
     with context.client() as client:
+        if cluster is None:
+            switch = client.disruption.switch()
+            if output in {Form.JSON, Form.YAML}:
+                write_document(output, switch.document())
+            else:
+                typer.echo("paused for all clusters" if switch.paused else "not paused")
+            return
         state = client.disruption.get(cluster)
     show_one(context, output, STATES, state)
     if state.message:

@@ -174,12 +174,12 @@ class _Plain(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """The mapping as it stands there. What ``<<`` brings in may be given again: that is what it is for."""
         node = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
-                if key.value in seen:
+                if key.value in seen_keys:
                     raise _TwiceInYaml(key.value, key.start_mark.line + 1)
-                seen.add(key.value)
+                seen_keys.add(key.value)
         return node
 
 

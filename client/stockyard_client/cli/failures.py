@@ -138,12 +138,12 @@ def _located(context: Context, pointer: str, detail: str) -> str:
 def _about_token(context: Context) -> str:
     """Why the token was refused, as far as it can be seen here, and what helps."""
     cure = "log in with `stockyard login`, or set STOCKYARD_TOKEN"
-    held = context.held_token()
-    if held is None:
+    credential = context.held_token()
+    if credential is None:
         return f"There is no token: {cure}."
     from stockyard_client.sessions import ends_at
 
-    end, source = ends_at(held.text), held.source
+    end, source = ends_at(credential.text), credential.source
     if end is None:
         return f"{source} is no token of an issuer (a JWT): {cure}."
     if end <= context.now():

@@ -75,8 +75,8 @@ def program() -> list[str]:
     own = Path(sys.argv[0])
     if own.name.startswith(PROGRAM) and own.is_file():
         on_path = shutil.which(PROGRAM)
-        same = on_path is not None and os.path.samefile(on_path, own)
-        return [os.path.abspath(on_path if on_path and same else own)]
+        is_same = on_path is not None and os.path.samefile(on_path, own)
+        return [os.path.abspath(on_path if on_path and is_same else own)]
     beside = Path(sys.executable).with_name(PROGRAM)
     if beside.is_file():
         return [str(beside)]

@@ -28,8 +28,8 @@ def place_of(pointer: str, origins: Iterable[Origin]) -> str:
     """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
     fitting = [origin for origin in origins if _is_below(pointer, origin.at)]
     for origin in fitting:
-        for given, option in origin.options.items():
-            if _is_below(pointer, given):
+        for pointer_given, option in origin.options.items():
+            if _is_below(pointer, pointer_given):
                 return option
     named = [origin for origin in fitting if origin.document is not None]
     if not named:

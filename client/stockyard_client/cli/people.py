@@ -58,10 +58,10 @@ def logout(
         if session is None:
             continue
         count += 1
-        ended = revoked(session, context.transport)
+        has_ended = revoked(session, context.transport)
         context.store.forget(url)
-        where = "and ended at the issuer" if ended else "here; the issuer was not told, so it ends there by itself"
-        context.say(f"The login to {url} is forgotten {where}.", "green" if ended else "yellow")
+        where = "and ended at the issuer" if has_ended else "here; the issuer was not told, so it ends there by itself"
+        context.say(f"The login to {url} is forgotten {where}.", "green" if has_ended else "yellow")
     if not count:
         context.say("There was no login to forget.")
     if context.environment.get("STOCKYARD_TOKEN"):

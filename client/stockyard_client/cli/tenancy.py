@@ -30,11 +30,12 @@ QUOTAS: Sheet[Quota] = Sheet(
 )
 RECORDS: Sheet[AuditRecord] = Sheet(
     (
-        Column("TIME", lambda r: r.time),
+        Column("AGE", lambda r: r.time, brief=True, is_age=True),
+        Column("TIME", lambda r: r.time, wide=True),
         Column("ACTOR", lambda r: r.actor),
         Column("ACTION", lambda r: r.action),
         Column("OUTCOME", lambda r: r.outcome),
-        Column("SUBJECT", lambda r: r.subject),
+        Column("SUBJECT", lambda r: r.subject, give=1),
         Column("DETAIL", lambda r: r.detail, wide=True),
         Column("REQUEST", lambda r: r.request_id, wide=True),
         Column("ID", lambda r: r.id, wide=True),
@@ -56,12 +57,12 @@ ENVIRONMENTS: Sheet[NodeEnvironment] = Sheet(
 ALLOWED: Sheet[AllowedNodeTypes] = Sheet(
     (
         Column("ALLOWED", lambda a: "all" if a.allowed is None else ", ".join(a.allowed) or "none"),
-        Column("UPDATED", lambda a: a.updated_at),
+        Column("AGE", lambda a: a.updated_at, is_age=True),
     ),
     lambda a: "\n".join(a.allowed or ()),
 )
 EVENT_ACCOUNTS: Sheet[EventAccounts] = Sheet(
-    (Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"), Column("UPDATED", lambda a: a.updated_at)),
+    (Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"), Column("AGE", lambda a: a.updated_at, is_age=True)),
     lambda a: "\n".join(a.accounts),
 )
 

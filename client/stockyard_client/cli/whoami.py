@@ -21,14 +21,14 @@ def whoami(run: typer.Context, output: Output = Form.TABLE) -> None:
     context = contexts.of(run)
     url = context.api_url()
     token = context.token(url)
-    held = context.held_token()
-    if token is None or held is None:
+    credential = context.held_token()
+    if token is None or credential is None:
         raise LoginFailed("nobody is logged in: log in with `stockyard login`, or set STOCKYARD_TOKEN")
     claims = claims_of(token)
     if not claims:
-        raise LoginFailed(f"{held.source} is no token of an issuer (a JWT), so it does not say who you are")
+        raise LoginFailed(f"{credential.source} is no token of an issuer (a JWT), so it does not say who you are")
     identity = identity_of(claims, context.means_tenant)
-    record = {"api": url, **identity, "token": held.source}
+    record = {"api": url, **identity, "token": credential.source}
     if output in {Form.JSON, Form.YAML}:
         write_document(output, record)
     elif output is Form.NAME:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+_END = re.compile(r"[.:;] ")
 _NUMBERS = (int, float)
 
 
 def worded(command: Any) -> Any:
-    """The command, and those below it, with help for people. A summary is the first sentence of the help."""
+    """The command, and those below it, with help for people. A summary is the first sentence of the help, as far as a
+    colon."""
     if command.help and not command.short_help:
-        command.short_help = command.help.split("\n\n")[0].replace("\n", " ").split(". ")[0].removesuffix(".") + "."
+        command.short_help = _END.split(command.help.split("\n\n")[0].replace("\n", " "))[0].removesuffix(".") + "."
     for parameter in command.params:
         if parameter.param_type_name == "argument":
             # its name says what it is

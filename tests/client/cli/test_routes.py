@@ -64,12 +64,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ResumeCluster": ("cluster", "resume", "demo"),
     "ListSnapshots": ("cluster", "snapshots", "demo"),
     "MakeClusterToken": ("token", *CLUSTER),
-    "GetClusterTree": ("cluster", "describe", "demo", "-o", "json"),
+    "GetClusterTree": ("cluster", "tree", "demo"),
     "GetDisruptionSwitch": ("disruption", "show"),
     "SetDisruptionSwitch": ("disruption", "pause", "--all"),
     "GetEventAccounts": ("event-account", "get"),
     "SetEventAccounts": ("event-account", "set", "111122223333"),
-    "ListEvents": ("event", "list"),
+    "ListEvents": ("cluster", "events", "clu_01"),
     "Health": ("health",),
     "ListNodeClaims": ("claim", "list"),
     "CreateNodeClaim": ("claim", "create", *CLUSTER),
@@ -123,7 +123,7 @@ FILES = {
     "SimulateDisruption": {"events": []},
 }
 ANSWER: dict[str, Any] = {
-    "id": "1", "name": "base", "kind": "k", "subject": "s", "status": "ready", "phase": "Available", "version": 1,
+    "id": "1", "name": "base", "kind": "k", "subject": "s", "status": "ready", "phase": "Available", "version": "1",
     "phases": [], "provider": "aws", "claim": "c1", "type": "t", "state": "idle", "paused": False, "usd": 1.0,
     "client_id": "c", "client_secret": "s", "interval_hours": 24, "keep": 7, "place": "p", "failure": None,
     "region": "r", "limit": 1, "used": 0, "results": [], "policy": "p", "hours": 1.0,

@@ -123,7 +123,7 @@ def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error, model)]
+        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error)]
     raise InvalidInput(summary(problems), errors=problems)
 
 
@@ -137,7 +137,7 @@ def read_part(models: Sequence[type[M]], document: Any) -> M | None:
     try:
         return models[0].model_validate(document, strict=True)
     except ValidationError as error:
-        faults = _faults(error, models[0])
+        faults = _faults(error)
     raise refuse(*faults)
 
 
@@ -172,8 +172,7 @@ def summary(problems: Iterable[FieldProblem]) -> str:
     return "; ".join(listed[:3]) + more
 
 
-def _faults(error: ValidationError, model: type[BaseModel] | None = None) -> list[Fault]:
-    """The faults of an error. With the ``model`` an unknown field comes with the name that is most like it."""
+def _faults(error: ValidationError) -> list[Fault]:
     faults: list[Fault] = []
     for fault in error.errors(include_url=False, include_input=False):
         place = tuple(part for part in fault["loc"] if part != "[key]")
@@ -181,16 +180,8 @@ def _faults(error: ValidationError, model: type[BaseModel] | None = None) -> lis
         if fault["type"] == "stockyard":
             faults.extend(((*place, *below), detail) for below, detail in context[_FAULTS])
         else:
-            more = _meant(model, place) if fault["type"] == "extra_forbidden" and model is not None else ""
-            faults.append((place, _words(fault["type"], fault["msg"], context) + more))
+            faults.append((place, _words(fault["type"], fault["msg"], context)))
     return faults
-
-
-def _meant(model: type[BaseModel], place: tuple[str | int, ...]) -> str:
-    from stockyard.domain.models.suggestions import meant
-
-    name = meant(model, place)
-    return f"; did you mean {name}?" if name else ""
 
 
 def _words(kind: str, message: str, context: Mapping[str, Any]) -> str:
