@@ -5,29 +5,35 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from stockyard_client import waiting
-from stockyard_client.disruption import Disruption
 from stockyard_client.errors import ApiError
-from stockyard_client.models import Cluster, Operation
-from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
-from stockyard_client.pool_models import Pool
-from stockyard_client.pool_resources import PlacementPlans, Pools
-from stockyard_client.profiles import Profiles
-from stockyard_client.resources import Accounts, Clusters, Events, Operations
-from stockyard_client.simulations import Simulations
 from stockyard_client.transport import Token, Transport
+
+if TYPE_CHECKING:
+    import httpx
+
+    from stockyard_client.costs import CostReports
+    from stockyard_client.disruption import Disruption
+    from stockyard_client.following import Pace
+    from stockyard_client.models import Cluster, Operation
+    from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+    from stockyard_client.pool_models import Pool
+    from stockyard_client.pool_resources import PlacementPlans, Pools
+    from stockyard_client.profiles import Profiles
+    from stockyard_client.resources import Accounts, Clusters, Events, Operations
+    from stockyard_client.simulations import Simulations
+    from stockyard_client.tenant_resources import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
 
 
 class Client:
-    """A caller of the API at ``url``.
+    """A caller of the API at ``url``. The models of a resource are imported at its first use.
 
     ``token`` is the bearer token or a function that gives a fresh one. ``tenant`` is whom somebody of the platform
     means, by default the token's own. ``timeout`` is seconds per call. ``transport``,
@@ -49,20 +55,158 @@ class Client:
         self._transport = Transport(url, token, tenant=tenant, timeout=timeout, transport=transport, new_key=new_key)
         self._sleep = sleep
         self._clock = clock
-        self.accounts = Accounts(self._transport)
-        self.clusters = Clusters(self._transport)
-        self.pools = Pools(self._transport)
-        self.disruption = Disruption(self._transport)
-        self.profiles = Profiles(self._transport)
-        self.placements = PlacementPlans(self._transport)
-        self.simulations = Simulations(self._transport)
-        self.operations = Operations(self._transport)
-        self.events = Events(self._transport)
-        self.node_providers = NodeProviders(self._transport)
-        self.node_types = NodeTypes(self._transport)
-        self.node_claims = NodeClaims(self._transport)
-        self.manifests = Manifests(self._transport)
-        self.prices = Prices(self._transport)
+
+    @property
+    def simulates_kubernetes(self) -> bool:
+        """Whether the API has said, in an answer to this client, that its clusters have no API servers to reach: a
+        local cloud's."""
+        return self._transport.simulated == "kubernetes"
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Cloud accounts."""
+        from stockyard_client.resources import Accounts
+
+        return Accounts(self._transport, self._pace)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Clusters."""
+        from stockyard_client.resources import Clusters
+
+        return Clusters(self._transport, self._pace)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Pools of a cluster."""
+        from stockyard_client.pool_resources import Pools
+
+        return Pools(self._transport, self._pace)
+
+    @cached_property
+    def disruption(self) -> Disruption:
+        """What is done to nodes of a cluster."""
+        from stockyard_client.disruption import Disruption
+
+        return Disruption(self._transport)
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """Cluster profiles."""
+        from stockyard_client.profiles import Profiles
+
+        return Profiles(self._transport)
+
+    @cached_property
+    def placements(self) -> PlacementPlans:
+        """Plans of nodes for pods."""
+        from stockyard_client.pool_resources import PlacementPlans
+
+        return PlacementPlans(self._transport)
+
+    @cached_property
+    def simulations(self) -> Simulations:
+        """Replays of histories of pods."""
+        from stockyard_client.simulations import Simulations
+
+        return Simulations(self._transport)
+
+    @cached_property
+    def operations(self) -> Operations:
+        """Long-running changes."""
+        from stockyard_client.resources import Operations
+
+        return Operations(self._transport, self._pace)
+
+    @cached_property
+    def events(self) -> Events:
+        """What happened."""
+        from stockyard_client.resources import Events
+
+        return Events(self._transport, self._pace)
+
+    @cached_property
+    def node_providers(self) -> NodeProviders:
+        """Sources of nodes."""
+        from stockyard_client.node_resources import NodeProviders
+
+        return NodeProviders(self._transport, self._pace)
+
+    @cached_property
+    def node_types(self) -> NodeTypes:
+        """Kinds of nodes on offer."""
+        from stockyard_client.node_resources import NodeTypes
+
+        return NodeTypes(self._transport)
+
+    @cached_property
+    def node_claims(self) -> NodeClaims:
+        """Wanted, promised and existing nodes."""
+        from stockyard_client.node_resources import NodeClaims
+
+        return NodeClaims(self._transport, self._pace)
+
+    @cached_property
+    def manifests(self) -> Manifests:
+        """Documents of Kubernetes' form."""
+        from stockyard_client.node_resources import Manifests
+
+        return Manifests(self._transport)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What things cost."""
+        from stockyard_client.node_resources import Prices
+
+        return Prices(self._transport)
+
+    @cached_property
+    def costs(self) -> CostReports:
+        """What the tenant pays."""
+        from stockyard_client.costs import CostReports
+
+        return CostReports(self._transport)
+
+    @cached_property
+    def quotas(self) -> Quotas:
+        """Limits of the tenant."""
+        from stockyard_client.tenant_resources import Quotas
+
+        return Quotas(self._transport)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who did what."""
+        from stockyard_client.tenant_resources import Audit
+
+        return Audit(self._transport)
+
+    @cached_property
+    def node_environments(self) -> NodeEnvironments:
+        """What providers set up for clusters."""
+        from stockyard_client.tenant_resources import NodeEnvironments
+
+        return NodeEnvironments(self._transport)
+
+    @cached_property
+    def allowed_types(self) -> AllowedTypes:
+        """The node types that the tenant may use."""
+        from stockyard_client.tenant_resources import AllowedTypes
+
+        return AllowedTypes(self._transport)
+
+    @cached_property
+    def event_accounts(self) -> AccountsOfEvents:
+        """The AWS accounts whose events are the tenant's requests."""
+        from stockyard_client.tenant_resources import AccountsOfEvents
+
+        return AccountsOfEvents(self._transport)
+
+    def _pace(self) -> Pace:
+        """How a follower asks again."""
+        from stockyard_client.following import Pace
+
+        return Pace(self._sleep, self._clock)
 
     def wait_operation(
         self,
@@ -74,7 +218,7 @@ class Client:
     ) -> Operation:
         """The operation once it has succeeded; see :func:`stockyard_client.waiting.wait_operation`."""
         return waiting.wait_operation(
-            lambda: self.operations.get(operation),
+            lambda earlier, wait: self.operations.newer(operation, earlier, wait),
             timeout=timeout,
             sleep=self._sleep,
             clock=self._clock,
@@ -87,7 +231,7 @@ class Client:
     ) -> Pool:
         """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
         return waiting.wait_until(
-            lambda: self.pools.get(cluster, pool),
+            lambda earlier, wait: self.pools.newer(cluster, pool, earlier, wait),
             lambda record: record.ready,
             _state_of_pool,
             f"pool {pool}",
@@ -102,9 +246,9 @@ class Client:
     ) -> None:
         """Returns once there is no such pool. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
 
-        def read() -> Pool | None:
+        def read(earlier: Pool | None, wait: int) -> Pool | None:
             try:
-                return self.pools.get(cluster, pool)
+                return self.pools.newer(cluster, pool, earlier, wait)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -132,7 +276,7 @@ class Client:
         if next(self.pools.list(record.id, page_size=1), None) is None:
             return record
         return waiting.wait_until(
-            lambda: self.clusters.get(record.id),
+            lambda earlier, wait: self.clusters.newer(record.id, earlier, wait),
             lambda current: _pools_state(current)[0] == "True",
             lambda current: _pools_state(current)[1],
             f"the pools of cluster {record.name}",

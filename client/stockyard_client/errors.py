@@ -5,6 +5,7 @@
     StockyardClientError
     ├── ApiError            the API answered with a problem document (or the gateway with its own text)
     ├── ConnectionFailed    no answer: the name, the connection, the time limit of one call
+    ├── LoginFailed         nobody is logged in, and the issuer lets nobody in
     ├── UnexpectedAnswer    an answer that is not what the API documents
     ├── OperationFailed     a waited-for operation ended in ``failed``
     ├── WaitTimedOut        the operation still runs after the given time
@@ -58,7 +59,17 @@ class ApiError(StockyardClientError):
 
 
 class ConnectionFailed(StockyardClientError):
-    """The API did not answer. Whether the request arrived is unknown."""
+    """The API did not answer. ``unreached``: nothing was sent, because nobody listens there; otherwise whether the
+    request arrived is unknown. ``final``: another attempt is of no use, because there is no such host."""
+
+    def __init__(self, text: str, *, unreached: bool = False, final: bool = False) -> None:
+        super().__init__(text)
+        self.unreached = unreached
+        self.final = final
+
+
+class LoginFailed(StockyardClientError):
+    """The issuer refused, the code expired, or the kept session cannot be refreshed."""
 
 
 class UnexpectedAnswer(StockyardClientError):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, progress, trees
+from stockyard_client.cli import losses, operations, plans, power, progress, updates
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
+from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.node_sheets import CANDIDATES, CLAIMS
+from stockyard_client.cli.inputs import pairs, read_either
+from stockyard_client.cli.node_sheets import CLAIMS
 from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
-from stockyard_client.node_models import Explanation, NodeClaim
+from stockyard_client.node_models import NodeClaim
 
 app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=None)
+app.command("update")(updates.update_claim)
+app.command("edit")(updates.edit_claim)
+app.command()(power.power)
 Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
 Cluster = Annotated[str | None, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
 
@@ -45,11 +51,11 @@ def create(
 ) -> None:
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
-    body = read_document(file) if file else {}
+    body, manifest = read_either(context, file, "claim", ["NodeClaim"]) if file else ({}, False)
     options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
-    if "apiVersion" in body:
+    if manifest:
         if options or resources or require or label:
             raise BadInput("a manifest says everything itself: give no options beside it")
         body = _from_manifest(context, body, output, dry_run=dry_run)
@@ -71,6 +77,7 @@ def create(
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:
     """The id of what the manifest made; nothing when it was only planned."""
     with context.client() as client:
+        refuse_existing("node claim", named(body), client.node_claims.get)
         if dry_run:
             plans.show(context, output, client.manifests.plan([body]))
             return {}
@@ -125,7 +132,16 @@ def list_(
     context = contexts.of(run)
     with context.client() as client:
         claims = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
-        show_many(context, output, CLAIMS, claims)
+        show_many(context, output, CLAIMS, claims if output in {Form.JSON, Form.YAML} else with_names(client, claims))
+
+
+def with_names(client: Client, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """The claims, with the names of clusters that they call by their ids."""
+    listed = list(claims)
+    if not any(claim.cluster.startswith("clu_") for claim in listed):
+        return listed
+    names = {cluster.id: cluster.name for cluster in client.clusters.list(page_size=200)}
+    return [claim.model_copy(update={"cluster": names.get(claim.cluster, claim.cluster)}) for claim in listed]
 
 
 @app.command()
@@ -138,41 +154,36 @@ def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
 
 @app.command()
 def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Draw a claim with its conditions and the phases of its last operation; json and yaml give both as documents."""
+    """Describe a claim, its node and price. What waits and why, its last operation and events are shown."""
+    from stockyard_client.cli import claim_descriptions
+
     context = contexts.of(run)
     with context.client() as client:
         record = client.node_claims.get(claim)
         operation = operations.last(client, record.operation_id)
-    if output in {Form.JSON, Form.YAML}:
-        document = {"claim": record.document(), "operation": operation.document() if operation else None}
-        write_document(output, document)
-    elif output is Form.NAME:
-        typer.echo(record.name)
-    else:
-        context.out.print(trees.draw_claim(context, record, operation), soft_wrap=True)
+        if output in {Form.JSON, Form.YAML}:
+            document = {"claim": record.document(), "operation": operation.document() if operation else None}
+            write_document(output, document)
+        elif output is Form.NAME:
+            typer.echo(record.name)
+        else:
+            claim_descriptions.describe(context, client, record, operation)
 
 
 @app.command()
-def explain(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Say why a claim got its node type, and for each other type the first rule that ruled it out."""
+def explain(
+    run: typer.Context,
+    claim: Name,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the types that fit are shown.")] = 10,
+    output: Output = Form.TABLE,
+) -> None:
+    """Say why a claim got its node type. What else fits, and what ruled others out, is shown; -o wide has each type."""
+    from stockyard_client.cli import explanations
+
     context = contexts.of(run)
     with context.client() as client:
         explanation = client.node_claims.explain(claim)
-    if output in {Form.JSON, Form.YAML}:
-        write_document(output, explanation.document())
-        return
-    if output is not Form.NAME:
-        context.say(_sentence(explanation))
-    show_many(context, output, CANDIDATES, explanation.candidates)
-
-
-def _sentence(explanation: Explanation) -> str:
-    placement = explanation.chosen
-    if placement is None:
-        return explanation.message or "No node type has been chosen yet."
-    price = plans.money(placement.get("usd_hour"), "USD", 4)
-    offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
-    return f"Placed on {placement.get('type')} ({offering}) at {explanation.decided_at}: {price} /hour."
+    explanations.show(context, output, explanation, limit)
 
 
 @app.command()
@@ -182,6 +193,7 @@ def delete(
     grace_seconds: Annotated[
         int | None, typer.Option(min=0, help="How long pods may still hold the node; 0 ends them at once.")
     ] = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -193,6 +205,8 @@ def delete(
         if dry_run:
             plans.show(context, output, client.node_claims.plan_delete(claim))
             return
+        lines = losses.safely(losses.of_claim(client, claim), f"Claim {claim} is given back.")
+        confirm(context, lines, yes=yes)
         operation = client.node_claims.delete(claim, grace_seconds)
         context.say(f"Claim {claim} is being given back by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

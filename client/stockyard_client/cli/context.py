@@ -9,27 +9,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import httpx
 import typer
-from rich.console import Console
 
-from stockyard_client.client import Client
-from stockyard_client.errors import StockyardClientError
-from stockyard_client.sessions import (
-    DEFAULT_SCOPE,
-    DeviceLogin,
-    LoginFailed,
-    Session,
-    SessionStore,
-    cluster_session,
-    refreshed,
-)
+from stockyard_client.errors import LoginFailed, StockyardClientError
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.console import Console
+
+    from stockyard_client.cli.origins import Origin
+    from stockyard_client.client import Client
+    from stockyard_client.sessions import Session, SessionStore
 
 
 class NotConfigured(StockyardClientError):
     """The command line does not know which API to call."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldToken:
+    """A token, and where it comes from, as a sentence names it."""
+
+    text: str = field(repr=False)
+    source: str
 
 
 @dataclass
@@ -44,6 +48,11 @@ class Context:
     url: str | None = None
     tenant: str | None = None
     call_timeout: float = 30.0
+    verbose: bool = False
+    terminal: bool | None = None
+    """Whether somebody sits at the standard input; None: look."""
+    origins: list[Origin] = field(default_factory=list)
+    """Where the fields of the request that is sent come from."""
 
     # The streams are looked up at first use, because a test runner replaces them.
     @cached_property
@@ -59,11 +68,24 @@ class Context:
     @cached_property
     def store(self) -> SessionStore:
         """The kept logins."""
+        from stockyard_client.sessions import SessionStore
+
         return SessionStore(self.environment)
 
     def say(self, text: str, style: str | None = None) -> None:
         """Talk, for people: goes to stderr."""
         self.err.print(text, style=style, soft_wrap=True)
+
+    def place_of(self, pointer: str) -> str:
+        """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
+        from stockyard_client.cli.origins import place_of
+
+        return place_of(pointer, self.origins)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question can be asked: somebody sits at the standard input."""
+        return sys.stdin.isatty() if self.terminal is None else self.terminal
 
     def api_url(self) -> str:
         """Where the API is: the option, the environment, the last login."""
@@ -81,6 +103,9 @@ class Context:
 
     def client(self) -> Client:
         """A client of that API with the environment's token, else the one kept by ``login``."""
+        from stockyard_client.client import Client
+
+        self._tell_of_repetitions()
         url = self.api_url()
         return Client(
             url,
@@ -92,12 +117,36 @@ class Context:
             clock=self.clock,
         )
 
+    def _tell_of_repetitions(self) -> None:
+        import stamina.instrumentation
+
+        def repeated(details: stamina.instrumentation.RetryDetails) -> None:
+            if self.verbose:
+                self.say(f"Trying again in {details.wait_for:.1f} s: {details.caused_by}", "dim")
+
+        # in place of stamina's own hook, which would log to stderr
+        stamina.instrumentation.set_on_retry_hooks([repeated])
+
     def token(self, url: str) -> str | None:
         """The token for the API at ``url``: the environment's, else that of the last login, refreshed."""
         if token := self.environment.get("STOCKYARD_TOKEN"):
             return token
         session = self._session(url)
         return session.access_token if session else None
+
+    def held_token(self) -> HeldToken | None:
+        """The token that calls of the API carry, as it is kept; nothing is refreshed for it. None: there is none."""
+        if token := self.environment.get("STOCKYARD_TOKEN"):
+            return HeldToken(token, "STOCKYARD_TOKEN")
+        session = self.store.load(self.api_url())
+        return HeldToken(session.access_token, "the token of the last login") if session else None
+
+    @property
+    def is_local_api(self) -> bool:
+        """Whether the API is on this machine."""
+        from urllib.parse import urlsplit
+
+        return urlsplit(self.api_url()).hostname in ("127.0.0.1", "localhost", "::1")
 
     def cluster_token(self, issuer: str, client_id: str) -> str:
         """The token for the cluster whose people log in with ``client_id``: the environment's, else the ID token of the
@@ -107,6 +156,8 @@ class Context:
         """
         if token := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
             return token
+        from stockyard_client.sessions import cluster_session
+
         try:
             session = self._session(cluster_session(issuer, client_id))
         except LoginFailed:
@@ -130,8 +181,11 @@ class Context:
         except (KeyError, TypeError, ValueError):
             return sys.stdin.isatty()
 
-    def log_in(self, url: str, issuer: str, client_id: str, scope: str = DEFAULT_SCOPE) -> Session:
+    def log_in(self, url: str, issuer: str, client_id: str, scope: str | None = None) -> Session:
         """A new session, kept for ``url`` by whoever keeps it: a person confirms it in a browser."""
+        from stockyard_client.sessions import DEFAULT_SCOPE, DeviceLogin
+
+        scope = scope or DEFAULT_SCOPE
         flow = DeviceLogin(
             issuer, client_id=client_id, scope=scope, transport=self.transport, sleep=self.sleep, now=self.now
         )
@@ -140,6 +194,8 @@ class Context:
         )
 
     def _session(self, url: str) -> Session | None:
+        from stockyard_client.sessions import refreshed
+
         session = self.store.load(url)
         if session is None:
             return None
@@ -151,8 +207,17 @@ class Context:
 
 def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
     """A console that writes no control sequence unless ``stream`` is a terminal that wants colour."""
+    from rich.console import Console
+
     plain = not stream.isatty() or bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
-    return Console(
+
+    class Plain(Console):
+        """A console that leaves a pipe that nobody reads to the command."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(
         file=stream,
         force_terminal=False if plain else None,
         color_system=None if plain else "auto",

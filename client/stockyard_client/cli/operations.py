@@ -9,13 +9,25 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import progress
 from stockyard_client.cli.options import Timeout
-from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
+from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Operation
 
 app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
 Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+
+
+@app.command("list")
+def list_(
+    run: typer.Context,
+    subject: Annotated[str | None, typer.Option(help="Only those of this resource, by its id.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List the operations."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, OPERATIONS, client.operations.list(subject=subject))
 
 
 @app.command()
@@ -37,6 +49,20 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
     with context.client() as client:
         record = progress.wait(context, client, operation, timeout)
     show_one(context, output, OPERATIONS, record)
+
+
+@app.command()
+def describe(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
+    """Describe an operation, with each phase. Why it failed, what it changed, and the last events are shown."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.operations.get(operation)
+        if output is Form.TABLE:
+            descriptions.operation(context, client, record)
+        else:
+            show_one(context, output, OPERATIONS, record)
 
 
 def last(client: Client, operation: str | None) -> Operation | None:

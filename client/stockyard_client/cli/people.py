@@ -1,4 +1,4 @@
-"""``stockyard login`` and ``stockyard token``: who is calling."""
+"""``stockyard login``, ``logout`` and ``token``: who is calling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at
+from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
 
 def login(
@@ -21,7 +21,7 @@ def login(
     scope: Annotated[str, typer.Option(help="Scopes to ask for.")] = DEFAULT_SCOPE,
     cluster: Annotated[str | None, typer.Option(help="Log in to this cluster, for kubectl.")] = None,
 ) -> None:
-    """Log in with a browser, here or on another device; the session is kept for this API, or for one cluster."""
+    """Log in with a browser. That may be on another device; the session is kept for this API, or for one cluster."""
     context = contexts.of(run)
     url = context.api_url()
     if cluster:
@@ -45,13 +45,36 @@ def login(
     context.say(f"Logged in to {url}.", "green")
 
 
+def logout(
+    run: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="Of all APIs and clusters, not only of this API.")] = False,
+) -> None:
+    """Forget the login, and end it at the issuer. A token that is out already holds until its end, minutes later."""
+    context = contexts.of(run)
+    urls = context.store.urls() if every else [context.api_url()]
+    count = 0
+    for url in urls:
+        session = context.store.load(url)
+        if session is None:
+            continue
+        count += 1
+        has_ended = revoked(session, context.transport)
+        context.store.forget(url)
+        where = "and ended at the issuer" if has_ended else "here; the issuer was not told, so it ends there by itself"
+        context.say(f"The login to {url} is forgotten {where}.", "green" if has_ended else "yellow")
+    if not count:
+        context.say("There was no login to forget.")
+    if context.environment.get("STOCKYARD_TOKEN"):
+        context.say("STOCKYARD_TOKEN is still set, and wins: unset it.", "yellow")
+
+
 def token(
     run: typer.Context,
     issuer: Annotated[str, typer.Option(help="The OIDC issuer, as the cluster's kubeconfig has it.")] = "",
     client_id: Annotated[str, typer.Option(help="The cluster's public client, likewise.")] = "",
     cluster: Annotated[str, typer.Option(help="The cluster, where its cloud admits people to it.")] = "",
 ) -> None:
-    """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
+    """Print a token for kubectl, which calls this by itself. The output is an ExecCredential, and a secret."""
     context = contexts.of(run)
     if cluster:
         if issuer or client_id:

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
-from rich.tree import Tree
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans
+from stockyard_client.cli import losses, operations, plans, trees
+from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli.inputs import read_document, read_patch
 from stockyard_client.cli.options import DryRun, Timeout, Wait
-from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, show_one, write_document
+from stockyard_client.cli.origins import Origin
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
 app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
@@ -56,13 +58,19 @@ PACKS: Sheet[PackStatus] = Sheet(
 )
 
 
-def body_of(document: dict[str, Any]) -> dict[str, Any]:
+def body_of(context: contexts.Context, path: str) -> dict[str, Any]:
     """The request that a document stands for: one of kind ClusterProfile, or the request itself."""
-    if "apiVersion" not in document:
-        return document
-    if (document["apiVersion"], document.get("kind")) != ("stockyard/v1", "ClusterProfile"):
-        raise BadInput("the document is not of kind ClusterProfile of stockyard/v1")
-    return {**document.get("spec", {}), "name": document.get("metadata", {}).get("name", "")}
+    document = read_document(path)
+    if not is_manifest(document.value):
+        check_body(document, "profile")
+        context.origins.append(Origin(document, noun="profile"))
+        return document.value
+    check_kind(document, ["ClusterProfile"])
+    version, spec = document.value.get("apiVersion"), document.value.get("spec")
+    if version != "stockyard/v1" or not isinstance(spec, dict):
+        raise BadInput(f"{document.place()}: this is no ClusterProfile of stockyard/v1 with a spec")
+    context.origins.append(Origin(document, inner="/spec"))
+    return {**spec, "name": document.name}
 
 
 def choices_from(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -71,9 +79,9 @@ def choices_from(names: Sequence[str]) -> list[dict[str, Any]]:
     return [{"name": name, "version": version} if version else {"name": name} for name, _, version in pairs]
 
 
-def choices_of(source: str) -> list[dict[str, Any]]:
+def choices_of(context: contexts.Context, source: str) -> list[dict[str, Any]]:
     """The choices of a document, which has to have a list of them, so that a wrong file does not remove all packs."""
-    document = read_document(source)
+    document = read_patch(context, source, "profiles")
     choices = document.get("profiles")
     if not isinstance(choices, list):
         raise BadInput(f"{source} has no list profiles")
@@ -82,8 +90,9 @@ def choices_of(source: str) -> list[dict[str, Any]]:
 
 @app.command()
 def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
-    """Make a profile; where there is one of the name, add a version to it."""
-    context, body = contexts.of(run), body_of(read_document(file))
+    """Make a profile, or add a version to one. The latter where there is one of the name."""
+    context = contexts.of(run)
+    body = body_of(context, file)
     with context.client() as client:
         profiles = client.profiles
         existing = [profile for profile in profiles.list() if profile.name == body.get("name")]
@@ -124,52 +133,61 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, profile: Name, version: Version = None) -> None:
-    """Draw a version of a profile with its packs in order, its variables, and its other versions."""
+    """Draw a version of a profile. With its packs in order, its variables, and its other versions."""
     context = contexts.of(run)
     with context.client() as client:
         record = client.profiles.get(profile, version=version)
-    context.out.print(_drawn(record), soft_wrap=True)
+    trees.draw(context, _drawn(record))
 
 
-def _drawn(profile: ClusterProfile) -> Tree:
-    title = Text.assemble(("profile ", "dim"), (profile.name, "bold"), f"  {profile.version}")
-    root = Tree(title, guide_style="dim")
+def _drawn(profile: ClusterProfile) -> dict[str, Any]:
     numbers = ", ".join(str(version["version"]) for version in profile.versions)
     facts = {"id": profile.id, "description": profile.description, "cloud": profile.cloud, "versions": numbers}
-    for label, value in facts.items():
-        if value:
-            root.add(Text.assemble((f"{label} ", "dim"), value))
+    branches: list[dict[str, Any]] = [{"kind": label, "message": value} for label, value in facts.items() if value]
     if profile.variables:
-        branch = root.add("variables")
-        for variable in profile.variables:
-            default = "" if variable.get("default") is None else f" = {variable['default']}"
-            text = Text.assemble(str(variable["name"]), (f"  {variable['type']}{default}", "dim"))
-            text.append("  required" if variable.get("required") else "", style="yellow")
-            branch.add(text.append(f"  {variable.get('description') or ''}".rstrip(), style="dim"))
-    branch = root.add("packs")
-    for pack in profile.packs or ():
-        count = len(pack.get("manifests") or ())
-        text = Text.assemble((f"{pack['layer']} ", "dim"), (str(pack["name"]), "bold"), f" {pack['tag']}")
-        branch.add(text.append(f"  {count} manifest{'s' if count > 1 else ''}" if count else "", style="dim"))
-    return root
+        branches.append({"kind": "variables", "children": [_variable(entry) for entry in profile.variables]})
+    branches.append({"kind": "packs", "children": [_pack(pack) for pack in profile.packs or ()]})
+    return {"kind": "profile", "name": profile.name, "type": profile.version, "children": branches}
+
+
+def _variable(entry: dict[str, Any]) -> dict[str, Any]:
+    default = "" if entry.get("default") is None else f" = {entry['default']}"
+    required = "required" if entry.get("required") else ""
+    words = {"status": required, "type": f"{entry['type']}{default}", "message": entry.get("description") or ""}
+    return {"name": entry["name"], **words}
+
+
+def _pack(pack: dict[str, Any]) -> dict[str, Any]:
+    count = len(pack.get("manifests") or ())
+    message = f"{count} manifest{'s' if count > 1 else ''}" if count else ""
+    return {"kind": pack["layer"], "name": pack["name"], "type": pack["tag"], "message": message}
 
 
 @app.command()
-def delete(run: typer.Context, profile: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    profile: Name,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Remove a profile that no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.profiles.plan_delete(profile))
             return
+        lines = losses.safely(losses.of_profile(client, profile), f"Profile {profile} is removed.")
+        confirm(context, lines, yes=yes)
         client.profiles.delete(profile)
     context.say(f"Profile {profile} is removed.")
 
 
 @app.command()
 def diff(run: typer.Context, cluster: Cluster, file: Choices, output: Output = Form.TABLE) -> None:
-    """Show what other profiles, versions or values would change in a cluster."""
-    context, choices = contexts.of(run), choices_of(file)
+    """Show what other profiles would change in a cluster. Also other versions and values."""
+    context = contexts.of(run)
+    choices = choices_of(context, file)
     with context.client() as client:
         plans.show(context, output, client.profiles.plan_of_cluster(cluster, choices))
 
@@ -184,9 +202,9 @@ def of_cluster(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show the packs of a cluster with their status and what has drifted, or set its profiles."""
+    """Show the packs of a cluster, or set its profiles. Shown are their status, and what has drifted."""
     context = contexts.of(run)
-    choices = None if file is None else choices_of(file)
+    choices = None if file is None else choices_of(context, file)
     with context.client() as client:
         if choices is None:
             _show(context, output, client.profiles.of_cluster(cluster, refresh=refresh))

@@ -44,6 +44,8 @@ def test_create_from_options(cli, api):
         "cpu=64",
         "nodes=5",
         "0.2000",
+        "-",
+        "-",
     ]
 
 
@@ -72,13 +74,16 @@ def test_options_win_over_the_file(cli, api):
 )
 def test_create_from_a_manifest(cli, api, manifest, sent):
     api.answer("POST", "/v1/apply", {"results": [{"kind": "Pool", "name": "w", "id": "i", "action": "created"}]})
-    api.answer("GET", f"{POOLS}/workers", document())
+    api.problem("GET", f"{POOLS}/workers", 404, "NotFound").answer("GET", f"{POOLS}/workers", document())
     text = json.dumps({"metadata": {"name": "workers"}, **manifest})
     result = cli("pool", "create", "--cluster", "demo", "-f", "-", "-o", "name", stdin=text)
     assert (result.exit_code, result.stdout) == (0, "workers\n"), result.stderr
     ((body,),) = api.bodies("POST")
     assert {name: body[name] for name in sent} == sent
     assert cli("pool", "create", "--cluster", "demo", "-f", "-", "--floor", "1", stdin=text).exit_code == 2
+    refused = cli("pool", "create", "--cluster", "demo", "-f", "-", stdin=text)
+    assert (refused.exit_code, len(api.bodies("POST"))) == (5, 1)
+    assert "There is a pool workers; `stockyard apply -f` changes it." in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,7 +202,7 @@ def test_dry_runs_show_plans_and_change_nothing(cli, api):
     options = ["--cluster", "demo", "--dry-run"]
     for arguments in (("create", "--name", "a"), ("scale", "workers", "--floor", "1"), ("delete", "workers")):
         result = cli("pool", *arguments, *options)
-        assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "+ pool  workers"), result.stderr
+        assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "+ pool  workers"), result.stderr
     sent = [request for request in api.requests if request.method != "GET"]
     assert {request.url.params["dry_run"] for request in sent} == {"true"}
     assert sent[1].headers["If-Match"] == '"3"'
@@ -227,7 +232,7 @@ def test_wait_for_fewer_nodes_waits_until_the_others_are_gone(api, client, clock
     api.answer("GET", f"{POOLS}/workers", document(nodes={"desired": 1}))
     api.answer("GET", f"{POOLS}/workers", document(nodes={"desired": 1, "claims": 1, "available": 1}))
     assert client.wait_pool("demo", "workers").nodes.claims == 1
-    assert clock.slept == [1.0]
+    assert clock.slept == []
 
 
 def test_delete_waits_until_the_pool_is_gone(cli, api):

@@ -70,7 +70,7 @@ def test_a_dry_run_asks_for_a_plan_and_writes_nothing(cli, api, written, existin
 def test_a_document_of_another_kind_is_refused_before_anything_is_sent(cli, api, written):
     result = cli("profile", "create", "-f", written({**MANIFEST, "kind": "NodePool"}))
     assert result.exit_code != 0
-    assert "not of kind ClusterProfile" in result.stderr
+    assert "this is a manifest of kind NodePool: use `stockyard apply -f" in result.stderr
     assert api.requests == []
 
 
@@ -146,13 +146,13 @@ def test_a_profile_is_drawn_with_its_packs_and_variables(cli, api):
     api.answer("GET", f"{PATH}/base", {**PROFILE, "variables": variables, "versions": versions})
     assert cli("profile", "describe", "base").stdout.splitlines() == [
         "profile base  1.1.0",
-        "├── id cpr_01",
-        "├── cloud any",
-        "├── versions 1.0.0, 1.1.0",
+        "├── id  cpr_01",
+        "├── cloud  any",
+        "├── versions  1.0.0, 1.1.0",
         "├── variables",
         "│   └── env  string = dev  Where",
         "└── packs",
-        "    └── k8s kubernetes 1.34",
+        "    └── k8s kubernetes  1.34",
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain.conditions import Condition
+from stockyard.domain.cost_records import Usage
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_records import (
     LaunchGroup,
@@ -27,6 +28,7 @@ from stockyard.domain.node_records import (
 )
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
+from stockyard.domain.wait_records import Waiters
 from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
 
 SCHEMA = 1
@@ -399,4 +401,6 @@ Record = (
     | ProfilePart
     | ProfileUse
     | ClusterPacks
+    | Usage
+    | Waiters
 )
