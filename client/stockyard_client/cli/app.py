@@ -30,6 +30,8 @@ COMMANDS = {
     "claim": Command("claims", "app", "Node claims."),
     "disruption": Command("disruption", "app", "Nodes that leave: empty, out of date, too old or too dear."),
     "price": Command("node_providers", "prices", "Prices."),
+    "events": Command("events", "events", "List what happened, the newest last; --follow goes on."),
+    "logs": Command("logs", "logs", "Show what an operation did, with times."),
     "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),
     "plan": Command("placements", "plan", "Say which nodes pods would need, and what they cost."),
     "simulate": Command("simulations", "simulate", "Replay a history of pods against policies."),

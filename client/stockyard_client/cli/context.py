@@ -40,6 +40,8 @@ class Context:
     tenant: str | None = None
     call_timeout: float = 30.0
     verbose: bool = False
+    interrupted: str = "interrupted; what was started goes on by itself"
+    """What is said when somebody interrupts: what goes on, and how to look at it again."""
 
     # The streams are looked up at first use, because a test runner replaces them.
     @cached_property

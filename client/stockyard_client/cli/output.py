@@ -151,7 +151,7 @@ def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M
             typer.echo(sheet.name(record))
     elif items:
         columns = [column for column in sheet.columns if form is Form.WIDE or not column.wide]
-        rows = [[_cell(column.value(record)) for column in columns] for record in items]
+        rows = [[cell(column.value(record)) for column in columns] for record in items]
         write_table(context, [column.heading for column in columns], rows)
     else:
         context.say("Nothing found.")
@@ -192,6 +192,7 @@ def style_of(state: str) -> str | None:
     return _STYLES.get(state)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as a table shows it, on one line."""
     text = "-" if value is None or value == "" else str(value)
     return " ".join(text.split())

@@ -1,0 +1,190 @@
+"""``--watch``: a line for each change of what was listed or shown, on a terminal and in a pipe alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar
+
+import typer
+import yaml
+from rich.text import Text
+
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.output import Form, Sheet, cell, style_of
+from stockyard_client.client import Client
+from stockyard_client.errors import ApiError
+from stockyard_client.following import Feed, OnTrouble
+from stockyard_client.models import Resource
+
+R = TypeVar("R", bound=Resource)
+
+STATES = ("STATUS", "PHASE", "VERIFICATION")
+"""Headings of the column that says what state a record is in."""
+GONE = "Deleted"
+_ROOM = {"STATUS": 10, "PHASE": 14, "REASON": 20, "TYPE": 16, "NODE": 16, "PROGRESS": 8}
+"""Least widths, for what comes later is often longer than what is there at first."""
+_CLOCKS = frozenset({"AGE", "UPDATED", "DURATION"})
+"""Headings of what changes by itself: no reason for a line."""
+MOST_READ = 20
+"""Records that are read one by one after news; of more the whole list is read."""
+STOPPED = "Stopped watching; nothing else was stopped. The same command goes on from what is there then."
+
+
+class Lines(Generic[R]):
+    """Writes records as they come: rows of fixed widths, a JSON document a line, YAML documents, or names."""
+
+    def __init__(self, context: Context, form: Form, sheet: Sheet[R]) -> None:
+        self._context, self._form, self._sheet = context, form, sheet
+        self._columns = [column for column in sheet.columns if form is Form.WIDE or not column.wide]
+        self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
+        self._shown: dict[str, list[str]] = {}
+        self._has_heading = False
+
+    def start(self, records: Mapping[str, R]) -> None:
+        """What is there at first, by key; the heading comes with the first row."""
+        rows = {key: self._row(record) for key, record in records.items()}
+        for row in rows.values():
+            self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+        for key, record in records.items():
+            self._write(key, record, rows[key])
+
+    def changed(self, key: str, record: R) -> None:
+        """A record that may have changed; a table shows only what is seen in it."""
+        row = self._row(record)
+        clocks = {place for place, column in enumerate(self._columns) if column.heading in _CLOCKS}
+        before = self._shown.get(key)
+        same = before is not None and all(
+            old == new for place, (old, new) in enumerate(zip(before, row, strict=True)) if place not in clocks
+        )
+        if not same or self._form in {Form.JSON, Form.YAML}:
+            self._write(key, record, row)
+
+    def gone(self, key: str, record: R) -> None:
+        """A record that is there no more, as it was last."""
+        row = self._shown.pop(key, None) or self._row(record)
+        place = next((p for p, column in enumerate(self._columns) if column.heading in STATES), None)
+        row = [GONE if p == place else text for p, text in enumerate(row)]
+        self._write(key, record, row, deleted=True)
+        self._shown.pop(key, None)
+
+    def _row(self, record: R) -> list[str]:
+        return [cell(column.value(record)) for column in self._columns]
+
+    def _write(self, key: str, record: R, row: list[str], *, deleted: bool = False) -> None:
+        self._shown[key] = row
+        document = {**record.document(), "deleted": True} if deleted else record.document()
+        if self._form is Form.JSON:
+            typer.echo(json.dumps(document, ensure_ascii=False))
+        elif self._form is Form.YAML:
+            typer.echo("---\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
+        elif self._form is Form.NAME:
+            typer.echo(self._sheet.name(record))
+        else:
+            self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+            if not self._has_heading:
+                self._has_heading = True
+                self._print([column.heading for column in self._columns], heading=True)
+            self._print(row)
+
+    def _print(self, row: list[str], *, heading: bool = False) -> None:
+        line = Text()
+        for place, text in enumerate(row):
+            padded = text.ljust(self._widths[place] + 3) if place < len(row) - 1 else text
+            line.append(padded, style="bold" if heading else style_of(text))
+        self._context.out.print(line, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Listing(Generic[R]):
+    """What a list command lists: ``read`` gives all of it, ``get`` one by its key. ``keys`` says which records an event
+    may be about, among those that are shown. ``filtered``: one that has changed may belong to the list no more."""
+
+    sheet: Sheet[R]
+    read: Callable[[], Iterable[R]]
+    get: Callable[[str], R]
+    keys: Callable[[Mapping[str, Any], Mapping[str, R]], Iterable[str]]
+    key: Callable[[R], str] = lambda record: str(getattr(record, "id", ""))
+    filtered: bool = False
+
+
+def by_prefix(*prefixes: str) -> Callable[[Mapping[str, Any], Mapping[str, R]], Iterable[str]]:
+    """Events whose subject is such a record itself."""
+
+    def keys(event: Mapping[str, Any], _: Mapping[str, R]) -> Iterable[str]:
+        subject = str(event.get("subject", ""))
+        return [subject] if subject.startswith(prefixes) and "/" not in subject else []
+
+    return keys
+
+
+def trouble(context: Context) -> OnTrouble:
+    """Says on stderr that the API is out of reach, and when it is asked again."""
+    return lambda error, seconds: context.say(f"{error}; asking again in {seconds:.0f} s", "dim")
+
+
+def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]) -> NoReturn:
+    """The list, and then a line for each change of it, until somebody interrupts.
+
+    Events tell what has changed: they are followed from before the list is read, so that nothing falls between.
+    """
+    context.interrupted = STOPPED
+    feed = client.events.feed(on_trouble=trouble(context))
+    while feed.cursor is None:
+        feed.poll()
+    lines: Lines[R] = Lines(context, form, listing.sheet)
+    current = {listing.key(record): record for record in listing.read()}
+    lines.start(current)
+    while True:
+        for key, record in _changes(feed, listing, current):
+            if record is None:
+                lines.gone(key, current.pop(key))
+            else:
+                current[key] = record
+                lines.changed(key, record)
+
+
+def _changes(feed: Feed, listing: Listing[R], current: Mapping[str, R]) -> Iterator[tuple[str, R | None]]:
+    """(key, record) of what may have changed by the next events; None for what is gone."""
+    keys = list(dict.fromkeys(key for event in feed.poll() for key in listing.keys(event, current)))
+    if not keys:
+        return
+    if not listing.filtered and len(keys) <= MOST_READ:
+        yield from ((key, record) for key in keys if (record := _read(listing, key)) or key in current)
+        return
+    records = {listing.key(record): record for record in listing.read()}
+    for key, record in records.items():
+        if key not in current or current[key] != record:
+            yield key, record
+    for key in [key for key in current if key not in records]:
+        # one that is there, but not as the list wants it, is shown as it is now
+        if (record := _read(listing, key)) is None or record != current[key]:
+            yield key, record
+
+
+def _read(listing: Listing[R], key: str) -> R | None:
+    try:
+        return listing.get(key)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def watch_one(context: Context, form: Form, sheet: Sheet[R], records: Iterator[R]) -> None:
+    """A record, and a line for each change of it, until it is gone or somebody interrupts."""
+    context.interrupted = STOPPED
+    lines: Lines[R] = Lines(context, form, sheet)
+    last: R | None = None
+    try:
+        for record in records:
+            if last is None:
+                lines.start({"": record})
+            else:
+                lines.changed("", record)
+            last = record
+    except ApiError as error:
+        if error.status != 404 or last is None:
+            raise
+        lines.gone("", last)
