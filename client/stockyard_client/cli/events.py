@@ -31,6 +31,9 @@ After = Annotated[str | None, typer.Option(help="Only what came after this event
 _WIDTHS = {"TIME": 20, "SUBJECT": 30, "REASON": 20}
 """Of columns of what is followed: nobody knows yet what comes."""
 
+_OPTIONS = {"subject": "subject", "reason": "reason", "detail_type": "kind"}
+"""Filters of the API by their options."""
+
 
 class Names:
     """The names of clusters by their ids, read once; ids of what is gone stay as they are."""
@@ -41,13 +44,13 @@ class Names:
 
     def of(self, subject: str) -> str:
         """A subject as people call it: ``demo``, ``demo/workers``, or its id."""
-        identifier, slash, rest = subject.partition("/")
+        identifier, slash, pool = subject.partition("/")
         if not identifier.startswith("clu_"):
             return subject
         if identifier not in self._names:
             self._names = {**self._names, identifier: identifier}
             self._names |= {cluster.id: cluster.name for cluster in self._client.clusters.list(page_size=200)}
-        return f"{self._names[identifier]}{slash}{rest}"
+        return f"{self._names[identifier]}{slash}{pool}"
 
 
 def sheet(names: Names, *, subject: bool) -> Sheet[Event]:
@@ -115,8 +118,8 @@ def show(
         _follow(context, client, form, columns, query, moment, newest, after)
         return
     if newest:
-        found = client.events.list(**query, since=moment, order="desc", page_size=min(newest, 200))
-        records = [event for event, _ in zip(found, range(newest), strict=False)][::-1]
+        listed = client.events.list(**query, since=moment, order="desc", page_size=min(newest, 200))
+        records = [event for event, _ in zip(listed, range(newest), strict=False)][::-1]
     else:
         records = list(client.events.list(**query, since=moment, after=after))
     show_many(context, form, columns, records)
@@ -136,11 +139,13 @@ def _follow(
         **query, since=since, newest=0 if since or after else newest or 0, after=after, on_trouble=trouble(context)
     )
     lines = _Lines(context, form, columns)
+    filters = "".join(f" --{_OPTIONS[name]} {value}" for name, value in query.items() if value)
     while True:
         for item in feed.poll():
             lines.write(parsed(Event, item))
         if feed.cursor:
-            context.interrupted = f"Stopped. To go on from here: stockyard events --follow --after {feed.cursor}"
+            again = f"stockyard events --follow{filters} --after {feed.cursor}"
+            context.interrupted = f"Stopped. To go on from here: {again}"
 
 
 class _Lines:

@@ -17,7 +17,7 @@ from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, OperationFailed
 from stockyard_client.models import Operation, Phase
 
-_ENDED = frozenset({"succeeded", "failed", "skipped"})
+_END_STATES = frozenset({"succeeded", "failed", "skipped"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,7 +127,7 @@ def _of_phase(operation: Operation, phase: Phase) -> Iterator[Entry]:
     attempt = f"attempt {phase.attempt}" if phase.attempt > 1 else ""
     if phase.started_at:
         yield Entry(phase.started_at, phase.name, "started", attempt)
-    if phase.state in _ENDED:
+    if phase.state in _END_STATES:
         yield Entry(phase.ended_at or operation.updated_at or "", phase.name, phase.state, phase.message or "")
     elif phase.state == "running" and phase.message:
         yield Entry(operation.updated_at or "", phase.name, phase.state, phase.message)

@@ -33,9 +33,9 @@ def wait(context: Context, client: Client, operation: str, timeout: float | None
     context.interrupted = f"Stopped waiting; the operation goes on. To wait again: stockyard operation wait {operation}"
     started = context.clock()
     with _watcher(context) as watch:
-        ended = client.wait_operation(operation, timeout=timeout, on_change=watch)
-    context.say(f"{ended.kind.replace('_', ' ')} succeeded in {duration(context.clock() - started)}")
-    return ended
+        result = client.wait_operation(operation, timeout=timeout, on_change=watch)
+    context.say(f"{result.kind.replace('_', ' ')} succeeded in {duration(context.clock() - started)}")
+    return result
 
 
 def say_how_to_follow(context: Context, operation: str) -> None:
@@ -48,8 +48,8 @@ def duration(seconds: float) -> str:
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole}s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+    minutes, remainder = divmod(whole, 60)
+    return f"{minutes}m{remainder:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
 def phase_seconds(phase: Phase) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -14,21 +14,23 @@ from rich.text import Text
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form, Sheet, cell, style_of
 from stockyard_client.client import Client
-from stockyard_client.errors import ApiError
-from stockyard_client.following import Feed, OnTrouble
+from stockyard_client.errors import ApiError, ConnectionFailed
+from stockyard_client.following import OnTrouble
 from stockyard_client.models import Resource
 
 R = TypeVar("R", bound=Resource)
 
 STATES = ("STATUS", "PHASE", "VERIFICATION")
 """Headings of the column that says what state a record is in."""
-GONE = "Deleted"
+DELETED = "Deleted"
 _ROOM = {"STATUS": 10, "PHASE": 14, "REASON": 20, "TYPE": 16, "NODE": 16, "PROGRESS": 8}
 """Least widths, for what comes later is often longer than what is there at first."""
 _CLOCKS = frozenset({"AGE", "UPDATED", "DURATION"})
 """Headings of what changes by itself: no reason for a line."""
 MOST_READ = 20
 """Records that are read one by one after news; of more the whole list is read."""
+READ_AGAIN_SECONDS = 5.0
+"""The pause after news that could not be read."""
 STOPPED = "Stopped watching; nothing else was stopped. The same command goes on from what is there then."
 
 
@@ -55,17 +57,17 @@ class Lines(Generic[R]):
         row = self._row(record)
         clocks = {place for place, column in enumerate(self._columns) if column.heading in _CLOCKS}
         before = self._shown.get(key)
-        same = before is not None and all(
+        unchanged = before is not None and all(
             old == new for place, (old, new) in enumerate(zip(before, row, strict=True)) if place not in clocks
         )
-        if not same or self._form in {Form.JSON, Form.YAML}:
+        if not unchanged or self._form in {Form.JSON, Form.YAML}:
             self._write(key, record, row)
 
-    def gone(self, key: str, record: R) -> None:
+    def removed(self, key: str, record: R) -> None:
         """A record that is there no more, as it was last."""
         row = self._shown.pop(key, None) or self._row(record)
         place = next((p for p, column in enumerate(self._columns) if column.heading in STATES), None)
-        row = [GONE if p == place else text for p, text in enumerate(row)]
+        row = [DELETED if p == place else text for p, text in enumerate(row)]
         self._write(key, record, row, deleted=True)
         self._shown.pop(key, None)
 
@@ -133,43 +135,69 @@ def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]
     feed = client.events.feed(on_trouble=trouble(context))
     while feed.cursor is None:
         feed.poll()
-    lines: Lines[R] = Lines(context, form, listing.sheet)
-    current = {listing.key(record): record for record in listing.read()}
-    lines.start(current)
+    watch = _ListWatch(listing, Lines(context, form, listing.sheet))
+    watch.start()
     while True:
-        for key, record in _changes(feed, listing, current):
-            if record is None:
-                lines.gone(key, current.pop(key))
-            else:
-                current[key] = record
-                lines.changed(key, record)
+        events = feed.poll()
+        try:
+            watch.news(events)
+        except (ApiError, ConnectionFailed) as error:
+            if isinstance(error, ApiError) and not error.retryable:
+                raise
+            trouble(context)(error, READ_AGAIN_SECONDS)
+            context.sleep(READ_AGAIN_SECONDS)
+            watch.stale = True
 
 
-def _changes(feed: Feed, listing: Listing[R], current: Mapping[str, R]) -> Iterator[tuple[str, R | None]]:
-    """(key, record) of what may have changed by the next events; None for what is gone."""
-    keys = list(dict.fromkeys(key for event in feed.poll() for key in listing.keys(event, current)))
-    if not keys:
-        return
-    if not listing.filtered and len(keys) <= MOST_READ:
-        yield from ((key, record) for key in keys if (record := _read(listing, key)) or key in current)
-        return
-    records = {listing.key(record): record for record in listing.read()}
-    for key, record in records.items():
-        if key not in current or current[key] != record:
-            yield key, record
-    for key in [key for key in current if key not in records]:
-        # one that is there, but not as the list wants it, is shown as it is now
-        if (record := _read(listing, key)) is None or record != current[key]:
-            yield key, record
+class _ListWatch(Generic[R]):
+    """What is shown of a list. ``stale``: some news could not be read, so the next look is at the whole list."""
 
+    def __init__(self, listing: Listing[R], lines: Lines[R]) -> None:
+        self._listing, self._lines = listing, lines
+        self._current: dict[str, R] = {}
+        self.stale = False
 
-def _read(listing: Listing[R], key: str) -> R | None:
-    try:
-        return listing.get(key)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return None
+    def start(self) -> None:
+        """Shows what is there."""
+        self._current = self._read_all()
+        self._lines.start(self._current)
+
+    def news(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Shows what has changed by these events. Raises what reading raises; what was shown by then is not again."""
+        keys = list(dict.fromkeys(key for event in events for key in self._listing.keys(event, self._current)))
+        if self.stale or (keys and (self._listing.filtered or len(keys) > MOST_READ)):
+            self._compare(self._read_all())
+            self.stale = False
+            return
+        for key in keys:
+            self._show(key, self._read(key))
+
+    def _compare(self, records: Mapping[str, R]) -> None:
+        """Shows what is new or different in the list, and how those are now that are in it no more."""
+        for key, record in records.items():
+            if self._current.get(key) != record:
+                self._show(key, record)
+        for key in [key for key in self._current if key not in records]:
+            self._show(key, self._read(key))
+            self._current.pop(key, None)
+
+    def _show(self, key: str, record: R | None) -> None:
+        if record is not None:
+            self._lines.changed(key, record)
+            self._current[key] = record
+        elif key in self._current:
+            self._lines.removed(key, self._current.pop(key))
+
+    def _read_all(self) -> dict[str, R]:
+        return {self._listing.key(record): record for record in self._listing.read()}
+
+    def _read(self, key: str) -> R | None:
+        try:
+            return self._listing.get(key)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
 
 def watch_one(context: Context, form: Form, sheet: Sheet[R], records: Iterator[R]) -> None:
@@ -187,4 +215,4 @@ def watch_one(context: Context, form: Form, sheet: Sheet[R], records: Iterator[R
     except ApiError as error:
         if error.status != 404 or last is None:
             raise
-        lines.gone("", last)
+        lines.removed("", last)

@@ -137,10 +137,12 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[1:] == [
         "[    0s] account        running",
-        "[    2s] account        succeeded",
-        "[    2s] network        running",
-        "[    4s] network        succeeded",
-        "[    4s] control_plane  succeeded",
+        "[    1s] account        succeeded",
+        "[    1s] network        running",
+        "[    1s] network        succeeded",
+        "[    1s] control_plane  succeeded",
+        "create cluster succeeded in 1s",
+        "Next: stockyard cluster kubeconfig demo",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
@@ -166,7 +168,7 @@ def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
     api.answer("GET", "/v1/clusters/clu_01", pools_ready("True", "1 pools have their nodes."))
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.splitlines()[-3:] == [
+    assert result.stderr.splitlines()[-4:-1] == [
         "[    0s] they were not looked at yet",
         "[    0s] workers: 1 of 2 nodes are available.",
         "[    0s] 1 pools have their nodes.",
