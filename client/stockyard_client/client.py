@@ -16,6 +16,7 @@ from stockyard_client.transport import Token, Transport
 if TYPE_CHECKING:
     import httpx
 
+    from stockyard_client.costs import CostReports
     from stockyard_client.disruption import Disruption
     from stockyard_client.following import Pace
     from stockyard_client.models import Cluster, Operation
@@ -157,6 +158,13 @@ class Client:
         from stockyard_client.following import Pace
 
         return Pace(self._sleep, self._clock)
+
+    @cached_property
+    def costs(self) -> CostReports:
+        """What the tenant pays."""
+        from stockyard_client.costs import CostReports
+
+        return CostReports(self._transport)
 
     def wait_operation(
         self,

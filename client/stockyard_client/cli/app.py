@@ -32,6 +32,7 @@ COMMANDS = {
     "price": Command("node_providers", "prices", "Prices."),
     "events": Command("events", "events", "List what happened, the newest last; --follow goes on."),
     "logs": Command("logs", "logs", "Show what an operation did, with times."),
+    "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
     "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),
     "plan": Command("placements", "plan", "Say which nodes pods would need, and what they cost."),
     "simulate": Command("simulations", "simulate", "Replay a history of pods against policies."),

@@ -13,7 +13,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import seconds
-from stockyard_client.cli.output import Column, Form, Output, Sheet, cell, show_many
+from stockyard_client.cli.output import Form, Output, show_many
+from stockyard_client.cli.tables import Column, Sheet, cell
 from stockyard_client.cli.watching import trouble
 from stockyard_client.client import Client
 from stockyard_client.models import Event
@@ -28,7 +29,7 @@ Limit = Annotated[int | None, typer.Option(min=1, max=10_000, help="The newest s
 After = Annotated[str | None, typer.Option(help="Only what came after this event, or after this cursor.")]
 
 
-_WIDTHS = {"TIME": 20, "SUBJECT": 30, "REASON": 20}
+_WIDTHS = {"AGE": 5, "TIME": 20, "SUBJECT": 30, "REASON": 20}
 """Of columns of what is followed: nobody knows yet what comes."""
 
 _OPTIONS = {"subject": "subject", "reason": "reason", "detail_type": "kind"}
@@ -53,15 +54,18 @@ class Names:
         return f"{self._names[identifier]}{slash}{pool}"
 
 
-def sheet(names: Names, *, subject: bool) -> Sheet[Event]:
-    """The columns of events, with or without what they are about."""
+def sheet(names: Names, *, subject: bool, ages: bool) -> Sheet[Event]:
+    """The columns of events, with or without what they are about, with ages or with times."""
     about: list[Column[Event]] = [Column("SUBJECT", lambda event: names.of(event.subject))] if subject else []
     return Sheet(
         (
-            Column("TIME", lambda event: _second(event.time)),
+            Column("AGE", lambda event: event.time, brief=True, is_age=True)
+            if ages
+            else Column("TIME", lambda event: _second(event.time), brief=True),
+            Column("TIME", lambda event: event.time, wide=True),
             *about,
-            Column("REASON", lambda event: event.reason),
-            Column("MESSAGE", lambda event: event.message),
+            Column("REASON", lambda event: event.reason, give=1),
+            Column("MESSAGE", lambda event: event.message, give=2),
             Column("SEQUENCE", lambda event: event.sequence, wide=True),
             Column("ACTOR", lambda event: event.actor, wide=True),
             Column("ID", lambda event: event.id, wide=True),
@@ -113,7 +117,7 @@ def show(
 ) -> None:
     """Events on stdout, the newest last: the ``newest`` so many, those ``since`` a time or ``after`` one, or all."""
     names, moment = Names(client), moment_of(context, since)
-    columns = sheet(names, subject=not query.get("subject"))
+    columns = sheet(names, subject=not query.get("subject"), ages=not follow)
     if follow:
         _follow(context, client, form, columns, query, moment, newest, after)
         return
@@ -153,7 +157,7 @@ class _Lines:
 
     def __init__(self, context: contexts.Context, form: Form, columns: Sheet[Event]) -> None:
         self._context, self._form, self._sheet = context, form, columns
-        self._columns = [column for column in columns.columns if form is Form.WIDE or not column.wide]
+        self._columns = columns.columns_of(wide=form is Form.WIDE)
         self._started = False
 
     def write(self, event: Event) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
+from stockyard_client.cli.events import Names
 from stockyard_client.cli.node_sheets import CLAIMS, PROVIDERS
 from stockyard_client.cli.output import ACCOUNTS, CLUSTERS, OPERATIONS
 from stockyard_client.cli.pool_sheets import POOLS
@@ -30,12 +31,17 @@ def clusters(client: Client, filters: Filters) -> Listing[Cluster]:
     )
 
 
-def claims(client: Client, filters: Filters) -> Listing[NodeClaim]:
-    """Claims, by their ids."""
+def claims(client: Client, filters: Filters, *, named: bool) -> Listing[NodeClaim]:
+    """Claims, by their ids; ``named``: with the names of their clusters in place of the ids."""
+    names = Names(client)
+
+    def with_name(claim: NodeClaim) -> NodeClaim:
+        return claim.model_copy(update={"cluster": names.of(claim.cluster)}) if named else claim
+
     return Listing(
         CLAIMS,
-        lambda: client.node_claims.list(page_size=200, **filters),
-        client.node_claims.get,
+        lambda: map(with_name, client.node_claims.list(page_size=200, **filters)),
+        lambda claim: with_name(client.node_claims.get(claim)),
         by_prefix("ncl_"),
         filtered=any(filters.values()),
     )

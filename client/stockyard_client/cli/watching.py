@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
 import typer
-import yaml
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output import Form, Sheet, cell, style_of
+from stockyard_client.cli.output import Form
+from stockyard_client.cli.tables import GAP, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, style_of
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
@@ -25,8 +25,6 @@ STATES = ("STATUS", "PHASE", "VERIFICATION")
 DELETED = "Deleted"
 _ROOM = {"STATUS": 10, "PHASE": 14, "REASON": 20, "TYPE": 16, "NODE": 16, "PROGRESS": 8}
 """Least widths, for what comes later is often longer than what is there at first."""
-_CLOCKS = frozenset({"AGE", "UPDATED", "DURATION"})
-"""Headings of what changes by itself: no reason for a line."""
 MOST_READ = 20
 """Records that are read one by one after news; of more the whole list is read."""
 READ_AGAIN_SECONDS = 5.0
@@ -39,7 +37,7 @@ class Lines(Generic[R]):
 
     def __init__(self, context: Context, form: Form, sheet: Sheet[R]) -> None:
         self._context, self._form, self._sheet = context, form, sheet
-        self._columns = [column for column in sheet.columns if form is Form.WIDE or not column.wide]
+        self._columns = sheet.columns_of(wide=form is Form.WIDE)
         self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
         self._shown: dict[str, list[str]] = {}
         self._has_heading = False
@@ -48,31 +46,29 @@ class Lines(Generic[R]):
         """What is there at first, by key; the heading comes with the first row."""
         rows = {key: self._row(record) for key, record in records.items()}
         for row in rows.values():
-            self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+            self._make_room(row)
         for key, record in records.items():
             self._write(key, record, rows[key])
 
     def changed(self, key: str, record: R) -> None:
         """A record that may have changed; a table shows only what is seen in it."""
-        row = self._row(record)
-        clocks = {place for place, column in enumerate(self._columns) if column.heading in _CLOCKS}
-        before = self._shown.get(key)
-        unchanged = before is not None and all(
-            old == new for place, (old, new) in enumerate(zip(before, row, strict=True)) if place not in clocks
-        )
+        row, before = self._row(record), self._shown.get(key)
+        lasting = [
+            place for place, column in enumerate(self._columns) if not column.is_age and column.heading != "UPDATED"
+        ]
+        unchanged = before is not None and all(before[place] == row[place] for place in lasting)
         if not unchanged or self._form in {Form.JSON, Form.YAML}:
             self._write(key, record, row)
 
     def removed(self, key: str, record: R) -> None:
         """A record that is there no more, as it was last."""
-        row = self._shown.pop(key, None) or self._row(record)
         place = next((p for p, column in enumerate(self._columns) if column.heading in STATES), None)
-        row = [DELETED if p == place else text for p, text in enumerate(row)]
+        row = [DELETED if p == place else text for p, text in enumerate(self._row(record))]
         self._write(key, record, row, deleted=True)
         self._shown.pop(key, None)
 
     def _row(self, record: R) -> list[str]:
-        return [cell(column.value(record)) for column in self._columns]
+        return rows_of(self._context, self._columns, [record])[0]
 
     def _write(self, key: str, record: R, row: list[str], *, deleted: bool = False) -> None:
         self._shown[key] = row
@@ -80,22 +76,33 @@ class Lines(Generic[R]):
         if self._form is Form.JSON:
             typer.echo(json.dumps(document, ensure_ascii=False))
         elif self._form is Form.YAML:
+            import yaml
+
             typer.echo("---\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
         elif self._form is Form.NAME:
             typer.echo(self._sheet.name(record))
         else:
-            self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+            self._make_room(row)
             if not self._has_heading:
                 self._has_heading = True
                 self._print([column.heading for column in self._columns], heading=True)
             self._print(row)
 
+    def _make_room(self, row: Sequence[str]) -> None:
+        """Widths only grow: rows that come later stand below those before them."""
+        self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+
     def _print(self, row: list[str], *, heading: bool = False) -> None:
+        out, widths, gap = self._context.out, self._widths, GAP
+        if out.is_terminal and sum(widths) + gap * (len(widths) - 1) > out.width:
+            give, gap = [column.give for column in self._columns], NARROW_GAP
+            widths = fitted(widths, [column.heading for column in self._columns], give, out.width)
         line = Text()
         for place, text in enumerate(row):
-            padded = text.ljust(self._widths[place] + 3) if place < len(row) - 1 else text
-            line.append(padded, style="bold" if heading else style_of(text))
-        self._context.out.print(line, soft_wrap=True)
+            part = ellipsis(text, widths[place], out.encoding) if gap == NARROW_GAP else text
+            line.append(part.ljust(widths[place] + gap), style="bold" if heading else style_of(text))
+        line.rstrip()
+        out.print(line, soft_wrap=True)
 
 
 @dataclass(frozen=True)
