@@ -73,6 +73,7 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.claims
 	@$(BIN)/python -m benchmarks.node_claims
 	@$(BIN)/python -m benchmarks.pool_pass
+	@$(BIN)/python -m benchmarks.list_latency
 
 kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 and the tests that want one
 	@$(BIN)/python -m local.kubernetes.real.build

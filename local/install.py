@@ -12,11 +12,14 @@ import argparse
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST = (3, 11)
-SIZES = {"run": "45 MB to download, 190 MB on disk", "all": "300 MB to download, 1 GB on disk"}
+LENDING = (22, 3)
+"""The first pip that installs into another environment."""
+SIZES = {"run": "70 MB to download, 180 MB on disk", "all": "300 MB to download, 900 MB on disk"}
 """What is installed, and about how much it is."""
 NETWORK = (
     "dns error",
@@ -41,9 +44,9 @@ def environment(root: Path) -> Path:
         raise InstallError("Stockyard needs Python 3.11 or newer (make PYTHON=... chooses one)")
     folder = root / ".venv"
     python = folder / "bin" / "python"
-    if not (folder / "bin" / "pip").exists():
+    if not python.exists():
         is_new = not folder.exists()
-        command = [sys.executable, "-m", "venv", str(folder)]  # completes one that was left half made
+        command = [sys.executable, "-m", "venv", *(["--without-pip"] if lends_pip() else []), str(folder)]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         if process.returncode:
             if is_new:
@@ -54,10 +57,21 @@ def environment(root: Path) -> Path:
     return python
 
 
+def lends_pip() -> bool:
+    """Whether the pip of this Python can install into another environment, which then needs none of its own: to unpack
+    one takes longer than to install all that the local cloud needs."""
+    try:
+        numbers = version("pip").split(".")
+    except PackageNotFoundError:
+        return False
+    return (int(numbers[0]), int(numbers[1])) >= LENDING
+
+
 def commands(selection: str, root: Path, python: Path) -> list[list[str]]:
     """What installs, in order."""
     pins, uv = root / "requirements", str(python.with_name("uv"))
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
+    source = [sys.executable, "-m", "pip", "--python", str(python)] if lends_pip() else [str(python), "-m", "pip"]
+    pip = [*source, "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
     uv_pip = [uv, "pip", "install", "--quiet", "--python", str(python)]
     packages = [*uv_pip, "--require-hashes", "-r", str(pins / "run.txt")]
     if selection == "all":  # exactly these: what an earlier release needed goes

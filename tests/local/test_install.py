@@ -66,6 +66,22 @@ def test_all_is_exactly_what_is_pinned_and_run_leaves_the_rest(tmp_path: Path) -
     assert commands("all", tmp_path, python)[1][1:3] == ["pip", "sync"]
 
 
+@pytest.mark.parametrize(("number", "lends"), [("22.2.2", False), ("22.3", True), ("25.1.1", True), (None, False)])
+def test_pip_is_lent_where_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str | None, lends: bool
+) -> None:
+    def version(name: str) -> str:
+        if number is None:
+            raise install.PackageNotFoundError(name)
+        return number
+
+    monkeypatch.setattr(install, "version", version)
+    python = tmp_path / "bin" / "python"
+    command = commands("run", tmp_path, python)[0]
+    assert command[:3] == [sys.executable if lends else str(python), "-m", "pip"]
+    assert ("--python" in command) is lends
+
+
 def test_an_old_python_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "LEAST", (99, 0))
     with pytest.raises(InstallError, match=r"needs Python 3\.11 or newer"):
