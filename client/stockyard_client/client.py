@@ -16,6 +16,7 @@ from stockyard_client.transport import Token, Transport
 if TYPE_CHECKING:
     import httpx
 
+    from stockyard_client.costs import CostReports
     from stockyard_client.disruption import Disruption
     from stockyard_client.models import Cluster, Operation
     from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
@@ -150,6 +151,13 @@ class Client:
         from stockyard_client.node_resources import Prices
 
         return Prices(self._transport)
+
+    @cached_property
+    def costs(self) -> CostReports:
+        """What the tenant pays."""
+        from stockyard_client.costs import CostReports
+
+        return CostReports(self._transport)
 
     def wait_operation(
         self,

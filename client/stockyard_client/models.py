@@ -6,6 +6,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+HOURS_A_MONTH = 730
+"""What a price by the month is reckoned with."""
+
 
 class Model(BaseModel):
     """Base of all: frozen, lenient about unknown fields, exact in what it gives back."""

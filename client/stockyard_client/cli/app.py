@@ -30,6 +30,7 @@ COMMANDS = {
     "claim": Command("claims", "app", "Node claims."),
     "disruption": Command("disruption", "app", "Nodes that leave: empty, out of date, too old or too dear."),
     "price": Command("node_providers", "prices", "Prices."),
+    "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
     "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),
     "plan": Command("placements", "plan", "Say which nodes pods would need, and what they cost."),
     "simulate": Command("simulations", "simulate", "Replay a history of pods against policies."),

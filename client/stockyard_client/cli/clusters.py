@@ -103,7 +103,9 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Draw a cluster with its conditions, phases, pools, nodes and their price; json and yaml give the API's tree."""
+    """Describe a cluster: its price, what it lacks and why, its pools, nodes, last operation and events."""
+    from stockyard_client.cli import cluster_descriptions
+
     context = contexts.of(run)
     with context.client() as client:
         if output in {Form.JSON, Form.YAML}:
@@ -114,10 +116,28 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
             typer.echo(record.name)
             return
         operation = operations.last(client, record.operation_id)
-        below = client.clusters.tree(record.id)
-    from stockyard_client.cli import trees
+        cluster_descriptions.describe(context, client, record, operation)
 
-    context.out.print(trees.draw(context, record, operation, below), soft_wrap=True)
+
+@app.command()
+def tree(
+    run: typer.Context,
+    cluster: Name,
+    everything: Annotated[bool, typer.Option("--all", help="With each phase and each thing in the cloud.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Draw a cluster with all that is below it: what stands in the cloud, its pools, claims and nodes."""
+    from stockyard_client.cli import cluster_descriptions, trees
+
+    context = contexts.of(run)
+    with context.client() as client:
+        below = client.clusters.tree(cluster)
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, below)
+    elif output is Form.NAME:
+        typer.echo(below["name"])
+    else:
+        trees.draw(context, cluster_descriptions.folded(below, everything=everything))
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output import style_of
+from stockyard_client.cli.tables import style_of
 from stockyard_client.client import Client
 from stockyard_client.models import Operation, Phase
 

@@ -50,6 +50,7 @@ TAGS: Mapping[str, str] = {
     "cluster-profiles": "Packs that clusters are made with, in versions.",
     "clusters": "Kubernetes clusters that Stockyard makes, and what belongs to one of them.",
     "contract": "This document, and whether the API is there. No token is needed.",
+    "costs": "What clusters, pools and node types cost now and this month.",
     "disruption": "The switch that pauses the replacement of nodes in all clusters.",
     "event-accounts": "Accounts of the event bus whose events are a tenant's requests.",
     "events": "What happened, in order of time.",
