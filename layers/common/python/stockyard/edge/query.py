@@ -24,8 +24,8 @@ _ELSEWHERE: Mapping[str, str] = {
 class Query:
     """One parameter. ``values`` lists what it may be; ``minimum`` and ``maximum`` bound an integer.
 
-    ``pattern`` is found in every text that is allowed. ``finds``: it names a resource, and the answer is 404 where there
-    is no such one.
+    ``pattern`` is found in every text that is allowed. ``finds``: it names a resource, and the answer is 404 where
+    there is no such one.
     """
 
     name: str
