@@ -9,8 +9,9 @@ from stockyard.domain import ids
 from stockyard.domain.records import UNSEEN, Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.etag import digest_of
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, TAG, Query, tagged
+from stockyard.edge.query import FORM, ORDER, TAG, Query, tagged
 from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
@@ -62,17 +63,22 @@ def create_cluster(request: Request) -> Answer:
     "GET /v1/clusters",
     roles=Roles.READERS,
     answers={200: "cluster_views:ClusterView"},
-    query=(Query("status", "Only clusters in this status.", values=STATUSES), TAG),
+    query=(
+        Query("status", "Only clusters in this status.", values=STATUSES),
+        Query("phase", "Only clusters whose operation is in this phase, such as `network`.", pattern="^[a-z_]+$"),
+        TAG,
+        ORDER,
+    ),
     paged=True,
 )
 def list_clusters(request: Request) -> Answer:
     """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""
     store = wiring.store(request.caller.tenant)
-    status, tag = request.query.get("status"), request.query.get("tag")
-    attributes = {"status": status} if status else None
+    tag, newest_first = request.query.get("tag"), request.query.get("order") == "desc"
+    where = {name: request.query[name] for name in ("status", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: store.list(Cluster, after=after, limit=limit, where=attributes),
+        lambda after, limit: store.list(Cluster, after=after, limit=limit, newest_first=newest_first, where=where),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
         cluster_view,
     )
@@ -83,6 +89,7 @@ def list_clusters(request: Request) -> Answer:
     roles=Roles.READERS,
     answers={200: "cluster_views:ClusterDocument"},
     query=(FORM,),
+    waits=True,
     description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
     " form of manifests.",
 )
@@ -95,7 +102,7 @@ def get_cluster(request: Request) -> Answer:
         from stockyard.operations.profiles.clusters import packs_record
 
         manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
-        return Answer(200, manifest, version=cluster.version)
+        return Answer(200, manifest, version=cluster.version, digest=digest_of(manifest))
     return _cluster_answer(cluster, 200)
 
 

@@ -203,3 +203,15 @@ def test_requests_before_the_routes_are_set_are_answered_503(echo: Echo) -> None
     gateway = Gateway(echo)
     assert call(gateway, "GET", "/v1/health")[0] == 503
     gateway.close()
+
+
+@pytest.mark.parametrize(("simulated", "header"), [("kubernetes", "kubernetes"), (None, None)])
+def test_answers_say_what_is_simulated(echo, simulated, header):
+    gateway = Gateway(echo, simulated=simulated)
+    try:
+        connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
+        connection.request("GET", "/v1/health")
+        assert connection.getresponse().getheader("x-stockyard-simulated") == header
+        connection.close()
+    finally:
+        gateway.close()

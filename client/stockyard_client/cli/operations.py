@@ -9,13 +9,25 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import progress
 from stockyard_client.cli.options import Timeout
-from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
+from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Operation
 
 app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
 Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+
+
+@app.command("list")
+def list_(
+    run: typer.Context,
+    subject: Annotated[str | None, typer.Option(help="Only those of this resource, by its id.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List the operations."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, OPERATIONS, client.operations.list(subject=subject))
 
 
 @app.command()
@@ -41,7 +53,7 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
 
 @app.command()
 def describe(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
-    """Describe an operation: each phase, why it failed, what it changed, the last events of its subject."""
+    """Describe an operation, with each phase. Why it failed, what it changed, and the last events are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

@@ -17,7 +17,7 @@ from stockyard.edge import etag, openapi_words, paths
 from stockyard.edge.contract import Route, model_of
 from stockyard.edge.descriptions import DescribedSchema, first_sentence, plain
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
-from stockyard.edge.query import DRY_RUN, PAGE, Query
+from stockyard.edge.query import DRY_RUN, PAGE, WAIT, Query
 from stockyard.edge.route import HttpFunction
 
 _REF = "#/components/schemas/{model}"
@@ -39,16 +39,20 @@ class _Components:
     parameters: Mapping[str, dict[str, Any]]
     examples: Mapping[str, Any]
 
-    def content(self, model: type[BaseModel] | str | None, *, paged: bool = False) -> dict[str, Any]:
-        """What has the form of the model, or is a page of a list of it, with an example."""
+    def content(
+        self, model: type[BaseModel] | str | None, *, paged: bool = False, waits: bool = False
+    ) -> dict[str, Any]:
+        """What has the form of the model, or is a page of a list of it, with an example; of one that ``waits`` the page
+        has a cursor."""
         if model is None:
             return {"schema": {"type": "object"}}
         names = [candidate.__name__ for candidate in _forms(model_of(model))]
         name = next((name for name in names if name in self.examples), None)
         schema, samples = self.schemas[model_of(model)], dict[str, Any]()
         if paged:
-            samples = {} if name is None else {"example": {"items": [self.examples[name]], "next_page_token": None}}
-            return {"schema": _page(schema), **samples}
+            cursor = {"cursor": None} if waits else {}
+            page = {"items": [] if name is None else [self.examples[name]], "next_page_token": None, **cursor}
+            return {"schema": _page(schema, waits=waits), **({} if name is None else {"example": page})}
         samples = {} if name is None else {"examples": {"example": _component("examples", name)}}
         return {"schema": schema, **samples}
 
@@ -214,7 +218,11 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         component, text = openapi_words.PATH_PARAMETERS[route.path[: parameter.end()]]
         schema = {"type": "string", "pattern": paths.PARAMETER}
         yield component, {"name": parameter[1], "in": "path", "required": True, "description": text, "schema": schema}
-    extra = (*(PAGE if route.paged else ()), *((DRY_RUN,) if route.dry_run else ()))
+    extra = (
+        *(PAGE if route.paged else ()),
+        *((DRY_RUN,) if route.dry_run else ()),
+        *((WAIT,) if route.waits else ()),
+    )
     for query in (*route.query, *extra):
         definition = {"name": query.name, "in": "query", "description": query.description}
         yield query.name.title().replace("_", ""), {**definition, "schema": _query_schema(query)}
@@ -229,12 +237,13 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     if route.if_match:
         header = _header("If-Match", "The `ETag` that was last read.", pattern=etag.PATTERN)
         yield "IfMatch", {**header, "required": True}
+    if route.media or (route.waits and not route.paged):
+        text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
+        yield "IfNoneMatch", _header("If-None-Match", text)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"
         yield "IdempotencyKey", _header("Idempotency-Key", text, minLength=1, maxLength=255, pattern=pattern)
-    if route.media:
-        yield "IfNoneMatch", _header("If-None-Match", "The `ETag` of what the caller has already.")
 
 
 def _component(kind: str, name: str) -> dict[str, Any]:
@@ -258,9 +267,14 @@ def _responses(route: Route, components: _Components) -> dict[int, dict[str, Any
     names = openapi_words.REFUSALS
     responses = {status: _component("responses", names[status][0]) for status in sorted(_refusals(route))}
     for status, model in route.answers.items():
-        responses[status] = _answer(route, status, components.content(model, paged=route.paged))
+        responses[status] = _answer(route, status, components.content(model, paged=route.paged, waits=route.waits))
     if route.media:
         responses[304] = {"description": "The caller has it already.", "headers": responses[200]["headers"]}
+    if route.waits and not route.paged:
+        headers = {
+            name: _component("headers", part) for name, part in (("ETag", "ETag"), ("Retry-After", "RetryAfter"))
+        }
+        responses[304] = {"description": "It is still as `If-None-Match` says.", "headers": headers}
     if route.dry_run and route.answers.get(200) != _PLAN:
         plan = components.content(_PLAN)
         if 200 in route.answers:
@@ -304,10 +318,10 @@ def _answer(route: Route, status: int, content: dict[str, Any]) -> dict[str, Any
     return {**answer, "headers": headers} if headers else answer
 
 
-def _page(schema: dict[str, Any]) -> dict[str, Any]:
+def _page(schema: dict[str, Any], *, waits: bool) -> dict[str, Any]:
     """A page of a list of what has that form."""
     text = "The `page_token` of the next page; null on the last one."
-    return {
+    page: dict[str, Any] = {
         "type": "object",
         "required": ["items", "next_page_token"],
         "additionalProperties": False,
@@ -316,3 +330,8 @@ def _page(schema: dict[str, Any]) -> dict[str, Any]:
             "next_page_token": {"type": ["string", "null"], "description": text},
         },
     }
+    if waits:
+        text = "What `after` takes to go on; null on a page that `page_token` led to."
+        page["required"].append("cursor")
+        page["properties"]["cursor"] = {"type": ["string", "null"], "description": text}
+    return page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -43,9 +44,34 @@ PAGE = (
     Query("page_size", f"Items on a page, {DEFAULT_SIZE} by default.", "integer", minimum=1, maximum=MAX_SIZE),
     Query("page_token", "The `next_page_token` of the page before."),
 )
+MOST_SECONDS = 20
+"""How long an answer may wait for news: the gateway gives up after 30 seconds, a function of ours after 29."""
+WAIT = Query(
+    "wait",
+    "Answer as soon as there is news, or after so many seconds that there was none: of a list with `after`, of one"
+    " resource with `If-None-Match`. When too many wait already, the answer comes at once, with `Retry-After`.",
+    "integer",
+    minimum=0,
+    maximum=MOST_SECONDS,
+)
+ORDER = Query("order", "`desc` lists the newest first, `asc`, the default, the oldest.", values=("asc", "desc"))
+SINCE = Query(
+    "since",
+    "Only what is not older than this time, as 2026-01-31T12:00:00Z.",
+    pattern=r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?Z$",
+)
 TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
 LABEL = Query("label", "Only what has this label, as key=value.", pattern="^.+=")
 FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def moment_of(since: str) -> datetime:
+    """The moment that ``SINCE`` names. A day that its month does not have is one of the next month."""
+    date, _, clock = since.removesuffix("Z").partition("T")
+    year, month, day = map(int, date.split("-"))
+    hours, minutes, seconds = clock.split(":")
+    passed = timedelta(days=day - 1, hours=int(hours), minutes=int(minutes), seconds=float(seconds))
+    return datetime(year, month, 1, tzinfo=UTC) + passed
 
 
 def tagged(tags: Mapping[str, str], pair: str | None) -> bool:
