@@ -142,7 +142,8 @@ def change_cluster(request: Request) -> Answer:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         if packs is not None:
             return Answer.free_plan(**difference(packs.before, packs.after))
-        return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
+        changes |= {} if settings is None else {"settings": settings}
+        return Answer.change_plan(cluster, changes, "cluster", cluster.name)
     changed = change.change_cluster(
         services,
         cluster.id,

@@ -175,7 +175,7 @@ def change_node_claim(request: Request) -> Answer:
     fields = request.body.changes(claim)
     if request.dry_run:
         request.check_version("claim", claim.version)
-        return Answer.change_plan(claim, fields)
+        return Answer.change_plan(claim, fields, "node-claim", claim.name)
     actor, request_id = request.caller.actor, request.request_id
     return _claim_answer(
         change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True

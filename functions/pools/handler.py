@@ -133,7 +133,7 @@ def change_pool(request: Request) -> Answer:
     if request.dry_run:
         request.check_version("pool", pool.version)
         pools.check_change(services, cluster, pool, changed)
-        return Answer.change_plan(pool, pools.changes_of(pool, changed))
+        return Answer.change_plan(pool, pools.changes_of(pool, changed), "pool", pool.name)
     actor, request_id = request.caller.actor, request.request_id
     moved = pools.change_pool(services, cluster, pool, request.version, changed, actor, request_id)
     return _answer(services, moved, 200, audited=True)

@@ -146,7 +146,7 @@ def set_quota(request: Request) -> Answer:
     if request.dry_run:
         current = quotas.view(services, name)
         request.check_version("quota", int(current["version"]))
-        return Answer.change_plan(current, {"limit": limit})
+        return Answer.change_plan(current, {"limit": limit}, "quota", name)
     view = quotas.set_quota(services, name, limit, request.version)
     return Answer(200, view, version=int(view["version"]))
 

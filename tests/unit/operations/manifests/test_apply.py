@@ -276,8 +276,22 @@ def test_plan_lists_creations_and_changes_and_writes_nothing(nodes: Nodes) -> No
         ("node-provider", "later"),
     ]
     assert plan["changes"] == [
-        {"pointer": "/0/display_name", "before": "", "after": "new"},
-        {"pointer": "/1/display_name", "before": "", "after": "two"},
+        {
+            "kind": "node-provider",
+            "name": "lab",
+            "pointer": "/0/spec/displayName",
+            "field": "displayName",
+            "before": "",
+            "after": "new",
+        },
+        {
+            "kind": "node-claim",
+            "name": "one",
+            "pointer": "/1/spec/displayName",
+            "field": "displayName",
+            "before": "",
+            "after": "two",
+        },
     ]
     assert (plan["price"]["hour"], plan["price"]["month"], plan["price"]["complete"]) == (0.1, 73.0, True)
     assert [warning["pointer"] for warning in plan["warnings"]] == ["/4/spec/simulated"]

@@ -137,7 +137,16 @@ def test_a_dry_run_says_what_would_be_made_and_changed(nodes: Nodes) -> None:
     apply(nodes, vcluster({"name": "a"}))
     documents = [vcluster({"name": "a", "quantity": 5}, {"name": "b"}), own(quantity=1, provider="lab")]
     plan = plan_manifests(nodes.services, desired(nodes, *documents))
-    assert plan["changes"] == [{"pointer": "/0/privateNodes/autoNodes/0/static/0/quantity", "before": 2, "after": 5}]
+    assert plan["changes"] == [
+        {
+            "kind": "pool",
+            "name": "a",
+            "pointer": "/0/privateNodes/autoNodes/0/static/0/quantity",
+            "field": "quantity",
+            "before": 2,
+            "after": 5,
+        }
+    ]
     assert {entry["name"] for entry in plan["creates"] if entry["kind"] == "pool"} == {"b", "own"}
     assert [entry["name"] for entry in plan["creates"] if entry["kind"] == "node"] == ["lab.small"] * 3
     assert plan["price"]["hour"] == pytest.approx(0.3)

@@ -38,10 +38,12 @@ def price(items: Sequence[PriceItem]) -> dict[str, Any]:
     }
 
 
-def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body of a dry run's answer; of ``creates``, ``changes``, ``deletes``, ``rejected`` and ``warnings`` each is
-    empty that is not given."""
+def plan_of(items: Sequence[PriceItem], **parts: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of a dry run's answer; of ``verdict``, ``groups``, ``creates``, ``changes``, ``deletes``, ``rejected``
+    and ``warnings`` each is empty that is not given."""
     empty: dict[str, Any] = {
+        "verdict": "",
+        "groups": [],
         "creates": [],
         "changes": [],
         "deletes": [],

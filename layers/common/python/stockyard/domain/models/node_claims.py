@@ -25,6 +25,7 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import merged
+from stockyard.domain.models.plan import GroupView
 from stockyard.domain.node_records import NewClaim, NodeClaim
 
 Power = Literal["On", "Off"]
@@ -231,12 +232,15 @@ class CandidateView(View):
 
 
 class ExplanationView(View):
-    """Why a claim got its node type, or why it has none. ``considered`` counts the types by rule."""
+    """Why a claim got its node type, or why it has none. ``considered`` counts the types by rule. ``groups`` are those
+    that were not chosen: what fits too, then what each rule excluded. ``candidates`` names up to 200 one by one: what
+    fits by price, then the others in the order of the groups."""
 
     claim: str
     decided_at: str | None
     chosen: ChosenView | None
     options: list[PlacementOption]
+    groups: list[GroupView]
     candidates: list[CandidateView]
     considered: dict[str, int]
     message: str

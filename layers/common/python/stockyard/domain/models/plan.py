@@ -17,9 +17,14 @@ class PlannedThing(View):
 
 
 class PlannedChange(View):
-    """A field that would change: its JSON pointer, the value now and then."""
+    """A field that would change: the value now and then. ``kind`` and ``name`` say whose field it is, ``field`` where
+    it is for people (``nodeTypes[small].usdPerHour``), ``pointer`` where it is in the body. An operation has only
+    pointers."""
 
+    kind: str = ""
+    name: str = ""
     pointer: str
+    field: str = ""
     before: Any
     after: Any
 
@@ -29,6 +34,16 @@ class Remark(View):
 
     pointer: str
     detail: str
+
+
+class GroupView(View):
+    """Node types that one rule excluded; those that fit and were not chosen have the rule ``Fits``. ``types`` names the
+    first ten of ``count``, of those that fit the cheapest."""
+
+    rule: str
+    message: str
+    count: int
+    types: list[str]
 
 
 class PriceItem(View):
@@ -52,8 +67,12 @@ class Price(View):
 
 class Plan(View):
     """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
-    paid now, of a change that has a price."""
+    paid now, of a change that has a price. ``verdict`` is one sentence of what was chosen, or why nothing fits, and
+    ``groups`` are the node types that were not chosen, by the rule that excluded them; both of plans that choose a node
+    type. ``rejected`` has the same one by one, up to 200."""
 
+    verdict: str = ""
+    groups: list[GroupView] = Field(default_factory=list)
     creates: list[PlannedThing] = Field(default_factory=list)
     changes: list[PlannedChange] = Field(default_factory=list)
     deletes: list[PlannedThing] = Field(default_factory=list)

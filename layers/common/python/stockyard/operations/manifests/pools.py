@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stockyard.domain.field_changes import change_views, field_changes
 from stockyard.domain.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.node_views import remarks
 from stockyard.domain.pointers import pointer
@@ -167,16 +168,23 @@ def _name_below(pool: NewPool) -> tuple[str, ...]:
 
 def plan_pools(services: Services, document: DesiredPools, new_providers: Collection[str]) -> dict[str, list[Any]]:
     """The part of a dry run that is about these pools: ``items`` are lines of the bill."""
-    plan: dict[str, list[Any]] = {name: [] for name in ("creates", "changes", "rejected", "warnings", "items")}
+    parts = ("creates", "changes", "rejected", "warnings", "groups", "items", "verdicts")
+    plan: dict[str, list[Any]] = {name: [] for name in parts}
     plan["warnings"] += remarks(document.warnings)
     for desired in document.pools:
         plan["warnings"] += remarks(desired.warnings)
         if desired.current is not None:
-            plan["changes"] += [
-                {"pointer": pointer(*desired.at, name), "before": getattr(desired.current, name), "after": value}
-                for name, value in desired.fields.items()
-                if name not in _FORM_FIELDS
-            ]
+            plan["changes"] += change_views(
+                [
+                    change
+                    for name, value in desired.fields.items()
+                    if name not in _FORM_FIELDS
+                    for change in field_changes(getattr(desired.current, name), value, (name,), name)
+                ],
+                *desired.at,
+                kind="pool",
+                name=desired.pool.name,
+            )
             plan["warnings"] += _limit_warnings(services, desired) if "limits" in desired.fields else []
         elif desired.pool.provider_ref in new_providers:
             plan["creates"].append({"kind": "pool", "name": desired.pool.name})
@@ -184,6 +192,8 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
             part = plan_pool(services, desired.cluster, desired.pool)
             plan["creates"] += part["creates"]
             plan["items"] += part["price"]["items"]
+            plan["groups"] += part["groups"]
+            plan["verdicts"].append((desired.pool.name, part["verdict"]))
             for name in ("rejected", "warnings"):
                 plan[name] += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in part[name]]
     return plan

@@ -29,7 +29,7 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
-    best, rejected, refused = cheapest(services, claim)
+    best, judged = cheapest(services, claim, "its nodes will wait")
     count = wanted_nodes(pool)
     creates = [{"kind": "pool", "name": pool.name}]
     items: list[PriceItem] = []
@@ -38,8 +38,8 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         total = None if best.usd_hour is None else best.usd_hour * count
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
     else:
-        warnings.append({"pointer": "", "detail": refused or "No node type fits now: its nodes will wait."})
-    return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+        warnings.append({"pointer": "", "detail": judged["verdict"]})
+    return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
 def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
