@@ -55,13 +55,16 @@ def create_pool(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     cluster = _cluster(request, services)
     new_pool = request.body.new_pool()
-    if request.dry_run:
-        from stockyard.operations.pools.plan import plan_pool
+    from stockyard.operations.pools.plan import plan_pool
 
-        return Answer.plan(plan_pool(services, cluster, new_pool))
+    plan = plan_pool(services, cluster, new_pool)
+    if request.dry_run:
+        return Answer.plan(plan)
     request_name = request.stable_id(ids.POOL_REQUEST) or ""
     pool = pools.create_pool(services, cluster, new_pool, request.caller.actor, request_name)
-    return _answer(services, pool, 201, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")
+    location = f"/v1/clusters/{cluster.id}/pools/{pool.name}"
+    created_view = {**pool_view(pool, ()), "warnings": plan["warnings"]}
+    return Answer(201, created_view, version=pool.version, subject=pool.id, location=location)
 
 
 @http.route("GET /v1/clusters/{id}/pools", roles=Roles.READERS, machine=True, answers={200: VIEW}, paged=True)

@@ -26,6 +26,7 @@ R = TypeVar("R", Operation, Event, AuditRecord)
 SETTLED = timedelta(seconds=5)
 """An id is made a little before what it names is stored: the order of a list is final only afterwards. Longer than a
 write with its repetitions in the way of others; one that the table does not answer may come later (decision 11)."""
+PRICE_KINDS = (pricing.INSTANCE, pricing.RATE)
 FOLLOW = Query(
     "after",
     "Only what is newer than this id: follow a list without page tokens. What is younger than five seconds is told"
@@ -155,14 +156,28 @@ def set_quota(request: Request) -> Answer:
     "GET /v1/prices",
     roles=Roles.READERS,
     answers={200: "prices:PriceView"},
-    query=(Query("region", "An AWS region, us-east-1 by default."),),
+    query=(
+        Query("region", "An AWS region, us-east-1 by default."),
+        Query("name", "Only what is called so, as `t3.large` or `nat_gateway`; `*` stands for any text."),
+        Query("kind", "Only instance types, or only the rates of everything else.", values=PRICE_KINDS),
+    ),
     paged=True,
+    description="A region whose prices nobody has asked for yet is a 404 that says so.",
 )
 def list_prices(request: Request) -> Answer:
     """List prices. The EC2 catalogue of a region, in order of name."""
-    return _by_name(
-        request, pricing.list_prices(wiring.prices().region(str(request.query.get("region") or "us-east-1")))
-    )
+    region = str(request.query.get("region") or "us-east-1")
+    offers = wiring.prices().region(region)
+    if offers is None:
+        raise NotFound(f"Prices of {region} are not known. {_KNOWN_PRICES}")
+    name, kind = str(request.query.get("name") or "*"), str(request.query.get("kind") or "")
+    return _by_name(request, pricing.list_prices(offers, name, kind))
+
+
+_KNOWN_PRICES = (
+    "Those of us-east-1 are, and within 15 minutes those of every region that an AWS account, a cluster or a node"
+    " provider is in."
+)
 
 
 @http.route(

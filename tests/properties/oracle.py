@@ -68,10 +68,9 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
         has = kind["capacity"].get(name, 0) > 0 or kind["allocatable"].get(name, 0) > 0
         if special and has and claim["resources"].get(name, 0) <= 0 and 1 not in counts_of_names(claim):
             return False
-    if kind["small"] and claim["resources"].get("memory", 0) <= 0 and not any(counts_of_names(claim)):
-        return False
     keys = {entry["key"] for entry in claim["requirements"]} - {ZONE, CAPACITY}
-    return all(
+    unasked = claim["resources"].get("memory", 0) <= 0 and not any(counts_of_names(claim))
+    return not (kind["small"] and unasked) and all(
         named(problem, claim, key, kind)
         if key in NAME_KEYS
         else meets(entries(claim, key), kind["properties"].get(key, []))

@@ -15,7 +15,7 @@ LAB = {
 }
 
 
-def told(before, after):
+def differences(before, after):
     return [(change.place, change.field, change.before, change.after) for change in field_changes(before, after)]
 
 
@@ -28,7 +28,7 @@ def test_entries_of_lists_are_matched_by_name_and_equal_numbers_are_no_change():
             {"name": "small", "usdPerHour": 0.07, "resources": {"cpu": "2"}},
         ],
     }
-    assert told(LAB, after) == [
+    assert differences(LAB, after) == [
         (("nodeTypes", 1), "nodeTypes[new]", None, {"name": "new", "usdPerHour": 1}),
         (("nodeTypes", 2, "usdPerHour"), "nodeTypes[small].usdPerHour", 0.05, 0.07),
     ]
@@ -36,7 +36,7 @@ def test_entries_of_lists_are_matched_by_name_and_equal_numbers_are_no_change():
 
 def test_what_goes_has_the_place_that_it_had():
     after = {"nodeTypes": LAB["nodeTypes"][:1]}
-    assert told(LAB, after) == [
+    assert differences(LAB, after) == [
         (("nodeTypes", 1), "nodeTypes[large]", {"name": "large", "usdPerHour": 0.2}, None),
         (("launchSeconds",), "launchSeconds", 2, None),
     ]
@@ -52,11 +52,11 @@ def test_what_goes_has_the_place_that_it_had():
     ],
 )
 def test_a_list_without_names_is_one_field(before, after):
-    assert told({"x": before}, {"x": after}) == [(("x",), "x", before, after)]
+    assert differences({"x": before}, {"x": after}) == [(("x",), "x", before, after)]
 
 
 def test_a_list_whose_entries_come_in_another_order_is_the_same():
-    assert told({"taints": [{"key": "a"}, {"key": "b"}]}, {"taints": [{"key": "b"}, {"key": "a"}]}) == []
+    assert differences({"taints": [{"key": "a"}, {"key": "b"}]}, {"taints": [{"key": "b"}, {"key": "a"}]}) == []
 
 
 def test_views_have_pointers_and_keys_with_slashes_stand_in_brackets():

@@ -96,7 +96,7 @@ def test_input_faults_name_their_places_and_no_value(world):
     assert result.status == 422
     assert result.headers["Content-Type"] == "application/problem+json"
     assert result.json["error_type"] == "InvalidInput"
-    assert {problem["pointer"] for problem in result.json["errors"]} == {"/secret", "/settings/key_pair", "/colour"}
+    assert {problem["pointer"] for problem in result.json["errors"]} == {"/secret", "/colour"}
     assert secret not in result.text
     assert result.json["instance"] == "/v1/clusters"
     assert result.json["request_id"] == "req-1"

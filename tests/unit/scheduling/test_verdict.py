@@ -56,7 +56,7 @@ def test_verdict_names_the_choice_and_how_many_fit(node_type, asking):
 def test_verdict_counts_what_does_not_fit(node_type, asking):
     node_types = [
         node_type("p.off", available=False),
-        node_type("p.gpu", **{"allocatable": {"nvidia.com/gpu": 1000}}),
+        node_type("p.gpu", allocatable={"nvidia.com/gpu": 1000}),
         *(node_type(f"p.s{number}") for number in range(3)),
     ]
     assert sentence(node_types, asking(cpu="64")) == (

@@ -172,7 +172,8 @@ def test_a_karpenter_claim_names_its_cluster_only_where_there_are_several(nodes:
     spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
     sent = manifest(KA, "NodeClaim", "k", {**spec, "terminationGracePeriod": "30s", "expireAfter": "1h"})
     (applied,) = apply(nodes, sent)
-    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/expireAfter"]
+    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/expireAfter", "/0"]
+    assert applied["warnings"][1]["detail"] == "Cluster demo is preparing."
     claim = find_claim(nodes.services, "k")
     assert (claim.cluster_ref, claim.termination_grace_period) == ("demo", "30s")
     world.create("second")

@@ -118,9 +118,9 @@ def _of_lists(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], name: str, place: Place, field: str
 ) -> Iterator[FieldChange]:
     earlier = {entry[name]: entry for entry in before}
-    kept = {entry[name] for entry in after}
+    later_names = {entry[name] for entry in after}
     for number, entry in enumerate(after):
         yield from field_changes(earlier.get(entry[name]), entry, (*place, number), f"{field}[{entry[name]}]")
     for number, entry in enumerate(before):
-        if entry[name] not in kept:
+        if entry[name] not in later_names:
             yield FieldChange((*place, number), f"{field}[{entry[name]}]", dict(entry), None)

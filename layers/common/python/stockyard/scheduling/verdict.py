@@ -97,9 +97,9 @@ def of_interest(evaluations: Iterable[Evaluation], request: SchedulingRequest) -
 
 def verdict(evaluations: Sequence[Evaluation], *, waits: str) -> str:
     """One sentence: what was chosen and from how many, or why nothing fits and who ``waits``."""
-    chosen = next((each for each in evaluations if each.selected), None)
-    if chosen is not None:
-        return _choice(chosen, sum(each.rule is None for each in evaluations))
+    best = next((each for each in evaluations if each.selected), None)
+    if best is not None:
+        return _choice(best, sum(each.rule is None for each in evaluations))
     excluded = groups(evaluations)
     if not excluded:
         return f"There are no node types: {waits}."
@@ -109,7 +109,7 @@ def verdict(evaluations: Sequence[Evaluation], *, waits: str) -> str:
     return f"No node type fits now, so {waits}: {'; '.join(group.words for group in excluded)}."
 
 
-def _choice(chosen: Evaluation, fitting: int) -> str:
-    price = "at a price that is not known" if chosen.usd_hour is None else f"at {chosen.usd_hour:g} USD an hour"
+def _choice(best: Evaluation, fitting: int) -> str:
+    price = "at a price that is not known" if best.usd_hour is None else f"at {best.usd_hour:g} USD an hour"
     reason = "the only one that fits" if fitting == 1 else f"the cheapest of {fitting} that fit"
-    return f"{chosen.node_type.name} ({chosen.capacity_type}) {price}: {reason}."
+    return f"{best.node_type.name} ({best.capacity_type}) {price}: {reason}."

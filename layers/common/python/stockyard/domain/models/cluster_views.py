@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.manifest_views import ManifestView
-from stockyard.domain.models.plan import PlanView
+from stockyard.domain.models.plan import PlanView, Remark
 
 
 class ConditionView(View):
@@ -24,7 +24,8 @@ class ConditionView(View):
 class ClusterView(View):
     """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation. ``bastion``:
     the public address of the machine that is the way in for SSH, empty where there is none. ``last_snapshot``: the id
-    of the newest snapshot of etcd in the cluster's cloud, empty for none."""
+    of the newest snapshot of etcd in the cluster's cloud, empty for none. ``reason`` and ``message`` say why it failed,
+    or is degraded; empty while all is well. ``warnings`` are those of the creation, in its answer alone."""
 
     id: str
     name: str
@@ -36,6 +37,8 @@ class ClusterView(View):
     client_id: str
     status: Literal["preparing", "ready", "failed", "deleting"]
     phase: str | None
+    reason: str
+    message: str
     conditions: list[ConditionView]
     settings: dict[str, Any]
     bastion: str
@@ -50,6 +53,7 @@ class ClusterView(View):
     operation_id: str | None
     queue: list[str]
     """Operations that begin one after the other when that one has ended."""
+    warnings: list[Remark]
 
 
 class RepaveReason(View):

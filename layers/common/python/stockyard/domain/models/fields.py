@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import patterns
-from stockyard.domain.models.base import Fault, check, repeated, summary
+from stockyard.domain.models.base import Fault, check, repeated
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -106,7 +106,7 @@ def settled_tags(current: dict[str, str], patch: dict[str, str | None] | None) -
     tags = {key: value for key, value in merged.items() if value is not None}
     problems = [FieldProblem(pointer("tags", *place), detail) for place, detail in tag_faults(tags)]
     if problems:
-        raise InvalidInput(summary(problems), errors=problems)
+        raise InvalidInput.of(problems)
     return tags
 
 
@@ -135,7 +135,6 @@ def no_nul(text: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
-NotEmptyDescription = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(no_nul)]
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),

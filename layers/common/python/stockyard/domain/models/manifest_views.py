@@ -24,8 +24,10 @@ class ManifestView(View):
 
 
 class AppliedView(View):
-    """What became of one document. ``operation_id`` is the work that it started, if any."""
+    """What became of one document, or of one pool of it. ``index`` is the number of the document, from 0;
+    ``operation_id`` is the work that it started, if any."""
 
+    index: int
     kind: str
     name: str
     id: str

@@ -25,7 +25,7 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import merged
-from stockyard.domain.models.plan import GroupView
+from stockyard.domain.models.plan import GroupView, Remark
 from stockyard.domain.node_records import NewClaim, NodeClaim
 
 Power = Literal["On", "Off"]
@@ -160,7 +160,7 @@ class NodeClaimView(View):
     """One wanted, promised or existing node. ``type`` is filled by the scheduler unless the claim asked for one.
 
     ``expire_after`` is how old the node may become, as its pool said when it was made: a duration, ``Never``, or empty
-    for a claim of no pool.
+    for a claim of no pool. ``warnings`` are those of the creation, in its answer alone.
     """
 
     id: str
@@ -207,6 +207,7 @@ class NodeClaimView(View):
     updated_at: str
     version: int
     operation_id: str | None
+    warnings: list[Remark]
 
 
 class NodeClaimDocument(RootModel[NodeClaimView | ManifestView]):

@@ -67,9 +67,10 @@ class Price(View):
 
 class Plan(View):
     """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
-    paid now, of a change that has a price. ``verdict`` is one sentence of what was chosen, or why nothing fits, and
-    ``groups`` are the node types that were not chosen, by the rule that excluded them; both of plans that choose a node
-    type. ``rejected`` has the same one by one, up to 200."""
+    paid now, of a change that has a price; of a deletion ``price`` is what is saved. ``verdict`` is one sentence that
+    comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of other plans.
+    ``groups`` are the node types that were not chosen, by the rule that excluded them, and ``rejected`` the same one by
+    one, up to 200."""
 
     verdict: str = ""
     groups: list[GroupView] = Field(default_factory=list)

@@ -23,6 +23,7 @@ from stockyard.domain.models.node_fields import (
     Resources,
     Taints,
 )
+from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.pool_fields import (
     MAX_BUDGETS,
     MAX_NODES,
@@ -361,7 +362,7 @@ class PoolNodesView(View):
 
 
 class PoolView(View):
-    """A source of nodes of one cluster."""
+    """A source of nodes of one cluster. ``warnings`` are those of the creation, in its answer alone."""
 
     cluster_id: str
     name: str
@@ -394,6 +395,7 @@ class PoolView(View):
     created_at: str
     updated_at: str
     version: int
+    warnings: list[Remark]
 
 
 class PoolDocument(RootModel[PoolView | dict[str, Any]]):

@@ -135,7 +135,7 @@ def _check_pools(services: Services, target: Cluster) -> None:
         if name_of(group) in foreign_names
     ]
     if faults:
-        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+        raise InvalidInput.of(faults)
     check_pools(services, [*own_pools, *pools.values()])
 
 

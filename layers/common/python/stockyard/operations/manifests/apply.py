@@ -43,7 +43,7 @@ def apply_manifests(
                 results[manifest.place] = _applied(services, manifest, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
-    return [result for place in sorted(results) for result in results[place]]
+    return [{**result, "index": place} for place in sorted(results) for result in results[place]]
 
 
 _ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
@@ -83,9 +83,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                 verdicts.append((manifest.document.name, part["verdict"]))
                 plan["groups"] += part["groups"]
                 for name in ("rejected", "warnings"):
-                    plan[name] += [
-                        {**remark, "pointer": pointer(manifest.place) + remark["pointer"]} for remark in part[name]
-                    ]
+                    plan[name] += _moved(part[name], manifest.place)
     return {**plan, "verdict": _verdict(verdicts), "price": _total(items)}
 
 
@@ -145,12 +143,20 @@ def _applied(
 
 def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, request_id: str) -> dict[str, Any]:
     claim, operation_id = manifest.current, None
+    warnings: list[dict[str, str]] = []
     if claim is None:
+        warnings = _moved(plan_claim(services, manifest.document)["warnings"], manifest.place)
         claim = create_claim(services, manifest.document, actor)
         operation_id = claim.operation_id
     elif manifest.fields:
         claim, operation_id = _changed_claim(services, claim, dict(manifest.fields), actor, request_id)
-    return _result("NodeClaim", claim, manifest, operation_id)
+    result = _result("NodeClaim", claim, manifest, operation_id)
+    return {**result, "warnings": [*result["warnings"], *warnings]}
+
+
+def _moved(remarks_of: Sequence[Mapping[str, str]], place: int) -> list[dict[str, str]]:
+    """Remarks about one document, as remarks about all of them."""
+    return [{**remark, "pointer": pointer(place) + remark["pointer"]} for remark in remarks_of]
 
 
 def _changed_claim(

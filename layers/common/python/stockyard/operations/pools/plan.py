@@ -14,7 +14,7 @@ from stockyard.lifecycle.pool import wanted_nodes
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pools.claims import draft_claim
 from stockyard.operations.pools.pools import check_deletion, check_pool, claims_of, draft, find_pool
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.scheduler.explain import cheapest, fitting_types
 from stockyard.operations.services import Services
 
@@ -66,4 +66,5 @@ def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, 
     claims = claims_of(services, cluster.id, pool.name)
     deletes = [{"kind": "node-claim", "name": claim.name} for claim in claims]
     items = [item for claim in claims for item in price_items(claim)]
-    return plan_of(items, deletes=[*deletes, {"kind": "pool", "name": pool.name}])
+    deletes.append({"kind": "pool", "name": pool.name})
+    return plan_of(items, verdict=removal_verdict(len(deletes), "", items), deletes=deletes)

@@ -17,7 +17,7 @@ from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.pricing import kept_warnings, plan_of
-from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
 from stockyard.scheduling.explain import (
     EXTENDED,
@@ -111,5 +111,6 @@ def cheapest(services: Services, claim: NodeClaim, waits: str) -> tuple[Evaluati
     _, relevant, refused = _evaluations(services, claim)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
-    judged = {"verdict": refused or verdict(relevant, waits=waits), "groups": _group_views(relevant)}
+    lacking = unnamed_cluster(claim) if best is None else ""
+    judged = {"verdict": refused or lacking or verdict(relevant, waits=waits), "groups": _group_views(relevant)}
     return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

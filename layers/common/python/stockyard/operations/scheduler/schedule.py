@@ -26,7 +26,7 @@ from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
-from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Replace, Write
 from stockyard.scheduling.explain import FULL, REFUSED, Evaluation, explain
@@ -306,7 +306,8 @@ def _why_not(
             known_reason = claim.reason == _NEVER or claim.reason in _PASSING.values()
             return (claim.reason, claim.message) if known_reason else (_NEVER, _UNEXPLAINED)
         current.refused[shape] = _reason(index, availability, request)
-    return current.refused[shape]
+    reason, message = current.refused[shape]
+    return reason, " ".join(filter(None, (unnamed_cluster(claim), message)))
 
 
 def _reason(index: Index, availability: Availability, request: SchedulingRequest) -> tuple[str, str]:

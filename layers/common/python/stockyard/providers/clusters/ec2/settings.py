@@ -81,7 +81,8 @@ class AwsSettings(ClusterSettings):
 
     ``zones`` are those that the cluster's own VPC has subnets in. ``nat_gateways``: one for all of them, or one in
     each; where zones are named, one in each. ``subnets`` are those of ``vpc_id``, by zone. ``bastion``: the single way
-    in for SSH, which otherwise reaches the control plane's machines alone.
+    in for SSH, which otherwise reaches the control plane's machines alone. ``key_pair`` is the EC2 key pair whose owner
+    may log in to machines; without one nobody may.
     """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
@@ -102,6 +103,7 @@ class AwsSettings(ClusterSettings):
         }
     )
 
+    CALLED_HERE: ClassVar[Mapping[str, str]] = {"node_groups": "autoscaler_node_groups"}
     REMOVABLE: ClassVar[frozenset[str]] = frozenset({"etcd_backup"})
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
     MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
@@ -122,7 +124,7 @@ class AwsSettings(ClusterSettings):
         "integrations": frozenset(),
     }
 
-    key_pair: aws_fields.KeyPair
+    key_pair: aws_fields.KeyPair | None = None
     region_name: aws_fields.Region | None = None
     control_plane_instance_type: aws_fields.InstanceType | None = None
     control_plane_instance_types: aws_fields.InstanceTypes | None = None
@@ -156,6 +158,8 @@ class AwsSettings(ClusterSettings):
         if self.etcd_backup is not None and not self.cloud_controllers:
             text = "needs cloud_controllers: without them nodes have the role of the control plane"
             faults.append((("etcd_backup",), text))
+        if self.bastion is not None and self.bastion.enabled and self.key_pair is None:
+            faults.append((("key_pair",), "is needed by the bastion: without a key pair nobody could log in to it"))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
         control = self._control_group()
