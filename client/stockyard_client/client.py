@@ -5,29 +5,33 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from stockyard_client import waiting
-from stockyard_client.disruption import Disruption
 from stockyard_client.errors import ApiError
-from stockyard_client.models import Cluster, Operation
-from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
-from stockyard_client.pool_models import Pool
-from stockyard_client.pool_resources import PlacementPlans, Pools
-from stockyard_client.profiles import Profiles
-from stockyard_client.resources import Accounts, Clusters, Events, Operations
-from stockyard_client.simulations import Simulations
 from stockyard_client.transport import Token, Transport
+
+if TYPE_CHECKING:
+    import httpx
+
+    from stockyard_client.costs import CostReports
+    from stockyard_client.disruption import Disruption
+    from stockyard_client.models import Cluster, Operation
+    from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+    from stockyard_client.pool_models import Pool
+    from stockyard_client.pool_resources import PlacementPlans, Pools
+    from stockyard_client.profiles import Profiles
+    from stockyard_client.resources import Accounts, Clusters, Events, Operations
+    from stockyard_client.simulations import Simulations
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
 
 
 class Client:
-    """A caller of the API at ``url``.
+    """A caller of the API at ``url``. The models of a resource are imported at its first use.
 
     ``token`` is the bearer token or a function that gives a fresh one. ``tenant`` is whom somebody of the platform
     means, by default the token's own. ``timeout`` is seconds per call. ``transport``,
@@ -49,20 +53,111 @@ class Client:
         self._transport = Transport(url, token, tenant=tenant, timeout=timeout, transport=transport, new_key=new_key)
         self._sleep = sleep
         self._clock = clock
-        self.accounts = Accounts(self._transport)
-        self.clusters = Clusters(self._transport)
-        self.pools = Pools(self._transport)
-        self.disruption = Disruption(self._transport)
-        self.profiles = Profiles(self._transport)
-        self.placements = PlacementPlans(self._transport)
-        self.simulations = Simulations(self._transport)
-        self.operations = Operations(self._transport)
-        self.events = Events(self._transport)
-        self.node_providers = NodeProviders(self._transport)
-        self.node_types = NodeTypes(self._transport)
-        self.node_claims = NodeClaims(self._transport)
-        self.manifests = Manifests(self._transport)
-        self.prices = Prices(self._transport)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Cloud accounts."""
+        from stockyard_client.resources import Accounts
+
+        return Accounts(self._transport)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Clusters."""
+        from stockyard_client.resources import Clusters
+
+        return Clusters(self._transport)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Pools of a cluster."""
+        from stockyard_client.pool_resources import Pools
+
+        return Pools(self._transport)
+
+    @cached_property
+    def disruption(self) -> Disruption:
+        """What is done to nodes of a cluster."""
+        from stockyard_client.disruption import Disruption
+
+        return Disruption(self._transport)
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """Cluster profiles."""
+        from stockyard_client.profiles import Profiles
+
+        return Profiles(self._transport)
+
+    @cached_property
+    def placements(self) -> PlacementPlans:
+        """Plans of nodes for pods."""
+        from stockyard_client.pool_resources import PlacementPlans
+
+        return PlacementPlans(self._transport)
+
+    @cached_property
+    def simulations(self) -> Simulations:
+        """Replays of histories of pods."""
+        from stockyard_client.simulations import Simulations
+
+        return Simulations(self._transport)
+
+    @cached_property
+    def operations(self) -> Operations:
+        """Long-running changes."""
+        from stockyard_client.resources import Operations
+
+        return Operations(self._transport)
+
+    @cached_property
+    def events(self) -> Events:
+        """What happened."""
+        from stockyard_client.resources import Events
+
+        return Events(self._transport)
+
+    @cached_property
+    def node_providers(self) -> NodeProviders:
+        """Sources of nodes."""
+        from stockyard_client.node_resources import NodeProviders
+
+        return NodeProviders(self._transport)
+
+    @cached_property
+    def node_types(self) -> NodeTypes:
+        """Kinds of nodes on offer."""
+        from stockyard_client.node_resources import NodeTypes
+
+        return NodeTypes(self._transport)
+
+    @cached_property
+    def node_claims(self) -> NodeClaims:
+        """Wanted, promised and existing nodes."""
+        from stockyard_client.node_resources import NodeClaims
+
+        return NodeClaims(self._transport)
+
+    @cached_property
+    def manifests(self) -> Manifests:
+        """Documents of Kubernetes' form."""
+        from stockyard_client.node_resources import Manifests
+
+        return Manifests(self._transport)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What things cost."""
+        from stockyard_client.node_resources import Prices
+
+        return Prices(self._transport)
+
+    @cached_property
+    def costs(self) -> CostReports:
+        """What the tenant pays."""
+        from stockyard_client.costs import CostReports
+
+        return CostReports(self._transport)
 
     def wait_operation(
         self,

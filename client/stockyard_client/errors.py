@@ -5,6 +5,7 @@
     StockyardClientError
     ├── ApiError            the API answered with a problem document (or the gateway with its own text)
     ├── ConnectionFailed    no answer: the name, the connection, the time limit of one call
+    ├── LoginFailed         nobody is logged in, and the issuer lets nobody in
     ├── UnexpectedAnswer    an answer that is not what the API documents
     ├── OperationFailed     a waited-for operation ended in ``failed``
     ├── WaitTimedOut        the operation still runs after the given time
@@ -59,6 +60,10 @@ class ApiError(StockyardClientError):
 
 class ConnectionFailed(StockyardClientError):
     """The API did not answer. Whether the request arrived is unknown."""
+
+
+class LoginFailed(StockyardClientError):
+    """The issuer refused, the code expired, or the kept session cannot be refreshed."""
 
 
 class UnexpectedAnswer(StockyardClientError):

@@ -6,11 +6,14 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+HOURS_A_MONTH = 730
+"""What a price by the month is reckoned with."""
+
 
 class Model(BaseModel):
     """Base of all: frozen, lenient about unknown fields, exact in what it gives back."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=(), defer_build=True)
 
     def document(self) -> dict[str, Any]:
         """The record as the API sent it."""

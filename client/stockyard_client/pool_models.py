@@ -12,6 +12,8 @@ STATIC = "static"
 GROUP = "group"
 """The form of a pool that is a node group of its cluster."""
 READY = "Ready"
+POOL_LABEL = "stockyard.dev/pool"
+"""The label of the claims and nodes of a pool."""
 
 
 class PoolNodes(Model):

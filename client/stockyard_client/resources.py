@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -269,3 +270,7 @@ class Events(Collection):
     ) -> Iterator[Event]:
         """Events in order, of one ``subject`` (an id) and ``after`` an event, when given."""
         return self._pages(Event, {"subject": subject, "after": after, **query}, page_size)
+
+    def newest(self, subject: str, count: int) -> Sequence[Event]:
+        """The last ``count`` events of a subject, the newest at the end."""
+        return deque(self.list(subject=subject, page_size=200), maxlen=count)

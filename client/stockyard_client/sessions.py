@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from stockyard_client.errors import StockyardClientError
+from stockyard_client.errors import LoginFailed
 from stockyard_client.transport import PAST_PROXIES
 
 DEFAULT_CLIENT = "stockyard-cli"
@@ -26,10 +26,6 @@ _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 def cluster_session(issuer: str, client_id: str) -> str:
     """What the session of a login to a cluster is kept under: no API has such a URL."""
     return f"{issuer.rstrip('/')}#{client_id}"
-
-
-class LoginFailed(StockyardClientError):
-    """The issuer refused, the code expired, or the kept session cannot be refreshed."""
 
 
 @dataclass(frozen=True, slots=True)

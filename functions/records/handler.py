@@ -16,7 +16,7 @@ from stockyard.edge.query import Query
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
-from stockyard.operations.engine.find import children_of
+from stockyard.operations.engine.find import children_of, find_cluster
 from stockyard.operations.quotas import limits as quotas
 
 http = wiring.http("records")
@@ -178,6 +178,21 @@ _KNOWN_PRICES = (
     "Those of us-east-1 are, and within 15 minutes those of every region that an AWS account, a cluster or a node"
     " provider is in."
 )
+
+
+@http.route(
+    "GET /v1/costs",
+    roles=Roles.READERS,
+    answers={200: "costs:CostsView"},
+    query=(Query("cluster", "Only what belongs to this cluster, by id or name."),),
+    description="From list prices: an estimate, no bill.",
+)
+def get_costs(request: Request) -> Answer:
+    """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""
+    from stockyard.operations.clusters.costs import report
+
+    services, reference = wiring.services(request.caller.tenant), request.query.get("cluster")
+    return Answer(200, report(services, find_cluster(services, str(reference)) if reference else None))
 
 
 @http.route(

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from stockyard_client.sessions import DeviceAuthorization, DeviceLogin, LoginFailed, Session, SessionStore, refreshed
+from stockyard_client.errors import LoginFailed
+from stockyard_client.sessions import DeviceAuthorization, DeviceLogin, Session, SessionStore, refreshed
 
 ISSUER = "https://id.test/realms/stockyard"
 DISCOVERY = {

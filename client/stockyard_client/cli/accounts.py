@@ -96,6 +96,20 @@ def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> No
 
 
 @app.command()
+def describe(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
+    """Describe a cloud account: whether it can be used, and which clusters use it."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.accounts.get(account)
+        if output is Form.TABLE:
+            descriptions.account(context, client, record)
+        else:
+            show_one(context, output, ACCOUNTS, record)
+
+
+@app.command()
 def template(run: typer.Context, account: Account) -> None:
     """Print the CloudFormation template that the account's owner deploys."""
     # Without spaces: CloudFormation takes no larger file than 51,200 bytes from who has no bucket for it.

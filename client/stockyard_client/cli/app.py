@@ -1,30 +1,15 @@
-"""The root command: options of every call, and the groups below it."""
+"""The root command: options of every call, and the commands below it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import stamina.instrumentation
 import typer
 
-from stockyard_client.cli import (
-    accounts,
-    apply,
-    claims,
-    clusters,
-    disruption,
-    node_providers,
-    operations,
-    people,
-    placements,
-    pools,
-    profiles,
-    simulations,
-)
+from stockyard_client.cli import lazy
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.failures import Commands
-from stockyard_client.cli.output import Form, Output, write_document
-from stockyard_client.version import VERSION
+from stockyard_client.cli.failures import FailuresAsText
+from stockyard_client.cli.lazy import Command
 
 _HELP = """Kubernetes clusters from Stockyard.
 
@@ -34,9 +19,44 @@ _EPILOG = (
     "6 quota or capacity, 124 timed out, 130 interrupted."
 )
 
+COMMANDS = {
+    "account": Command("accounts", "app", "Cloud accounts."),
+    "cluster": Command("clusters", "app", "Kubernetes clusters."),
+    "operation": Command("operations", "app", "Long-running changes."),
+    "provider": Command("node_providers", "app", "Node providers."),
+    "type": Command("node_providers", "types", "Node types."),
+    "pool": Command("pools", "app", "Pools of a cluster."),
+    "profile": Command("profiles", "app", "Cluster profiles."),
+    "claim": Command("claims", "app", "Node claims."),
+    "disruption": Command("disruption", "app", "Nodes that leave: empty, out of date, too old or too dear."),
+    "price": Command("node_providers", "prices", "Prices."),
+    "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
+    "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),
+    "plan": Command("placements", "plan", "Say which nodes pods would need, and what they cost."),
+    "simulate": Command("simulations", "simulate", "Replay a history of pods against policies."),
+    "login": Command("people", "login", "Log in with a browser."),
+    "token": Command("people", "token", "Print a token for kubectl, which calls this by itself."),
+    "version": Command("version", "version", "Show the version of this command."),
+}
+"""What the root has. Each command is imported when it is called."""
+
+
+class Root(FailuresAsText):
+    """The root group, which imports a command when it is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = lazy.Commands(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (the signature is Click's)
+        """Writes the table of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(lazy.Commands(COMMANDS).lines())
+
+
 app = typer.Typer(
     name="stockyard",
-    cls=Commands,
+    cls=Root,
     no_args_is_help=True,
     # plain help and no tracebacks with local variables: those would show tokens
     rich_markup_mode=None,
@@ -45,22 +65,6 @@ app = typer.Typer(
     help=_HELP,
     epilog=_EPILOG,
 )
-app.add_typer(accounts.app, name="account")
-app.add_typer(clusters.app, name="cluster")
-app.add_typer(operations.app, name="operation")
-app.add_typer(node_providers.app, name="provider")
-app.add_typer(node_providers.types, name="type")
-app.add_typer(pools.app, name="pool")
-app.add_typer(profiles.app, name="profile")
-clusters.app.command("profiles")(profiles.of_cluster)
-app.add_typer(claims.app, name="claim")
-app.add_typer(disruption.app, name="disruption")
-app.add_typer(node_providers.prices, name="price")
-app.command()(apply.apply)
-app.command()(placements.plan)
-app.command()(simulations.simulate)
-app.command()(people.login)
-app.command()(people.token)
 
 
 @app.callback()
@@ -77,24 +81,8 @@ def root(
 ) -> None:
     """Build the run's context."""
     context = run.obj if isinstance(run.obj, Context) else Context()
-    context.url, context.tenant = url or context.url, tenant or context.tenant
+    context.url, context.tenant, context.verbose = url or context.url, tenant or context.tenant, verbose
     run.obj = context
-
-    def repeated(details: stamina.instrumentation.RetryDetails) -> None:
-        if verbose:
-            context.say(f"Trying again in {details.wait_for:.1f} s: {details.caused_by}", "dim")
-
-    # in place of stamina's own hook, which would log to stderr
-    stamina.instrumentation.set_on_retry_hooks([repeated])
-
-
-@app.command()
-def version(output: Output = Form.TABLE) -> None:
-    """Show the version of this command."""
-    if output in {Form.JSON, Form.YAML}:
-        write_document(output, {"name": "stockyard-client", "version": VERSION})
-    else:
-        typer.echo(f"stockyard {VERSION}")
 
 
 def main() -> None:

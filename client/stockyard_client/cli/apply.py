@@ -29,7 +29,7 @@ def apply(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Make what the manifests ask for and change what differs; all are checked before one is stored."""
+    """Make what manifests ask for, and change what differs. All are checked before one is stored."""
     context = contexts.of(run)
     documents = [of_cluster(document, cluster) for source in file for document in read_documents(source)]
     with context.client() as client:

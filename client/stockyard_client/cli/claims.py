@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, progress, trees
+from stockyard_client.cli import operations, plans, progress
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.node_sheets import CANDIDATES, CLAIMS
+from stockyard_client.cli.node_sheets import CLAIMS
 from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
-from stockyard_client.node_models import Explanation, NodeClaim
+from stockyard_client.node_models import NodeClaim
 
 app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
@@ -125,7 +126,16 @@ def list_(
     context = contexts.of(run)
     with context.client() as client:
         claims = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
-        show_many(context, output, CLAIMS, claims)
+        show_many(context, output, CLAIMS, claims if output in {Form.JSON, Form.YAML} else with_names(client, claims))
+
+
+def with_names(client: Client, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """The claims, with the names of clusters that they call by their ids."""
+    listed = list(claims)
+    if not any(claim.cluster.startswith("clu_") for claim in listed):
+        return listed
+    names = {cluster.id: cluster.name for cluster in client.clusters.list(page_size=200)}
+    return [claim.model_copy(update={"cluster": names.get(claim.cluster, claim.cluster)}) for claim in listed]
 
 
 @app.command()
@@ -138,41 +148,36 @@ def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
 
 @app.command()
 def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Draw a claim with its conditions and the phases of its last operation; json and yaml give both as documents."""
+    """Describe a claim: its node and price, what waits and why, its last operation and events."""
+    from stockyard_client.cli import claim_descriptions
+
     context = contexts.of(run)
     with context.client() as client:
         record = client.node_claims.get(claim)
         operation = operations.last(client, record.operation_id)
-    if output in {Form.JSON, Form.YAML}:
-        document = {"claim": record.document(), "operation": operation.document() if operation else None}
-        write_document(output, document)
-    elif output is Form.NAME:
-        typer.echo(record.name)
-    else:
-        context.out.print(trees.draw_claim(context, record, operation), soft_wrap=True)
+        if output in {Form.JSON, Form.YAML}:
+            document = {"claim": record.document(), "operation": operation.document() if operation else None}
+            write_document(output, document)
+        elif output is Form.NAME:
+            typer.echo(record.name)
+        else:
+            claim_descriptions.describe(context, client, record, operation)
 
 
 @app.command()
-def explain(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Say why a claim got its node type, and for each other type the first rule that ruled it out."""
+def explain(
+    run: typer.Context,
+    claim: Name,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the types that fit are shown.")] = 10,
+    output: Output = Form.TABLE,
+) -> None:
+    """Say why a claim got its node type, and what ruled the others out. -o wide has a line for each type."""
+    from stockyard_client.cli import explanations
+
     context = contexts.of(run)
     with context.client() as client:
         explanation = client.node_claims.explain(claim)
-    if output in {Form.JSON, Form.YAML}:
-        write_document(output, explanation.document())
-        return
-    if output is not Form.NAME:
-        context.say(_sentence(explanation))
-    show_many(context, output, CANDIDATES, explanation.candidates)
-
-
-def _sentence(explanation: Explanation) -> str:
-    placement = explanation.chosen
-    if placement is None:
-        return explanation.message or "No node type has been chosen yet."
-    price = plans.money(placement.get("usd_hour"), "USD", 4)
-    offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
-    return f"Placed on {placement.get('type')} ({offering}) at {explanation.decided_at}: {price} /hour."
+    explanations.show(context, output, explanation, limit)
 
 
 @app.command()

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client import kubeconfigs
-from stockyard_client.cli import changes, operations, plans, progress, snapshots, trees
+from stockyard_client.cli import changes, operations, plans, progress, snapshots
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
@@ -25,11 +24,12 @@ from stockyard_client.cli.output import (
     show_one,
     write_document,
 )
-from stockyard_client.cli.profiles import ProfileNames, choices_from
+from stockyard_client.cli.profiles import ProfileNames, choices_from, of_cluster
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
+app.command("profiles")(of_cluster)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
 
@@ -103,7 +103,9 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Draw a cluster with its conditions, phases, pools, nodes and their price; json and yaml give the API's tree."""
+    """Describe a cluster: its price, what it lacks and why, its pools, nodes, last operation and events."""
+    from stockyard_client.cli import cluster_descriptions
+
     context = contexts.of(run)
     with context.client() as client:
         if output in {Form.JSON, Form.YAML}:
@@ -114,8 +116,28 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
             typer.echo(record.name)
             return
         operation = operations.last(client, record.operation_id)
-        below = client.clusters.tree(record.id)
-    context.out.print(trees.draw(context, record, operation, below), soft_wrap=True)
+        cluster_descriptions.describe(context, client, record, operation)
+
+
+@app.command()
+def tree(
+    run: typer.Context,
+    cluster: Name,
+    everything: Annotated[bool, typer.Option("--all", help="With each phase and each thing in the cloud.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Draw a cluster with all that is below it: what stands in the cloud, its pools, claims and nodes."""
+    from stockyard_client.cli import cluster_descriptions, trees
+
+    context = contexts.of(run)
+    with context.client() as client:
+        below = client.clusters.tree(cluster)
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, below)
+    elif output is Form.NAME:
+        typer.echo(below["name"])
+    else:
+        trees.draw(context, cluster_descriptions.folded(below, everything=everything))
 
 
 @app.command()
@@ -298,6 +320,8 @@ def kubeconfig(
     secret: Annotated[bool, typer.Option(help="Print a Secret with it and a token of now; write no file.")] = False,
 ) -> None:
     """Put a cluster into your kubeconfig (other entries stay), with a user that asks this command for tokens."""
+    from stockyard_client import kubeconfigs
+
     context = contexts.of(run)
     if secret:
         if static or file:

@@ -9,23 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import httpx
 import typer
-from rich.console import Console
 
-from stockyard_client.client import Client
-from stockyard_client.errors import StockyardClientError
-from stockyard_client.sessions import (
-    DEFAULT_SCOPE,
-    DeviceLogin,
-    LoginFailed,
-    Session,
-    SessionStore,
-    cluster_session,
-    refreshed,
-)
+from stockyard_client.errors import LoginFailed, StockyardClientError
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.console import Console
+
+    from stockyard_client.client import Client
+    from stockyard_client.sessions import Session, SessionStore
 
 
 class NotConfigured(StockyardClientError):
@@ -44,6 +39,7 @@ class Context:
     url: str | None = None
     tenant: str | None = None
     call_timeout: float = 30.0
+    verbose: bool = False
 
     # The streams are looked up at first use, because a test runner replaces them.
     @cached_property
@@ -59,6 +55,8 @@ class Context:
     @cached_property
     def store(self) -> SessionStore:
         """The kept logins."""
+        from stockyard_client.sessions import SessionStore
+
         return SessionStore(self.environment)
 
     def say(self, text: str, style: str | None = None) -> None:
@@ -81,6 +79,9 @@ class Context:
 
     def client(self) -> Client:
         """A client of that API with the environment's token, else the one kept by ``login``."""
+        from stockyard_client.client import Client
+
+        self._tell_of_repetitions()
         url = self.api_url()
         return Client(
             url,
@@ -91,6 +92,16 @@ class Context:
             sleep=self.sleep,
             clock=self.clock,
         )
+
+    def _tell_of_repetitions(self) -> None:
+        import stamina.instrumentation
+
+        def repeated(details: stamina.instrumentation.RetryDetails) -> None:
+            if self.verbose:
+                self.say(f"Trying again in {details.wait_for:.1f} s: {details.caused_by}", "dim")
+
+        # in place of stamina's own hook, which would log to stderr
+        stamina.instrumentation.set_on_retry_hooks([repeated])
 
     def token(self, url: str) -> str | None:
         """The token for the API at ``url``: the environment's, else that of the last login, refreshed."""
@@ -107,6 +118,8 @@ class Context:
         """
         if token := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
             return token
+        from stockyard_client.sessions import cluster_session
+
         try:
             session = self._session(cluster_session(issuer, client_id))
         except LoginFailed:
@@ -130,8 +143,11 @@ class Context:
         except (KeyError, TypeError, ValueError):
             return sys.stdin.isatty()
 
-    def log_in(self, url: str, issuer: str, client_id: str, scope: str = DEFAULT_SCOPE) -> Session:
+    def log_in(self, url: str, issuer: str, client_id: str, scope: str | None = None) -> Session:
         """A new session, kept for ``url`` by whoever keeps it: a person confirms it in a browser."""
+        from stockyard_client.sessions import DEFAULT_SCOPE, DeviceLogin
+
+        scope = scope or DEFAULT_SCOPE
         flow = DeviceLogin(
             issuer, client_id=client_id, scope=scope, transport=self.transport, sleep=self.sleep, now=self.now
         )
@@ -140,6 +156,8 @@ class Context:
         )
 
     def _session(self, url: str) -> Session | None:
+        from stockyard_client.sessions import refreshed
+
         session = self.store.load(url)
         if session is None:
             return None
@@ -151,6 +169,8 @@ class Context:
 
 def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
     """A console that writes no control sequence unless ``stream`` is a terminal that wants colour."""
+    from rich.console import Console
+
     plain = not stream.isatty() or bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
     return Console(
         file=stream,

@@ -11,7 +11,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.node_sheets import dollars
-from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, show_one, write_document
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.disruption import ClusterDisruption, PreviewedNode
 
 app = typer.Typer(

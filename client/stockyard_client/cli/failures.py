@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.text import Text
 from typer.core import TyperGroup
 
 from stockyard_client.cli.context import Context, NotConfigured
-from stockyard_client.errors import ApiError, OperationFailed, PoolsNotReady, StockyardClientError, WaitTimedOut
-from stockyard_client.models import Operation
-from stockyard_client.sessions import LoginFailed
+from stockyard_client.errors import (
+    ApiError,
+    LoginFailed,
+    OperationFailed,
+    PoolsNotReady,
+    StockyardClientError,
+    WaitTimedOut,
+)
+
+if TYPE_CHECKING:
+    from stockyard_client.models import Operation
 
 FAILURE, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMED_OUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 124, 130
 
@@ -90,6 +97,8 @@ def _operation_code(operation: Operation) -> int:
 
 
 def _headline(context: Context, text: str) -> None:
+    from rich.text import Text
+
     context.err.print(Text.assemble(("Error: ", "bold red"), text), soft_wrap=True)
 
 
@@ -121,8 +130,8 @@ def _explain_operation(context: Context, operation: Operation) -> None:
         context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait (--with FILE: other settings)")
 
 
-class Commands(TyperGroup):
-    """The root group: turns what a command raises into text and exit code, also under a test runner."""
+class FailuresAsText(TyperGroup):
+    """A group that turns what a command raises into text and exit code, also under a test runner."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""

@@ -70,6 +70,20 @@ def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None
 
 
 @app.command()
+def describe(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
+    """Describe a node provider: its state and why, its types and prices, the claims that it serves."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.node_providers.get(provider)
+        if output is Form.TABLE:
+            descriptions.provider(context, client, record)
+        else:
+            show_one(context, output, PROVIDERS, record)
+
+
+@app.command()
 def delete(run: typer.Context, provider: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
     """Remove a node provider that no claim and no cluster uses."""
     context = contexts.of(run)
@@ -103,6 +117,24 @@ def get_type(
     context = contexts.of(run)
     with context.client() as client:
         show_one(context, output, TYPES, client.node_types.get(node_type))
+
+
+@types.command("describe")
+def describe_type(
+    run: typer.Context,
+    node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
+    output: Output = Form.TABLE,
+) -> None:
+    """Describe a node type: what it has, what of it a claim can have, and at which prices."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.node_types.get(node_type)
+    if output is Form.TABLE:
+        descriptions.node_type(context, record)
+    else:
+        show_one(context, output, TYPES, record)
 
 
 @prices.command("list")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from stockyard_client.cli.output import Column, Sheet
+from typing import Any
+
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.models import Condition
-from stockyard_client.node_models import Applied, Candidate, NodeClaim, NodeProvider, NodeType, PriceOf
+from stockyard_client.node_models import Applied, NodeClaim, NodeProvider, NodeType, PriceOf
 
 
 def amount(value: float | None) -> str | None:
@@ -54,62 +56,82 @@ def pairs_of(properties: dict[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(properties.items()))
 
 
+def type_of(claim: NodeClaim) -> str:
+    """The type as its provider calls it."""
+    provider, dot, name = claim.type.partition(".")
+    return name if dot else provider
+
+
+def provider_of(claim: NodeClaim) -> str:
+    """The provider that has the type, else the one that is asked for."""
+    provider, dot, _ = claim.type.partition(".")
+    return provider if dot else claim.provider
+
+
+def placed(claim: NodeClaim, field: str) -> Any:
+    """What the scheduler has decided of the claim; None before."""
+    return (claim.placement or {}).get(field)
+
+
+def zone_of(claim: NodeClaim) -> str | None:
+    """The zone of the node; ``*`` while it may be any."""
+    zones = placed(claim, "zones")
+    return ",".join(zones) if zones else None
+
+
+def why(reason: str, message: str) -> str:
+    """A reason with its text."""
+    return ": ".join(text for text in (reason, message) if text)
+
+
 PROVIDERS: Sheet[NodeProvider] = Sheet(
     (
-        Column("NAME", lambda p: p.name),
+        Column("NAME", lambda p: p.name, give=1),
         Column("KIND", lambda p: p.kind),
         Column("PHASE", lambda p: p.phase),
         Column("TYPES", declared_types),
+        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("WHY", lambda p: why(p.reason, p.message), give=2),
         Column("SHARED", lambda p: "yes" if p.shared else "", wide=True),
-        Column("CREATED", lambda p: p.created_at),
+        Column("CREATED", lambda p: p.created_at, wide=True),
         Column("ID", lambda p: p.id, wide=True),
         Column("DISPLAY NAME", lambda p: p.display_name, wide=True),
-        Column("MESSAGE", lambda p: p.message, wide=True),
     ),
     lambda p: p.name,
 )
 TYPES: Sheet[NodeType] = Sheet(
     (
-        Column("NAME", lambda t: t.name),
+        Column("NAME", lambda t: t.name, give=1),
         Column("CPU", lambda t: t.resources.get("cpu")),
         Column("MEMORY", lambda t: t.resources.get("memory")),
-        Column("COST", lambda t: amount(t.cost)),
         Column("USD/HOUR", lambda t: dollars(t.usd_hour)),
         Column("CAPACITY", capacity),
         Column("PHASE", lambda t: t.phase),
+        Column("WHY", lambda t: why(t.reason, str((t.model_extra or {}).get("message") or "")), give=2),
+        Column("COST", lambda t: amount(t.cost), wide=True),
         Column("ID", lambda t: t.id, wide=True),
-        Column("REASON", lambda t: t.reason, wide=True),
         Column("PROPERTIES", lambda t: pairs_of(t.properties), wide=True),
     ),
     lambda t: t.name,
 )
 CLAIMS: Sheet[NodeClaim] = Sheet(
     (
-        Column("NAME", lambda c: c.name),
+        Column("NAME", lambda c: c.name, give=1),
         Column("PHASE", state),
-        Column("REASON", reason),
-        Column("CLUSTER", lambda c: c.cluster),
-        Column("TYPE", lambda c: c.type),
-        Column("NODE", lambda c: c.node_name),
-        Column("CREATED", lambda c: c.created_at),
+        Column("CLUSTER", lambda c: c.cluster, give=3),
+        Column("TYPE", type_of, give=2),
+        Column("CAPACITY", lambda c: placed(c, "capacity_type")),
+        Column("ZONE", zone_of),
+        Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour"))),
+        Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
+        Column("WHY", lambda c: why(reason(c), message(c)), give=4),
+        Column("NODE", lambda c: c.node_name, wide=True),
+        Column("PROVIDER", provider_of, wide=True),
+        Column("CREATED", lambda c: c.created_at, wide=True),
         Column("ID", lambda c: c.id, wide=True),
-        Column("PROVIDER", lambda c: c.provider, wide=True),
-        Column("USD/HOUR", lambda c: dollars((c.placement or {}).get("usd_hour")), wide=True),
         Column("OPERATION", lambda c: c.operation_id, wide=True),
-        Column("MESSAGE", message, wide=True),
     ),
     lambda c: c.name,
-)
-CANDIDATES: Sheet[Candidate] = Sheet(
-    (
-        Column("TYPE", lambda c: c.type),
-        Column("CAPACITY TYPE", lambda c: c.capacity_type),
-        Column("USD/HOUR", lambda c: dollars(c.usd_hour)),
-        Column("COST", lambda c: amount(c.cost)),
-        Column("RULED OUT BY", lambda c: c.rule),
-        Column("MESSAGE", lambda c: c.message),
-    ),
-    lambda c: c.type,
 )
 APPLIED: Sheet[Applied] = Sheet(
     (

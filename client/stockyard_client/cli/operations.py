@@ -39,6 +39,20 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
     show_one(context, output, OPERATIONS, record)
 
 
+@app.command()
+def describe(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
+    """Describe an operation: each phase, why it failed, what it changed, the last events of its subject."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.operations.get(operation)
+        if output is Form.TABLE:
+            descriptions.operation(context, client, record)
+        else:
+            show_one(context, output, OPERATIONS, record)
+
+
 def last(client: Client, operation: str | None) -> Operation | None:
     """The operation of that id, None where there is none any more: old ones may be forgotten."""
     if not operation:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
-import yaml
-from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.models import CloudAccount, Cluster, Event, Model, Operation
+from stockyard_client.cli.tables import Column, Sheet, rows_of, write_table
+from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Model, Operation
 
 M = TypeVar("M", bound=Model)
 
@@ -30,46 +28,6 @@ class Form(StrEnum):
 
 Output = Annotated[Form, typer.Option("--output", "-o", help="How to write records.")]
 
-_STYLES = {
-    "ready": "green",
-    "succeeded": "green",
-    "verified": "green",
-    "Available": "green",
-    "created": "green",
-    "True": "green",
-    "failed": "red",
-    "Failed": "red",
-    "False": "red",
-    "preparing": "yellow",
-    "running": "yellow",
-    "queued": "yellow",
-    "reverted": "yellow",
-    "Ready": "green",
-    "Applying": "yellow",
-    "Pending": "yellow",
-    "changed": "yellow",
-    "deleting": "magenta",
-    "Deleting": "magenta",
-    "unverified": "yellow",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Column(Generic[M]):
-    """One column: heading, value, and whether only ``wide`` shows it."""
-
-    heading: str
-    value: Callable[[M], Any]
-    wide: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet(Generic[M]):
-    """How records of one kind are tabulated, and what ``-o name`` prints."""
-
-    columns: tuple[Column[M], ...]
-    name: Callable[[M], Any]
-
 
 def region_of(cluster: Cluster) -> str | None:
     """Region of AWS, or the data center that the control group on Cudo names; None: the account's own."""
@@ -78,15 +36,40 @@ def region_of(cluster: Cluster) -> str | None:
     return cluster.settings.get("region_name") or next(control, None)
 
 
+def version_of(cluster: Cluster) -> str | None:
+    """The minor version of Kubernetes."""
+    return (cluster.model_extra or {}).get("kubernetes_version")
+
+
+def unmet(cluster: Cluster) -> list[Condition]:
+    """The conditions that do not hold, those that have failed first."""
+    return sorted((c for c in cluster.conditions if c.status != "True"), key=lambda c: c.status != "False")
+
+
+def why_of(cluster: Cluster) -> str | None:
+    """What somebody who sees the list wants to know of a cluster: the phase it is in, why it failed, what it lacks."""
+    extra = cluster.model_extra or {}
+    if cluster.status in {"preparing", "deleting"} and not extra.get("message"):
+        return cluster.phase
+    texts = [extra.get("reason"), extra.get("message")]
+    if not any(texts):
+        lacking = next(iter(unmet(cluster)), None)
+        texts = [lacking.reason, lacking.message] if lacking is not None else []
+    return ": ".join(str(text) for text in texts if text) or None
+
+
 CLUSTERS: Sheet[Cluster] = Sheet(
     (
         Column("NAME", lambda c: c.name),
         Column("STATUS", lambda c: c.status),
-        Column("PHASE", lambda c: c.phase),
+        Column("VERSION", version_of),
         Column("PROVIDER", lambda c: c.provider),
-        Column("ACCOUNT", lambda c: c.cloud_account_id),
         Column("REGION", region_of),
-        Column("CREATED", lambda c: c.created_at),
+        Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
+        Column("WHY", why_of, give=1),
+        Column("PHASE", lambda c: c.phase, wide=True),
+        Column("ACCOUNT", lambda c: c.cloud_account_id, wide=True),
+        Column("CREATED", lambda c: c.created_at, wide=True),
         Column("ID", lambda c: c.id, wide=True),
         Column("CLIENT ID", lambda c: c.client_id, wide=True),
         Column("OPERATION", lambda c: c.operation_id, wide=True),
@@ -107,11 +90,12 @@ ONE_CLUSTER: Sheet[Cluster] = Sheet(
 ACCOUNTS: Sheet[CloudAccount] = Sheet(
     (
         Column("ID", lambda a: a.id),
-        Column("NAME", lambda a: a.name),
+        Column("NAME", lambda a: a.name, give=1),
         Column("PROVIDER", lambda a: a.provider),
         Column("VERIFICATION", lambda a: a.verification),
-        Column("CREATED", lambda a: a.created_at),
-        Column("MESSAGE", lambda a: a.verification_message, wide=True),
+        Column("AGE", lambda a: a.created_at, brief=True, is_age=True),
+        Column("MESSAGE", lambda a: a.verification_message, give=2),
+        Column("CREATED", lambda a: a.created_at, wide=True),
         Column("DESCRIPTION", lambda a: a.description, wide=True),
     ),
     lambda a: a.id,
@@ -119,21 +103,24 @@ ACCOUNTS: Sheet[CloudAccount] = Sheet(
 OPERATIONS: Sheet[Operation] = Sheet(
     (
         Column("ID", lambda o: o.id),
-        Column("KIND", lambda o: o.kind),
+        Column("KIND", lambda o: o.kind, give=1),
         Column("STATUS", lambda o: o.status),
         Column("PROGRESS", lambda o: f"{o.progress}%"),
-        Column("PHASE", lambda o: next((p.name for p in o.phases if p.state in {"running", "failed"}), None)),
-        Column("UPDATED", lambda o: o.updated_at),
+        Column("PHASE", lambda o: next((p.name for p in o.phases if p.state in {"running", "failed"}), None), give=2),
+        Column("AGE", lambda o: o.created_at, brief=True, is_age=True),
         Column("SUBJECT", lambda o: o.subject, wide=True),
+        Column("CREATED", lambda o: o.created_at, wide=True),
+        Column("UPDATED", lambda o: o.updated_at, wide=True),
         Column("CAUSE", lambda o: o.error.cause if o.error else None, wide=True),
     ),
     lambda o: o.id,
 )
 EVENTS: Sheet[Event] = Sheet(
     (
-        Column("TIME", lambda e: e.time),
-        Column("REASON", lambda e: e.reason),
-        Column("MESSAGE", lambda e: e.message),
+        Column("AGE", lambda e: e.time, brief=True, is_age=True),
+        Column("TIME", lambda e: e.time, wide=True),
+        Column("REASON", lambda e: e.reason, give=1),
+        Column("MESSAGE", lambda e: e.message, give=2),
         Column("SEQUENCE", lambda e: e.sequence, wide=True),
         Column("ACTOR", lambda e: e.actor, wide=True),
         Column("ID", lambda e: e.id, wide=True),
@@ -151,9 +138,9 @@ def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M
         for record in items:
             typer.echo(sheet.name(record))
     elif items:
-        columns = [column for column in sheet.columns if form is Form.WIDE or not column.wide]
-        rows = [[_cell(column.value(record)) for column in columns] for record in items]
-        write_table(context, [column.heading for column in columns], rows)
+        columns = sheet.columns_of(wide=form is Form.WIDE)
+        rows, give = rows_of(context, columns, items), [column.give for column in columns]
+        write_table(context, [column.heading for column in columns], rows, give)
     else:
         context.say("Nothing found.")
 
@@ -169,28 +156,8 @@ def show_one(context: Context, form: Form, sheet: Sheet[M], record: M) -> None:
 def write_document(form: Form, document: Any) -> None:
     """Writes ``document`` as JSON or YAML."""
     if form is Form.YAML:
+        import yaml
+
         typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
     else:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def write_table(context: Context, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns without frames, so that a line is a record for ``grep`` and ``awk``."""
-    widths = [max(len(row[place]) for row in [headings, *rows]) for place in range(len(headings))]
-    for number, row in enumerate([headings, *rows]):
-        line = Text()
-        for place, cell in enumerate(row):
-            # the last column is not padded: no line ends in blanks
-            padded = cell.ljust(widths[place] + 3) if place < len(row) - 1 else cell
-            line.append(padded, style="bold" if number == 0 else style_of(cell))
-        context.out.print(line, soft_wrap=True)
-
-
-def style_of(state: str) -> str | None:
-    """The colour of a status word."""
-    return _STYLES.get(state)
-
-
-def _cell(value: Any) -> str:
-    text = "-" if value is None or value == "" else str(value)
-    return " ".join(text.split())

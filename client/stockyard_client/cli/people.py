@@ -21,7 +21,7 @@ def login(
     scope: Annotated[str, typer.Option(help="Scopes to ask for.")] = DEFAULT_SCOPE,
     cluster: Annotated[str | None, typer.Option(help="Log in to this cluster, for kubectl.")] = None,
 ) -> None:
-    """Log in with a browser, here or on another device; the session is kept for this API, or for one cluster."""
+    """Log in with a browser. That may be on another device; the session is kept for this API, or for one cluster."""
     context = contexts.of(run)
     url = context.api_url()
     if cluster:
@@ -51,7 +51,7 @@ def token(
     client_id: Annotated[str, typer.Option(help="The cluster's public client, likewise.")] = "",
     cluster: Annotated[str, typer.Option(help="The cluster, where its cloud admits people to it.")] = "",
 ) -> None:
-    """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
+    """Print a token for kubectl, which calls this by itself. The output is an ExecCredential, and a secret."""
     context = contexts.of(run)
     if cluster:
         if issuer or client_id:

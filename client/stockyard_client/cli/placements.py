@@ -54,7 +54,7 @@ def plan(
     ] = True,
     output: Output = Form.TABLE,
 ) -> None:
-    """Say which nodes pods would need and what they cost; nothing is made. -o wide shows each node with its pods."""
+    """Say which nodes pods would need, and what they cost. Nothing is made. -o wide shows each node with its pods."""
     context = contexts.of(run)
     manifests = [reduced(document) for source in file for document in read_documents(source)]
     with context.client() as client:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stockyard_client.cli.node_sheets import dollars, pairs_of
-from stockyard_client.cli.output import Column, Sheet
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.models import Model
 from stockyard_client.pool_models import PlannedNode, Pool
 
@@ -55,13 +55,15 @@ def pods_of(node: PlannedNode) -> str:
 
 POOLS: Sheet[Pool] = Sheet(
     (
-        Column("NAME", lambda p: p.name),
+        Column("NAME", lambda p: p.name, give=1),
         Column("KIND", lambda p: p.kind),
         Column("STATE", state),
         Column("NODES", lambda p: f"{p.nodes.available}/{p.nodes.claims}"),
         Column("AT LEAST", lambda p: p.nodes.desired),
-        Column("LIMITS", lambda p: pairs_of(p.limits)),
+        Column("LIMITS", lambda p: pairs_of(p.limits), give=2),
         Column("USD/HOUR", lambda p: dollars(p.nodes.usd_hour)),
+        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("WHY", lambda p: "" if p.condition is None or p.condition.status == "True" else message(p), give=3),
         Column("PROVIDER", lambda p: p.provider, wide=True),
         Column("WEIGHT", lambda p: p.weight or None, wide=True),
         Column("CREATED", lambda p: p.created_at, wide=True),

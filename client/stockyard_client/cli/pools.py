@@ -125,6 +125,20 @@ def get(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.
 
 
 @app.command()
+def describe(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
+    """Describe a pool: its nodes and their price, what it may have, what it lacks and why."""
+    from stockyard_client.cli import descriptions
+
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.pools.get(cluster, pool)
+        if output is Form.TABLE:
+            descriptions.pool(context, client, client.clusters.get(cluster), record)
+        else:
+            show_one(context, output, POOLS, record)
+
+
+@app.command()
 def edit(
     run: typer.Context,
     pool: Name,

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
-from rich.tree import Tree
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans
+from stockyard_client.cli import operations, plans, trees
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document
 from stockyard_client.cli.options import DryRun, Timeout, Wait
-from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, show_one, write_document
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
 app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
@@ -128,30 +127,30 @@ def describe(run: typer.Context, profile: Name, version: Version = None) -> None
     context = contexts.of(run)
     with context.client() as client:
         record = client.profiles.get(profile, version=version)
-    context.out.print(_drawn(record), soft_wrap=True)
+    trees.draw(context, _drawn(record))
 
 
-def _drawn(profile: ClusterProfile) -> Tree:
-    title = Text.assemble(("profile ", "dim"), (profile.name, "bold"), f"  {profile.version}")
-    root = Tree(title, guide_style="dim")
+def _drawn(profile: ClusterProfile) -> dict[str, Any]:
     numbers = ", ".join(str(version["version"]) for version in profile.versions)
     facts = {"id": profile.id, "description": profile.description, "cloud": profile.cloud, "versions": numbers}
-    for label, value in facts.items():
-        if value:
-            root.add(Text.assemble((f"{label} ", "dim"), value))
+    branches: list[dict[str, Any]] = [{"kind": label, "message": value} for label, value in facts.items() if value]
     if profile.variables:
-        branch = root.add("variables")
-        for variable in profile.variables:
-            default = "" if variable.get("default") is None else f" = {variable['default']}"
-            text = Text.assemble(str(variable["name"]), (f"  {variable['type']}{default}", "dim"))
-            text.append("  required" if variable.get("required") else "", style="yellow")
-            branch.add(text.append(f"  {variable.get('description') or ''}".rstrip(), style="dim"))
-    branch = root.add("packs")
-    for pack in profile.packs or ():
-        count = len(pack.get("manifests") or ())
-        text = Text.assemble((f"{pack['layer']} ", "dim"), (str(pack["name"]), "bold"), f" {pack['tag']}")
-        branch.add(text.append(f"  {count} manifest{'s' if count > 1 else ''}" if count else "", style="dim"))
-    return root
+        branches.append({"kind": "variables", "children": [_variable(entry) for entry in profile.variables]})
+    branches.append({"kind": "packs", "children": [_pack(pack) for pack in profile.packs or ()]})
+    return {"kind": "profile", "name": profile.name, "type": profile.version, "children": branches}
+
+
+def _variable(entry: dict[str, Any]) -> dict[str, Any]:
+    default = "" if entry.get("default") is None else f" = {entry['default']}"
+    required = "required" if entry.get("required") else ""
+    words = {"status": required, "type": f"{entry['type']}{default}", "message": entry.get("description") or ""}
+    return {"name": entry["name"], **words}
+
+
+def _pack(pack: dict[str, Any]) -> dict[str, Any]:
+    count = len(pack.get("manifests") or ())
+    message = f"{count} manifest{'s' if count > 1 else ''}" if count else ""
+    return {"kind": pack["layer"], "name": pack["name"], "type": pack["tag"], "message": message}
 
 
 @app.command()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output import style_of
+from stockyard_client.cli.tables import style_of
 from stockyard_client.client import Client
 from stockyard_client.models import Operation, Phase
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
 
 _MARKS = {"succeeded": "✓", "failed": "✗", "running": "●", "skipped": "·", "pending": "○"}
 _ASCII_MARKS = {"succeeded": "+", "failed": "x", "running": "*", "skipped": "-", "pending": "."}
@@ -65,6 +64,8 @@ def _watcher(context: Context) -> Iterator[Watcher]:
     if not context.err.is_terminal:
         yield _PlainLines(context)
         return
+    from rich.live import Live
+
     with Live(console=context.err, refresh_per_second=4) as live:
 
         def watch(operation: Operation) -> None:
@@ -74,6 +75,10 @@ def _watcher(context: Context) -> Iterator[Watcher]:
 
 
 def _picture(console: Console, operation: Operation) -> Group:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
     head = Table.grid(padding=(0, 2))
     head.add_row(
         Text(operation.kind.replace("_", " "), style="bold"),

@@ -12,8 +12,9 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document
-from stockyard_client.cli.output import Column, Form, Output, Sheet, show_many, write_document
+from stockyard_client.cli.output import Form, Output, show_many, write_document
 from stockyard_client.cli.placements import reduced
+from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.models import Model
 from stockyard_client.simulations import Simulation
 
@@ -77,7 +78,7 @@ def simulate(
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Replay arrivals and departures of pods against policies: money, nodes and evictions of each. Nothing is made."""
+    """Replay a history of pods against policies. Money, nodes and evictions of each are shown; nothing is made."""
     context = contexts.of(run)
     document = read_document(file)
     policies = _policies_of(document.pop("policies", None), policy or ())

@@ -10,7 +10,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli import operations, plans
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.options import DryRun, Timeout, Wait
-from stockyard_client.cli.output import Form, Output, write_document, write_table
+from stockyard_client.cli.output import Form, Output, write_document
+from stockyard_client.cli.tables import write_table
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 

@@ -63,7 +63,7 @@ def test_create_without_enough_is_a_usage_error(cli, api, arguments):
 def test_list_and_get(cli, api):
     api.answer("GET", "/v1/cloud-accounts", {"items": [ACCOUNT], "next_page_token": None})
     api.answer("GET", "/v1/cloud-accounts/1", ACCOUNT)
-    assert cli("account", "list").stdout.splitlines()[1].split() == ["1", "prod", "aws", "unverified", "-"]
+    assert cli("account", "list").stdout.splitlines()[1].split() == ["1", "prod", "aws", "unverified", "-", "-"]
     assert json.loads(cli("account", "get", "1", "-o", "json").stdout) == ACCOUNT
 
 

@@ -78,7 +78,7 @@ def test_provider_list_get_and_delete(cli, api):
     api.answer("GET", "/v1/operations/op_01", {"id": "op_01", "kind": "k", "subject": "s", "status": "succeeded"})
     assert cli("provider", "list", "-o", "name").stdout == "sim\n"
     api.answer("GET", "/v1/node-providers/aws", {**PROVIDER, "name": "aws", "kind": "ec2"})
-    assert cli("provider", "get", "aws").stdout.splitlines()[1].split() == ["aws", "ec2", "Available", "-", "-"]
+    assert cli("provider", "get", "aws").stdout.splitlines()[1].split() == ["aws", "ec2", "Available", "-", "-", "-"]
     assert json.loads(cli("provider", "get", "sim", "-o", "json").stdout) == PROVIDER
     result = cli("provider", "delete", "sim")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -89,9 +89,9 @@ def test_types_show_cost_price_and_capacity(cli, api):
     unlimited = {**TYPE, "name": "sim.large", "cost": 2.5, "usd_hour": None, "capacity": {"total": None}}
     api.answer("GET", "/v1/node-types", listed(TYPE, unlimited))
     lines = cli("type", "list", "--provider", "sim").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "CPU", "MEMORY", "COST", "USD/HOUR", "CAPACITY", "PHASE"]
-    assert lines[1].split() == ["sim.small", "2", "4Gi", "28", "0.0500", "-1/5", "Available"]
-    assert lines[2].split() == ["sim.large", "2", "4Gi", "2.5", "-", "-", "Available"]
+    assert lines[0].split() == ["NAME", "CPU", "MEMORY", "USD/HOUR", "CAPACITY", "PHASE", "WHY"]
+    assert lines[1].split() == ["sim.small", "2", "4Gi", "0.0500", "-1/5", "Available", "-"]
+    assert lines[2].split() == ["sim.large", "2", "4Gi", "-", "-", "Available", "-"]
     assert dict(api.requests[0].url.params) == {"provider": "sim", "page_size": "200"}
     assert "arch=* team=a,b" in cli("type", "list", "-o", "wide").stdout
 
@@ -200,38 +200,6 @@ def test_claims_are_listed_and_shown(cli, api):
     assert json.loads(cli("claim", "get", "one", "-o", "json").stdout) == CLAIM
 
 
-def test_explain_names_every_type_and_its_rule(cli, api):
-    document = {
-        "claim": "ncl_01",
-        "decided_at": "2026-01-31T12:00:00.000Z",
-        "chosen": {"type": "sim.small", "capacity_type": "spot", "zones": ["a", "b"], "usd_hour": 0.01, "cost": 28},
-        "candidates": [
-            {"type": "sim.small", "capacity_type": "spot", "usd_hour": 0.01, "cost": 28, "rule": None, "message": ""},
-            {
-                "type": "ec2.m6i.large",
-                "capacity_type": None,
-                "usd_hour": None,
-                "cost": None,
-                "rule": "Full",
-                "message": "x",
-            },
-        ],
-        "considered": {"Full": 1},
-        "message": "",
-    }
-    api.answer("GET", "/v1/node-claims/one/explanation", document)
-    result = cli("claim", "explain", "one")
-    lines = result.stdout.splitlines()
-    assert lines[1].split() == ["sim.small", "spot", "0.0100", "28", "-", "-"]
-    assert lines[2].split() == ["ec2.m6i.large", "-", "-", "-", "Full", "x"]
-    assert "Placed on sim.small (spot, a, b) at 2026-01-31T12:00:00.000Z: 0.0100 USD /hour." in result.stderr
-    assert json.loads(cli("claim", "explain", "one", "-o", "json").stdout) == document
-    api.answer(
-        "GET", "/v1/node-claims/two/explanation", {"claim": "ncl_02", "message": "No cluster.", "candidates": []}
-    )
-    assert "No cluster." in cli("claim", "explain", "two").stderr
-
-
 def test_delete_and_its_dry_run(cli, api, operation_document):
     api.answer("DELETE", "/v1/node-claims/one", operation_document("running"), status=202)
     assert cli("claim", "delete", "one", "-o", "name").stdout == "op_01\n"
@@ -326,23 +294,6 @@ def test_somebody_of_the_platform_names_whom_they_act_for(cli, api, way):
     assert api.requests[0].headers["X-Stockyard-Tenant"] == "_platform"
     header, row = result.stdout.splitlines()[:2]
     assert row[header.index("SHARED") :].startswith("yes")
-
-
-def test_describe_draws_a_claim_with_its_operation(cli, api, operation_document):
-    operation = operation_document("failed", "succeeded", "failed")
-    error = {"error_type": "NodeCouldNotBeProvisioned", "phase": "register", "cause": "late", "hint": "look"}
-    operation["error"] = {**error, "console": "kernel panic"}
-    claim = {**CLAIM, "phase": "Failed", "operation_id": "op_01", "kept_until": "2026-01-31T13:00:00.000Z"}
-    api.answer("GET", "/v1/node-claims/one", claim)
-    api.answer("GET", "/v1/operations/op_01", operation)
-    result = cli("claim", "describe", "one")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("claim one  Failed")
-    for text in ("kept until 2026-01-31T13:00:00.000Z", "NodeCouldNotBeProvisioned: late", "kernel panic"):
-        assert text in result.stdout
-    document = json.loads(cli("claim", "describe", "one", "-o", "json").stdout)
-    assert (document["claim"]["name"], document["operation"]["error"]["console"]) == ("one", "kernel panic")
-    assert cli("claim", "describe", "one", "-o", "name").stdout == "one\n"
 
 
 def test_create_asks_for_a_failed_machine_of_a_claim_to_be_kept(cli, api):

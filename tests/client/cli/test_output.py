@@ -17,7 +17,7 @@ def listed(api, cluster_document):
 
 def test_table_is_aligned_and_ends_no_line_in_blanks(cli, listed):
     lines = cli("cluster", "list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "STATUS", "PHASE", "PROVIDER", "ACCOUNT", "REGION", "CREATED"]
+    assert lines[0].split() == ["NAME", "STATUS", "VERSION", "PROVIDER", "REGION", "AGE", "WHY"]
     assert [line.split()[0] for line in lines[1:]] == ["demo", "a-longer-name"]
     assert {line.index(word) for line, word in zip(lines, ("STATUS", "preparing", "ready"), strict=True)} == {16}
     assert [line for line in lines if line != line.rstrip()] == []
@@ -43,7 +43,7 @@ def test_table_is_aligned_and_ends_no_line_in_blanks(cli, listed):
 def test_the_region_of_a_cluster_is_where_its_control_plane_stands(cli, api, cluster_document, settings, region):
     api.answer("GET", "/v1/clusters/demo", cluster_document(settings=settings))
     _, line = cli("cluster", "get", "demo", "-o", "table").stdout.splitlines()
-    assert line.split()[5] == region
+    assert line.split()[4] == region
 
 
 def test_wide_shows_more(cli, listed):

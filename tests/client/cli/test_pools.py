@@ -44,6 +44,8 @@ def test_create_from_options(cli, api):
         "cpu=64",
         "nodes=5",
         "0.2000",
+        "-",
+        "-",
     ]
 
 
@@ -197,7 +199,7 @@ def test_dry_runs_show_plans_and_change_nothing(cli, api):
     options = ["--cluster", "demo", "--dry-run"]
     for arguments in (("create", "--name", "a"), ("scale", "workers", "--floor", "1"), ("delete", "workers")):
         result = cli("pool", *arguments, *options)
-        assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "+ pool  workers"), result.stderr
+        assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "+ pool  workers"), result.stderr
     sent = [request for request in api.requests if request.method != "GET"]
     assert {request.url.params["dry_run"] for request in sent} == {"true"}
     assert sent[1].headers["If-Match"] == '"3"'

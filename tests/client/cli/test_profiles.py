@@ -146,13 +146,13 @@ def test_a_profile_is_drawn_with_its_packs_and_variables(cli, api):
     api.answer("GET", f"{PATH}/base", {**PROFILE, "variables": variables, "versions": versions})
     assert cli("profile", "describe", "base").stdout.splitlines() == [
         "profile base  1.1.0",
-        "├── id cpr_01",
-        "├── cloud any",
-        "├── versions 1.0.0, 1.1.0",
+        "├── id  cpr_01",
+        "├── cloud  any",
+        "├── versions  1.0.0, 1.1.0",
         "├── variables",
         "│   └── env  string = dev  Where",
         "└── packs",
-        "    └── k8s kubernetes 1.34",
+        "    └── k8s kubernetes  1.34",
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain.conditions import Condition
+from stockyard.domain.cost_records import Usage
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_records import (
     LaunchGroup,
@@ -399,4 +400,5 @@ Record = (
     | ProfilePart
     | ProfileUse
     | ClusterPacks
+    | Usage
 )

@@ -46,6 +46,7 @@ from stockyard.domain.records import (
     Record,
     Refusal,
     Resource,
+    Usage,
 )
 
 Kind = type[Any]
@@ -69,6 +70,8 @@ _SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
 
 EVENT_DAYS = 90
 AUDIT_DAYS = 400
+USAGE_DAYS = 400
+"""For as long as somebody may ask what the months of the last year have cost."""
 REFUSAL_DAYS = 7
 """How long the record of a refused call is kept: anybody with a token can make as many as the gateway lets through."""
 GONE_DAYS = 2
@@ -182,6 +185,8 @@ def expiry(record: Record) -> int | None:
     if isinstance(record, AuditRecord):
         days = AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS
         return times.epoch(times.from_text(record.time) + timedelta(days=days))
+    if isinstance(record, Usage):
+        return times.epoch(times.from_text(record.until) + timedelta(days=USAGE_DAYS))
     if isinstance(record, Resource) and record.gone_at is not None:
         return times.epoch(times.from_text(record.gone_at) + timedelta(days=GONE_DAYS))
     return None

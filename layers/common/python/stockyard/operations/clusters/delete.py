@@ -69,7 +69,9 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     deletes.append({"kind": "keycloak client", "name": cluster.client_id})
     claims = claims_of(services, cluster)
     deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
-    nodes = [item for claim in claims for item in delete_claim.price_items(claim)]
+    # members of the control plane are items of the cluster
+    workers = [claim for claim in claims if not claim.control_plane]
+    nodes = [item for claim in workers for item in delete_claim.price_items(claim)]
     driver: object = services.cluster_drivers.get(cluster.driver)
     kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
     warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]

@@ -24,6 +24,7 @@ from stockyard.operations.clusters.restoring import RESTORE, restore_members
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.clusters.skew import await_version
 from stockyard.operations.clusters.snapshots import IDENTITY
+from stockyard.operations.clusters.usage import cluster_usage
 from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
@@ -232,7 +233,7 @@ def removal(services: Services, cluster: Cluster) -> list[Write]:
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
     told_facts: list[Write] = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
-    told_facts += removal_writes(services, cluster.id)
+    told_facts += [*removal_writes(services, cluster.id), *cluster_usage(services, cluster)]
     return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *told_facts]
 
 

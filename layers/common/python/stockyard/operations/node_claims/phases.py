@@ -26,6 +26,7 @@ from stockyard.operations.node_claims import launch_groups, machine_holds
 from stockyard.operations.node_claims.delete import forgetting
 from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
+from stockyard.operations.node_claims.usage import claim_usage
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of
 from stockyard.operations.node_providers.catalog import load as load_catalog
@@ -203,7 +204,8 @@ def _removal(services: Services, claim: NodeClaim) -> list[Write]:
     facts = [Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)]
     record = Remove(NodeClaim, claim.id, version=claim.version)
     holds = machine_holds.forgetting(services, claim)
-    return [record, *forgetting(services, claim), *facts, *place_of(services, claim), *holds]
+    usage = claim_usage(services, claim)
+    return [record, *forgetting(services, claim), *facts, *place_of(services, claim), *holds, *usage]
 
 
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:

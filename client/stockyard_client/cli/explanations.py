@@ -1,0 +1,136 @@
+"""Why a claim got its node type: the verdict first, then what fits, then what does not, by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.text import Text
+
+from stockyard_client.cli import sections
+from stockyard_client.cli.ages import age
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.node_sheets import amount, dollars
+from stockyard_client.cli.output import Form, show_many, write_document
+from stockyard_client.cli.plans import money
+from stockyard_client.cli.tables import Column, Sheet
+from stockyard_client.models import HOURS_A_MONTH, Model
+from stockyard_client.node_models import Candidate, Explanation
+
+MOST_NAMES = 3
+
+CANDIDATES: Sheet[Candidate] = Sheet(
+    (
+        Column("TYPE", lambda c: c.type, give=1),
+        Column("CAPACITY", lambda c: c.capacity_type),
+        Column("USD/HOUR", lambda c: dollars(c.usd_hour)),
+        Column("RULED OUT BY", lambda c: c.rule, give=2),
+        Column("MESSAGE", lambda c: c.message, give=3),
+        Column("COST", lambda c: amount(c.cost), wide=True),
+    ),
+    lambda c: c.type,
+)
+
+
+class Fitting(Model):
+    """A type that fits, and by how much it is dearer than the cheapest one."""
+
+    candidate: Candidate
+    mark: str = ""
+    dearer: float | None = None
+
+
+class RuledOut(Model):
+    """The types that one rule has ruled out."""
+
+    rule: str
+    message: str
+    types: tuple[str, ...] = ()
+
+
+FITTING: Sheet[Fitting] = Sheet(
+    (
+        Column("TYPE", lambda f: f.candidate.type, give=1),
+        Column("CAPACITY", lambda f: f.candidate.capacity_type),
+        Column("USD/HOUR", lambda f: dollars(f.candidate.usd_hour)),
+        Column("DEARER BY", lambda f: None if not f.dearer else f"{f.dearer:.0%}"),
+        Column("", lambda f: f.mark or " "),
+    ),
+    lambda f: f.candidate.type,
+)
+RULED_OUT: Sheet[RuledOut] = Sheet(
+    (
+        Column("TYPES", lambda r: len(r.types)),
+        Column("RULED OUT BY", lambda r: r.rule),
+        Column("FOR EXAMPLE", lambda r: names_of(r.types), give=2),
+        Column("BECAUSE", lambda r: r.message, give=1),
+    ),
+    lambda r: r.rule,
+)
+
+
+def show(context: Context, form: Form, explanation: Explanation, limit: int) -> None:
+    """Writes the explanation; ``limit`` is how many of the types that fit are shown. ``wide`` has a row per type."""
+    if form in {Form.JSON, Form.YAML}:
+        write_document(form, explanation.document())
+        return
+    if form in {Form.WIDE, Form.NAME}:
+        if form is Form.WIDE:
+            context.out.print(Text(verdict(context, explanation), style="bold"), soft_wrap=True)
+        show_many(context, form, CANDIDATES, explanation.candidates)
+        return
+    context.out.print(Text(verdict(context, explanation), style="bold"), soft_wrap=True)
+    fitting = fitting_types(explanation)
+    remaining = len(fitting) - limit
+    more = f"and {remaining} more that fit: -o wide, or --limit" if remaining > 0 else ""
+    sections.table(context, f"{len(fitting)} types fit", FITTING, fitting[:limit], more)
+    groups = ruled_out(explanation.candidates)
+    count = sum(len(group.types) for group in groups)
+    sections.table(context, f"{count} types are ruled out", RULED_OUT, groups)
+
+
+def verdict(context: Context, explanation: Explanation) -> str:
+    """One sentence: where the claim was placed and for how much, or why nowhere."""
+    placement = explanation.chosen
+    if placement is None:
+        return explanation.message or "No node type has been chosen yet."
+    hour = placement.get("usd_hour")
+    month = None if hour is None else hour * HOURS_A_MONTH
+    price = f"{money(hour, 'USD', 4)} /hour, {money(month, 'USD', 2)} /month"
+    offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
+    moment = age(explanation.decided_at, context.now())
+    when = f" {moment} ago" if moment else ""
+    return f"Placed on {placement.get('type')} ({offering}){when}: {price}."
+
+
+def fitting_types(explanation: Explanation) -> list[Fitting]:
+    """The types that fit: the chosen one first, then the others, the cheapest first."""
+    chosen_type = (explanation.chosen or {}).get("type")
+    fitting = [candidate for candidate in explanation.candidates if candidate.rule is None]
+    known_prices = [c.usd_hour for c in fitting if c.usd_hour is not None]
+    least = min(known_prices, default=None)
+    ordered = sorted(fitting, key=lambda c: (c.type != chosen_type, c.usd_hour is None, c.usd_hour or 0.0, c.type))
+    return [
+        Fitting(
+            candidate=candidate,
+            mark="chosen" if candidate.type == chosen_type else "",
+            dearer=candidate.usd_hour / least - 1 if least and candidate.usd_hour is not None else None,
+        )
+        for candidate in ordered
+    ]
+
+
+def ruled_out(candidates: Iterable[Candidate]) -> list[RuledOut]:
+    """The types that do not fit, by rule, the largest group first. The message is that of the first of each group."""
+    groups: dict[str, RuledOut] = {}
+    for candidate in candidates:
+        if candidate.rule is not None:
+            group = groups.get(candidate.rule) or RuledOut(rule=candidate.rule, message=candidate.message)
+            types = (*group.types, candidate.type)
+            groups[candidate.rule] = RuledOut(rule=group.rule, message=group.message, types=types)
+    return sorted(groups.values(), key=lambda group: (-len(group.types), group.rule))
+
+
+def names_of(types: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(types) - MOST_NAMES
+    return ", ".join(types[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,16 @@
+"""``stockyard version``."""
+
+from __future__ import annotations
+
+import typer
+
+from stockyard_client.cli.output import Form, Output, write_document
+from stockyard_client.version import VERSION
+
+
+def version(output: Output = Form.TABLE) -> None:
+    """Show the version of this command."""
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, {"name": "stockyard-client", "version": VERSION})
+    else:
+        typer.echo(f"stockyard {VERSION}")

@@ -1,0 +1,38 @@
+"""The records of what was paid for and is gone: what stands counts by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stockyard.domain.node_records import VersionedRecord
+
+ALL_BUT_NODES = "control plane and network"
+"""What stands for a type where the whole of a cluster that is gone is meant, without its nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage(VersionedRecord):
+    """What a node, or a cluster without its nodes, has cost until it was removed.
+
+    ``id`` is ``{month}/{id of the claim or cluster}``; the month, such as ``2026-11``, is that of its end.
+    """
+
+    cluster_id: str
+    """Empty for a node of no cluster."""
+    cluster: str
+    """The name of a cluster that is gone; empty for a node."""
+    pool: str
+    """Empty for a node of no pool, and for a cluster."""
+    type: str
+    """The canonical name of the node type, or ``ALL_BUT_NODES``."""
+    capacity_type: str
+    """``on-demand``, ``spot`` or ``reserved``; empty for a cluster."""
+    usd_hour: float | None
+    """None where the price was not known."""
+    since: str
+    until: str
+
+
+def usage_id(until: str, subject: str) -> str:
+    """The id of the record of a claim or cluster that ended at that moment."""
+    return f"{until[:7]}/{subject}"

@@ -1,0 +1,60 @@
+"""What a tenant pays, as callers receive it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stockyard.domain.models.base import View
+
+
+class CostLine(View):
+    """Something that costs: an item of a cluster, or the nodes of one pool, type and capacity type."""
+
+    kind: Literal["cluster", "nodes"]
+    """``cluster``: what of a cluster is no node, such as its control plane and network; ``nodes``: nodes."""
+    cluster_id: str | None
+    """The cluster that it belongs to; null for a node of no cluster."""
+    cluster: str | None
+    """The name of that cluster; null where it is not known any more."""
+    pool: str | None
+    """The pool of the nodes; null where they belong to none."""
+    type: str
+    """The node type, ``provider.type``, or the name of the item of the cluster."""
+    capacity_type: str | None
+    """``on-demand``, ``spot`` or ``reserved``; null for an item of a cluster."""
+    quantity: int
+    """How many stand now; 0 where all are gone that the month has paid for."""
+    hour: float | None
+    """What they cost together now, in USD an hour; null where a price is not known."""
+    month_rate: float | None
+    """The same for a month of 730 hours."""
+    spent: float | None
+    """What they have cost since the month began, with those that are gone; null where a price is not known."""
+
+
+class CostsView(View):
+    """What a tenant, or one of its clusters, costs now and has cost since the month began.
+
+    It is made of list prices and of the times at which things were made and removed, so it is an estimate, not a bill:
+    a change of settings or of a spot price counts from the beginning of the thing. Traffic and storage of pods are not
+    in it.
+    """
+
+    month: str
+    """The month, such as ``2026-11``, in UTC."""
+    since: str
+    """When the month began."""
+    until: str
+    """The moment of the report."""
+    currency: str
+    """Always ``USD``."""
+    hour: float
+    """What stands now costs so much an hour; lines without a known price are left out."""
+    month_rate: float
+    """The same for a month of 730 hours."""
+    spent: float
+    """What the month has cost so far."""
+    complete: bool
+    """False where a line has no known price."""
+    lines: list[CostLine]
+    """Each thing that stands or has stood this month, in order of kind, cluster, pool and type."""

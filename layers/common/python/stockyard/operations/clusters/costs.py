@@ -1,0 +1,158 @@
+"""What a tenant pays: now by the hour, and since the month began. From list prices, so it is no bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain import times
+from stockyard.domain.cost_records import Usage
+from stockyard.domain.prices import HOURS_A_MONTH
+from stockyard.domain.records import UNSEEN, Cluster, NodeClaim
+from stockyard.operations.clusters.nodes import claims_of
+from stockyard.operations.clusters.plan import price_items
+from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+
+CLUSTER, NODES = "cluster", "nodes"
+"""Kinds of lines: something of a cluster that is no node, and nodes of one pool, type and capacity type."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Something that costs or has cost: ``usd_hour`` from ``since`` to ``until`` (None: it stands)."""
+
+    kind: str
+    cluster_id: str
+    pool: str
+    type: str
+    capacity_type: str
+    usd_hour: float | None
+    since: str
+    until: str | None = None
+    quantity: int = 1
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """What the parts of one line have alike."""
+        return self.kind, self.cluster_id, self.pool, self.type, self.capacity_type
+
+
+@dataclass(slots=True)
+class _Line:
+    """The sum of parts: what stands, and what the month has cost so far."""
+
+    quantity: int = 0
+    hour: float = 0.0
+    spent: float = 0.0
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The lines of a report whose month began at ``start``, as of ``now``."""
+
+    start: str
+    now: str
+    lines: dict[tuple[str, ...], _Line] = field(default_factory=dict)
+
+    def add(self, part: _Part) -> None:
+        """Count one part."""
+        line = self.lines.setdefault(part.line, _Line())
+        line.complete = line.complete and part.usd_hour is not None
+        usd_hour = part.usd_hour or 0.0
+        if part.until is None:
+            line.quantity += part.quantity
+            line.hour += usd_hour
+        line.spent += usd_hour * _hours(max(part.since, self.start), part.until or self.now)
+
+
+def report(services: Services, cluster: Cluster | None = None) -> dict[str, Any]:
+    """The body of the answer: totals and lines of everything of the tenant, or of one cluster."""
+    now = services.now()
+    sums = _Sums(f"{now[:7]}-01T00:00:00.000Z", now)
+    clusters = [cluster] if cluster else [c for c in every(services.store, Cluster) if c.status not in UNSEEN]
+    names = {entry.id: entry.name for entry in clusters}
+    claims = claims_of(services, cluster) if cluster else every(services.store, NodeClaim)
+    for part in (*_of_clusters(services, clusters), *_of_claims(claims)):
+        sums.add(part)
+    for usage in every(services.store, Usage, prefix=f"{now[:7]}/"):
+        if cluster is None or usage.cluster_id == cluster.id:
+            names |= {usage.cluster_id: usage.cluster} if usage.cluster else {}
+            sums.add(_of_usage(usage))
+    lines = [_view(key, line, names) for key, line in sorted(sums.lines.items())]
+    hour = sum(line.hour for line in sums.lines.values())
+    return {
+        "month": now[:7],
+        "since": sums.start,
+        "until": now,
+        "currency": "USD",
+        "hour": round(hour, 6),
+        "month_rate": round(hour * HOURS_A_MONTH, 2),
+        "spent": round(sum(line.spent for line in sums.lines.values()), 4),
+        "complete": all(line.complete for line in sums.lines.values()),
+        "lines": lines,
+    }
+
+
+def _of_clusters(services: Services, clusters: Iterable[Cluster]) -> Iterator[_Part]:
+    """What of the clusters is billed beside their nodes. Of one that is not ready nothing may stand yet."""
+    for cluster in clusters:
+        if cluster.driver not in services.cluster_drivers:
+            continue
+        if cluster.status != "ready" and not any(line.state == "made" for line in lines_of(services, cluster.id)):
+            continue
+        for item in price_items(services, cluster):
+            yield _Part(CLUSTER, cluster.id, "", item.name, "", item.hour, cluster.created_at, quantity=item.quantity)
+
+
+def _of_claims(claims: Iterable[NodeClaim]) -> Iterator[_Part]:
+    """The nodes that stand or are about to. Members of a control plane are items of their cluster."""
+    for claim in claims:
+        placed = claim.placement
+        if placed is not None and not claim.control_plane:
+            yield _Part(
+                NODES,
+                claim.cluster_id,
+                claim.pool,
+                placed.type,
+                placed.capacity_type,
+                placed.usd_hour,
+                placed.decided_at,
+            )
+
+
+def _of_usage(usage: Usage) -> _Part:
+    kind = CLUSTER if usage.cluster else NODES
+    return _Part(
+        kind,
+        usage.cluster_id,
+        usage.pool,
+        usage.type,
+        usage.capacity_type,
+        usage.usd_hour,
+        usage.since,
+        usage.until,
+    )
+
+
+def _view(key: tuple[str, ...], line: _Line, names: dict[str, str]) -> dict[str, Any]:
+    kind, cluster_id, pool, node_type, capacity_type = key
+    return {
+        "kind": kind,
+        "cluster_id": cluster_id or None,
+        "cluster": names.get(cluster_id),
+        "pool": pool or None,
+        "type": node_type,
+        "capacity_type": capacity_type or None,
+        "quantity": line.quantity,
+        "hour": round(line.hour, 6) if line.complete else None,
+        "month_rate": round(line.hour * HOURS_A_MONTH, 2) if line.complete else None,
+        "spent": round(line.spent, 4) if line.complete else None,
+    }
+
+
+def _hours(since: str, until: str) -> float:
+    return max(0.0, (times.from_text(until) - times.from_text(since)).total_seconds() / 3600)

@@ -1,0 +1,46 @@
+"""The command line starts fast: what a run does not need is not imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from stockyard_client.cli import lazy
+from stockyard_client.cli.app import COMMANDS
+
+_HEAVY = ("httpx", "pydantic", "rich.console", "yaml", "stamina")
+_LOADED = "import sys; print([name for name in {names!r} if name in sys.modules])"
+
+
+def _imported_by(arguments: str) -> str:
+    """Which of the heavy packages are there after the command line has run with these arguments."""
+    program = (
+        "import runpy, sys\n"
+        f"sys.argv = ['stockyard', *{arguments.split()!r}]\n"
+        "try:\n    runpy.run_module('stockyard_client', run_name='__main__')\n"
+        "except SystemExit:\n    pass\n" + _LOADED.format(names=_HEAVY)
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--bogus"])
+def test_the_help_imports_nothing_heavy(arguments):
+    assert _imported_by(arguments) == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_of_commands_says_what_the_commands_say(name):
+    command = lazy.Commands(COMMANDS)[name]
+    assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup)
+    assert command.name == name
+    assert command.help.startswith(COMMANDS[name].help)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_line_of_the_help_fits_into_80_columns(name):
+    assert len(COMMANDS[name].help) < 66

@@ -1,0 +1,86 @@
+"""Tables on a terminal and in a pipe, and ages."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from stockyard_client.cli import tables
+from stockyard_client.cli.ages import age
+from stockyard_client.cli.context import Context
+
+MOMENT = "2026-01-31T12:00:00.000Z"
+NOW = 1_769_860_800.0
+"""That moment in seconds since 1970."""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (200, "3m20s"),
+        (601, "10m"),
+        (3 * 3600 - 1, "179m"),
+        (3 * 3600 + 61, "3h1m"),
+        (9 * 3600, "9h"),
+        (2 * 86_400 + 4 * 3600, "2d4h"),
+        (40 * 86_400, "40d"),
+    ],
+)
+def test_ages_are_written_as_kubectl_writes_them(seconds, text):
+    assert age(MOMENT, NOW + seconds) == text
+
+
+@pytest.mark.parametrize("moment", [None, "", "yesterday"])
+def test_what_is_no_moment_has_no_age(moment):
+    assert age(moment, NOW) is None
+
+
+def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY")):
+    context = Context(environment={})
+    stream = io.StringIO()
+    context.__dict__["out"] = Console(
+        file=stream, force_terminal=terminal, color_system=None, width=width, highlight=False, markup=False
+    )
+    tables.write_table(context, headings, rows, give)
+    return stream.getvalue().splitlines()
+
+
+ROW = ["a-name-of-twenty-two-c", "m5a.xlarge", "NoNodeType: nothing of what is on offer has 900 cores"]
+
+
+def test_a_pipe_is_never_cut():
+    lines = _written(40, [ROW], (1, 2, 3), terminal=False)
+    assert lines[1] == "   ".join(ROW)
+
+
+@pytest.mark.parametrize("width", [80, 60, 50])
+def test_a_terminal_shortens_the_least_useful_column_with_an_ellipsis(width):
+    lines = _written(width, [ROW], (1, 2, 3))
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("a-name-of-twenty-two-c  m5a.xlarge  NoNo")
+    assert lines[1].endswith("…")
+
+
+def test_a_column_that_is_empty_goes_first():
+    lines = _written(34, [[*ROW[:2], "-"]], (1, 2, 3))
+    assert lines == ["NAME                    TYPE", "a-name-of-twenty-two-c  m5a.xlarge"]
+
+
+def test_what_may_not_give_is_whole():
+    lines = _written(20, [ROW], (0, 0, 3))
+    assert lines[1] == "a-name-of-twenty-two-c  m5a.xlarge  NoNodeT…"
+
+
+def test_a_terminal_that_is_wide_enough_shows_all():
+    lines = _written(200, [[*ROW[:2], "-"]], (1, 2, 3))
+    assert lines[0].split() == ["NAME", "TYPE", "WHY"]
+
+
+def test_dots_where_there_is_no_ellipsis():
+    assert tables.ellipsis("a-long-name", 8, "ascii") == "a-lon..."
