@@ -24,7 +24,7 @@ def apply(
     ],
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", help="Whose pools a vcluster.yaml or a NodePool asks for, where it does not say it."),
+        typer.Option("--cluster", help="Of a vcluster.yaml, a NodePool or a NodeClaim of Karpenter's that names none."),
     ] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
@@ -43,10 +43,11 @@ def apply(
 
 
 def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:
-    """The document; one that asks for pools and names no cluster names this one."""
+    """The document; a vcluster.yaml, or one of Karpenter's, that names no cluster names this one."""
     is_vcluster = "kind" not in document and "privateNodes" in document
+    is_karpenter = document.get("kind") == "NodePool" or str(document.get("apiVersion")).startswith("karpenter.sh/")
     metadata = document.get("metadata") or {}
-    if cluster is None or not (is_vcluster or document.get("kind") == "NodePool") or not isinstance(metadata, dict):
+    if cluster is None or not (is_vcluster or is_karpenter) or not isinstance(metadata, dict):
         return document
     labels = metadata.get("labels") or {}
     if not isinstance(labels, dict):

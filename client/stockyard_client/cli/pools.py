@@ -102,9 +102,9 @@ def _from_manifest(
         manifest = {**manifest, "spec": {"cluster": cluster, **spec}}
     manifest = of_cluster(manifest, cluster)
     if dry_run:
-        plans.show(context, output, client.manifests.plan([manifest]))
+        plans.show(context, output, client.manifests.plan([manifest], create_only=True))
         return None
-    client.manifests.apply([manifest])
+    client.manifests.apply([manifest], create_only=True)
     return client.pools.get(cluster, str((manifest.get("metadata") or {}).get("name")))
 
 

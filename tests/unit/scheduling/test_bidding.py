@@ -57,7 +57,7 @@ def test_the_price_that_was_seen_is_told(index):
     assert (evaluation.rule, evaluation.least_price) == (ABOVE_BID, 0.2)
     assert evaluation.message == "spot costs 0.2 USD an hour at least, the bid is 10 % of on-demand"
     (reason,) = groups([evaluation])
-    assert reason.message == "1 node type at a spot price above the bid (10 % of on-demand)"
+    assert reason.sentence == "1 node type at a spot price above the bid (10 % of on-demand)"
     (of_zone,) = explain(index, spot(Bid(usd_hour=0.3), "b"), NOTHING)
     assert of_zone.message == "spot costs 0.4 USD an hour at least, the bid is 0.3 USD an hour"
 

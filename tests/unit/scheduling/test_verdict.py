@@ -34,7 +34,7 @@ def test_groups_are_in_order_of_rules_and_name_their_first_types(node_type, aski
         node_type("q.d", size="9"),
     ]
     listed = groups(judged(node_types, asking(("size", "Gt", "4"), cpu="2", provider="p")))
-    assert [(group.rule, group.subject, group.count, group.message) for group in listed] == [
+    assert [(group.rule, group.subject, group.count, group.sentence) for group in listed] == [
         ("Fits", "", 2, "2 node types fit too, and cost no less"),
         ("Unavailable", "", 1, "1 node type not available"),
         ("Requirement", "size", 12, "12 node types without a value of size as asked"),

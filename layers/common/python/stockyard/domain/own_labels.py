@@ -17,12 +17,14 @@ _DOMAIN = "stockyard"
 def unknown_labels(labels: Iterable[str], place: Place) -> Warnings:
     """A warning for each label whose domain is ours or much like it, and that means nothing; ``place`` is theirs."""
     return [
-        ((*place, label), f"Stockyard knows no such label{_suggestion(label)}.") for label in labels if _is_odd(label)
+        ((*place, label), f"Stockyard knows no such label{_suggestion(label) or '.'}")
+        for label in labels
+        if _is_odd(label)
     ]
 
 
 def hint_of(labels: Iterable[str]) -> str:
-    """Which label was probably meant by those that mean nothing; empty where there is none."""
+    """Which label was probably meant by the first that means nothing; empty where there is none."""
     return next((f"; {label} means nothing{_suggestion(label)}" for label in labels if _is_odd(label)), "")
 
 
@@ -32,6 +34,6 @@ def _is_odd(label: str) -> bool:
 
 
 def _suggestion(label: str) -> str:
-    same_name = next((each for each in OWN_LABELS if each.partition("/")[2] == label.partition("/")[2]), "")
-    likely = same_name or closest(label, OWN_LABELS)
+    names = {own_label.partition("/")[2]: own_label for own_label in OWN_LABELS}
+    likely = names.get(closest(label.partition("/")[2], names))
     return f"; did you mean {likely}?" if likely else ""

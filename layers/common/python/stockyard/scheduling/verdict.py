@@ -52,16 +52,20 @@ _WORDS: Mapping[str, str] = {
 class Group:
     """Node types that one rule excluded for one key or resource, or those that fit and were not chosen.
 
-    ``count`` is of all, ``types`` names the first ones: of those that fit the cheapest. ``message`` is a sentence of
-    them, ``words`` is the same without the noun.
+    ``count`` is of all, ``types`` names the first ones: of those that fit the cheapest. ``message`` is what is said of
+    them, behind their number.
     """
 
     rule: str
     subject: str
     count: int
     message: str
-    words: str
     types: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The group in words: ``3 node types without enough cpu``."""
+        return f"{self.count} node type{'s' * (self.count > 1)} {self.message}"
 
 
 def groups(evaluations: Iterable[Evaluation]) -> list[Group]:
@@ -75,14 +79,15 @@ def groups(evaluations: Iterable[Evaluation]) -> list[Group]:
     return [_group(rule, subject, listed) for (rule, subject), listed in ordered]
 
 
+def excluded(evaluations: Iterable[Evaluation]) -> list[Group]:
+    """The groups of node types that a rule excluded."""
+    return [group for group in groups(evaluations) if group.rule != FITS]
+
+
 def _group(rule: str, subject: str, members: Sequence[Evaluation]) -> Group:
     count, names = len(members), tuple(each.node_type.name for each in members[:MOST_TYPES])
-    nodes = f"{count} node type{'s' * (count > 1)}"
-    if rule == FITS:
-        fitting = "fits too, and costs no less" if count == 1 else "fit too, and cost no less"
-        return Group(rule, subject, count, f"{nodes} {fitting}", f"{count} {fitting}", names)
-    words = _WORDS[rule].format(subject)
-    return Group(rule, subject, count, f"{nodes} {words}", f"{count} {words}", names)
+    fitting = "fits too, and costs no less" if count == 1 else "fit too, and cost no less"
+    return Group(rule, subject, count, fitting if rule == FITS else _WORDS[rule].format(subject), names)
 
 
 def of_interest(evaluations: Iterable[Evaluation], request: SchedulingRequest) -> list[Evaluation]:
@@ -100,13 +105,13 @@ def verdict(evaluations: Sequence[Evaluation], *, waits: str) -> str:
     best = next((each for each in evaluations if each.selected), None)
     if best is not None:
         return _choice(best, sum(each.rule is None for each in evaluations))
-    excluded = groups(evaluations)
-    if not excluded:
+    reasons = excluded(evaluations)
+    if not reasons:
         return f"There are no node types: {waits}."
     if len(evaluations) == 1:
         only = evaluations[0]
         return f"{only.node_type.name} does not fit now, so {waits}: {only.message}."
-    return f"No node type fits now, so {waits}: {'; '.join(group.words for group in excluded)}."
+    return f"No node type fits now, so {waits}: {'; '.join(f'{group.count} {group.message}' for group in reasons)}."
 
 
 def _choice(best: Evaluation, fitting: int) -> str:

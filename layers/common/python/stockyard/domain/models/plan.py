@@ -37,8 +37,8 @@ class Remark(View):
 
 
 class GroupView(View):
-    """Node types that one rule excluded; those that fit and were not chosen have the rule ``Fits``. ``types`` names the
-    first ten of ``count``, of those that fit the cheapest."""
+    """Node types that one rule excluded: ``types`` names the first ten of ``count``, ``message`` says what of them. In
+    explanations those that fit and were not chosen have the rule ``Fits``, the cheapest first."""
 
     rule: str
     message: str
@@ -69,8 +69,8 @@ class Plan(View):
     """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
     paid now, of a change that has a price; of a deletion ``price`` is what is saved. ``verdict`` is one sentence that
     comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of other plans.
-    ``groups`` are the node types that were not chosen, by the rule that excluded them, and ``rejected`` the same one by
-    one, up to 200."""
+    ``groups`` are the node types that do not fit, by the rule that excluded them, and ``rejected`` the same one by one,
+    up to 200."""
 
     verdict: str = ""
     groups: list[GroupView] = Field(default_factory=list)

@@ -27,7 +27,7 @@ from stockyard.scheduling.explain import (
     Evaluation,
     explain,
 )
-from stockyard.scheduling.verdict import FITS, groups, of_interest, verdict
+from stockyard.scheduling.verdict import FITS, Group, excluded, groups, of_interest, verdict
 
 _FITTING = (None, EXTENDED, FULL, REFUSED, UNAVAILABLE)
 """Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
@@ -44,14 +44,13 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     if placed is not None:
         fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost"))
         selected = {**fields, "provider": placed.type.partition(".")[0], "zones": list(placed.zones)}
-    excluded = [group for group in groups(relevant) if group.rule != FITS]
-    message = "; ".join(group.message for group in excluded)
+    message = "; ".join(group.sentence for group in excluded(relevant))
     return {
         "claim": claim.id,
         "decided_at": placed.decided_at if placed else None,
         "chosen": selected,
         "options": option_views(placed) if placed else [],
-        "groups": _group_views(relevant),
+        "groups": _group_views(groups(relevant)),
         "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),
         "message": refused or claim.message or (f"{message}." if message else ""),
@@ -68,10 +67,8 @@ def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluat
     return evaluations, of_interest(evaluations, request), ""
 
 
-def _group_views(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    return [
-        {**attributes(group, ("rule", "message", "count")), "types": list(group.types)} for group in groups(evaluations)
-    ]
+def _group_views(listed_groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [attributes(group, ("rule", "message", "count", "types")) for group in listed_groups]
 
 
 def _candidate(evaluation: Evaluation) -> dict[str, Any]:
@@ -112,5 +109,8 @@ def cheapest(services: Services, claim: NodeClaim, waits: str) -> tuple[Evaluati
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else ""
-    judged = {"verdict": refused or lacking or verdict(relevant, waits=waits), "groups": _group_views(relevant)}
+    judged = {
+        "verdict": refused or lacking or verdict(relevant, waits=waits),
+        "groups": _group_views(excluded(relevant)),
+    }
     return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

@@ -33,7 +33,7 @@ from stockyard.scheduling.explain import FULL, REFUSED, Evaluation, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
 from stockyard.scheduling.order import by_priority_and_age
-from stockyard.scheduling.verdict import groups, of_interest
+from stockyard.scheduling.verdict import excluded, of_interest
 
 CLOCKS_APART = timedelta(minutes=1)
 """How far the clock of who wrote a claim may be ahead of ours."""
@@ -317,7 +317,7 @@ def _reason(index: Index, availability: Availability, request: SchedulingRequest
     reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), _NEVER)
     if len(relevant) == 1:
         return reason, f"{relevant[0].node_type.name} does not fit: {relevant[0].message}."
-    text = "; ".join(group.message for group in groups(relevant))
+    text = "; ".join(group.sentence for group in excluded(relevant))
     if reason == ABOVE_BID:
         text = f"{text}; {_least_seen(evaluations)}"
     return reason, f"No node type fits: {text}."
