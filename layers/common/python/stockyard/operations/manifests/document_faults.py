@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from stockyard.errors import CallerError, FieldProblem
+from stockyard.errors import CallerError, FieldProblem, InvalidInput
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def told_by_document(documents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
         yield
     except CallerError as refused:
         refused.errors = tuple(_with_document(fault, documents) for fault in refused.errors)
-        if len(refused.errors) == 1 and refused.errors[0].kind:
+        if isinstance(refused, InvalidInput) and len(refused.errors) == 1 and refused.errors[0].kind:
             (fault,) = refused.errors
             below = fault.pointer.removeprefix(f"/{fault.index}")
             refused.detail = f"{' '.join(filter(None, (fault.kind, fault.name)))}: {below}: {fault.detail}"
