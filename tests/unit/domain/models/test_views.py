@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,25 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
     assert set(view) == set(ClusterView.model_fields)
     assert ClusterView.model_validate(view).conditions[0].reason == "Preparing"
     json.dumps(view)
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "trouble"),
+    [
+        ("failed", ("Ready", "False"), ("NoRoom", "There is none.")),
+        ("ready", ("Degraded", "True"), ("NoRoom", "There is none.")),
+        ("ready", ("Degraded", "False"), ("", "")),
+        ("ready", ("Ready", "True"), ("", "")),
+        ("preparing", ("Ready", "False"), ("", "")),
+    ],
+)
+def test_a_cluster_says_why_it_is_not_well(status, condition, trouble):
+    conditions = (
+        Condition("NetworkReady", "True", "Done", "m", "t1"),
+        Condition(*condition, "NoRoom", "There is none.", "t"),
+    )
+    view = cluster_view(replace(CLUSTER, status=status, conditions=conditions))
+    assert (view["reason"], view["message"]) == trouble
 
 
 def test_an_operation_with_and_without_an_error():

@@ -32,8 +32,8 @@ def test_a_fault_has_number_kind_and_name_of_its_document() -> None:
 
 
 def test_the_text_of_one_fault_names_its_document() -> None:
-    one = faults(InvalidInput.at("/0/spec/x", "unknown field"))
-    assert one.detail == "NodeProvider lab: /spec/x: unknown field"
+    single = faults(InvalidInput.at("/0/spec/x", "unknown field"))
+    assert single.detail == "NodeProvider lab: /spec/x: unknown field"
     assert faults(InUse("taken", errors=[FieldProblem("/1/kind", "is odd")])).detail == "taken"
 
 
