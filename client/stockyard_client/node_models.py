@@ -107,6 +107,7 @@ class PriceOf(Model):
     """What one thing costs in a region; ``price`` is None where it is not known."""
 
     region: str
+    kind: str = ""
     name: str
     unit: str = "hour"
     currency: str = "USD"
