@@ -55,7 +55,7 @@ def create(
             provider = client.node_providers.create(body)
     show_one(context, output, PROVIDERS, provider)
     for warning in provider.warnings:
-        context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
     if provider.message:
         context.say(provider.message)
 

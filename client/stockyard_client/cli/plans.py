@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
+from stockyard_client.cli import field_lines
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form, write_document
 from stockyard_client.models import Plan, Price
@@ -24,6 +24,9 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if sentence := verdict(plan):
         context.out.print(Text(sentence, style="bold"), soft_wrap=True)
     for name, sign, style in _PARTS:
+        if name == "changes":
+            field_lines.draw(context, plan.changes)
+            continue
         for line in _lines(getattr(plan, name)):
             context.out.print(Text(f"{sign} {line}", style=style), soft_wrap=True)
     _show_groups(context, plan)
@@ -36,7 +39,7 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
-        context.say(f"Warning: {_described(warning)}", "yellow")
+        context.say(f"Warning: {remark(context, warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
@@ -91,7 +94,7 @@ def _show_groups(context: Context, plan: Plan) -> None:
     groups = (plan.model_extra or {}).get("groups") or ()
     if not groups:
         for line in plan.rejected:
-            context.out.print(Text(f"! {_described(line)}", style="red"), soft_wrap=True)
+            context.out.print(Text(f"! {remark(context, line)}", style="red"), soft_wrap=True)
         return
     for group in groups[:MOST_GROUPS]:
         names = [str(name) for name in group.get("types") or ()]
@@ -144,18 +147,17 @@ def _item_name(item: dict[str, Any]) -> str:
     return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
 
 
+def remark(context: Context, line: Any) -> str:
+    """A warning, or why something is ruled out, with its place as a person calls it."""
+    if not isinstance(line, dict) or "detail" not in line:
+        return _described(line)
+    place = context.place_of(str(line.get("pointer") or ""))
+    return f"{place}: {line['detail']}" if place else str(line["detail"])
+
+
 def _described(line: Any) -> str:
     if not isinstance(line, dict):
         return str(line)
-    if "detail" in line:
-        return f"{line['pointer']}: {line['detail']}" if line.get("pointer") else str(line["detail"])
-    if "before" in line and "after" in line:
-        place = "  ".join(str(line[key]) for key in ("kind", "name", "pointer") if line.get(key))
-        return f"{place}: {_value(line['before'])} becomes {_value(line['after'])}"
     if "kind" in line:
         return f"{line['kind']}  {line.get('name', '')}".rstrip()
     return ", ".join(f"{key}: {value}" for key, value in line.items())
-
-
-def _value(value: Any) -> str:
-    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)

@@ -121,9 +121,9 @@ def test_diff_shows_fields_and_exits_with_one(cli, api, file):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "+ pool base",
-        f"{path}:1 NodeProvider lab",
+        f"~ {path}:1 NodeProvider lab",
         "  ~ spec.nodeTypes[small].usdPerHour: 0.05 -> 0.07",
-        "node claim c1",
+        "~ node claim c1",
         '  + metadata.labels.a: "b"',
     ]
     assert json.loads(cli("diff", "-f", path, "-o", "json").stdout) == plan
