@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stockyard_client.costs import CostReports
     from stockyard_client.disruption import Disruption
+    from stockyard_client.following import Pace
     from stockyard_client.models import Cluster, Operation
     from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
     from stockyard_client.pool_models import Pool
@@ -66,21 +67,21 @@ class Client:
         """Cloud accounts."""
         from stockyard_client.resources import Accounts
 
-        return Accounts(self._transport)
+        return Accounts(self._transport, self._pace)
 
     @cached_property
     def clusters(self) -> Clusters:
         """Clusters."""
         from stockyard_client.resources import Clusters
 
-        return Clusters(self._transport)
+        return Clusters(self._transport, self._pace)
 
     @cached_property
     def pools(self) -> Pools:
         """Pools of a cluster."""
         from stockyard_client.pool_resources import Pools
 
-        return Pools(self._transport)
+        return Pools(self._transport, self._pace)
 
     @cached_property
     def disruption(self) -> Disruption:
@@ -115,21 +116,21 @@ class Client:
         """Long-running changes."""
         from stockyard_client.resources import Operations
 
-        return Operations(self._transport)
+        return Operations(self._transport, self._pace)
 
     @cached_property
     def events(self) -> Events:
         """What happened."""
         from stockyard_client.resources import Events
 
-        return Events(self._transport)
+        return Events(self._transport, self._pace)
 
     @cached_property
     def node_providers(self) -> NodeProviders:
         """Sources of nodes."""
         from stockyard_client.node_resources import NodeProviders
 
-        return NodeProviders(self._transport)
+        return NodeProviders(self._transport, self._pace)
 
     @cached_property
     def node_types(self) -> NodeTypes:
@@ -143,7 +144,7 @@ class Client:
         """Wanted, promised and existing nodes."""
         from stockyard_client.node_resources import NodeClaims
 
-        return NodeClaims(self._transport)
+        return NodeClaims(self._transport, self._pace)
 
     @cached_property
     def manifests(self) -> Manifests:
@@ -158,6 +159,13 @@ class Client:
         from stockyard_client.node_resources import Prices
 
         return Prices(self._transport)
+
+    @cached_property
+    def costs(self) -> CostReports:
+        """What the tenant pays."""
+        from stockyard_client.costs import CostReports
+
+        return CostReports(self._transport)
 
     @cached_property
     def quotas(self) -> Quotas:
@@ -194,12 +202,11 @@ class Client:
 
         return AccountsOfEvents(self._transport)
 
-    @cached_property
-    def costs(self) -> CostReports:
-        """What the tenant pays."""
-        from stockyard_client.costs import CostReports
+    def _pace(self) -> Pace:
+        """How a follower asks again."""
+        from stockyard_client.following import Pace
 
-        return CostReports(self._transport)
+        return Pace(self._sleep, self._clock)
 
     def wait_operation(
         self,
@@ -211,7 +218,7 @@ class Client:
     ) -> Operation:
         """The operation once it has succeeded; see :func:`stockyard_client.waiting.wait_operation`."""
         return waiting.wait_operation(
-            lambda: self.operations.get(operation),
+            lambda earlier, wait: self.operations.newer(operation, earlier, wait),
             timeout=timeout,
             sleep=self._sleep,
             clock=self._clock,
@@ -224,7 +231,7 @@ class Client:
     ) -> Pool:
         """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
         return waiting.wait_until(
-            lambda: self.pools.get(cluster, pool),
+            lambda earlier, wait: self.pools.newer(cluster, pool, earlier, wait),
             lambda record: record.ready,
             _state_of_pool,
             f"pool {pool}",
@@ -239,9 +246,9 @@ class Client:
     ) -> None:
         """Returns once there is no such pool. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
 
-        def read() -> Pool | None:
+        def read(earlier: Pool | None, wait: int) -> Pool | None:
             try:
-                return self.pools.get(cluster, pool)
+                return self.pools.newer(cluster, pool, earlier, wait)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -269,7 +276,7 @@ class Client:
         if next(self.pools.list(record.id, page_size=1), None) is None:
             return record
         return waiting.wait_until(
-            lambda: self.clusters.get(record.id),
+            lambda earlier, wait: self.clusters.newer(record.id, earlier, wait),
             lambda current: _pools_state(current)[0] == "True",
             lambda current: _pools_state(current)[1],
             f"the pools of cluster {record.name}",

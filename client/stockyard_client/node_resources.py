@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from stockyard_client.following import OnTrouble
 from stockyard_client.models import Operation, Plan
 from stockyard_client.node_models import Applied, Explanation, NodeClaim, NodeProvider, NodeType, PriceOf
 from stockyard_client.resources import Body, Collection, parsed, path
@@ -31,6 +32,10 @@ class NodeProviders(Collection):
     def get(self, provider: str) -> NodeProvider:
         """One provider."""
         return self._read(NodeProvider, provider)
+
+    def watch(self, provider: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeProvider]:
+        """The provider as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(NodeProvider, path(self.name, provider), on_trouble)
 
     def manifest(self, provider: str) -> dict[str, Any]:
         """A provider as its manifest."""
@@ -88,6 +93,10 @@ class NodeClaims(Collection):
     def get(self, claim: str) -> NodeClaim:
         """One claim."""
         return self._read(NodeClaim, claim)
+
+    def watch(self, claim: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeClaim]:
+        """The claim as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(NodeClaim, path(self.name, claim), on_trouble)
 
     def manifest(self, claim: str) -> dict[str, Any]:
         """A claim as its manifest."""

@@ -62,11 +62,9 @@ class Answer:
     body: bytes
 
 
-def own(status: int, message: str) -> Answer:
+def own(status: int, message: str, *headers_beside: tuple[str, str]) -> Answer:
     """An answer of the gateway itself."""
-    headers = [("content-type", "application/json")]
-    if status == 401:
-        headers.append(("www-authenticate", "Bearer"))
+    headers = [("content-type", "application/json"), *headers_beside]
     return Answer(status, headers, json.dumps({"message": message}).encode())
 
 
@@ -138,8 +136,8 @@ class Gateway:
         if route.authorizer:
             try:
                 claims = route.authorizer.claims(headers.get("authorization"))
-            except Refused:
-                return own(401, "Unauthorized")
+            except Refused as refused:
+                return own(401, "Unauthorized", ("www-authenticate", refused.challenge))
         event = self._event(route, method, target, headers, body, source)
         if parameters:
             event["pathParameters"] = parameters

@@ -54,6 +54,14 @@ def test_problem_document_becomes_api_error(api, client):
     assert len(api.requests) == 1
 
 
+def test_words_of_the_gateway_about_a_token_are_told(api, client):
+    challenge = 'Bearer scope="" error="invalid_token" error_description="the token has expired"'
+    api.answer("GET", "/v1/clusters/x", {"message": "Unauthorized"}, status=401, WWW_Authenticate=challenge)
+    with pytest.raises(ApiError) as caught:
+        client.clusters.get("x")
+    assert (caught.value.error_type, caught.value.detail) == ("Unauthorized", "The token has expired.")
+
+
 def test_gateway_answer_becomes_api_error(api, client):
     api.answer("GET", "/v1/clusters/x", {"message": "Unauthorized"}, status=401, apigw_requestid="gw-1")
     with pytest.raises(ApiError) as caught:

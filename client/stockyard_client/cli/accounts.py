@@ -102,7 +102,7 @@ def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> No
 
 @app.command()
 def describe(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
-    """Describe a cloud account: whether it can be used, and which clusters use it."""
+    """Describe a cloud account. Whether it can be used, and which clusters use it, is shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

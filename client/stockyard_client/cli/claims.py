@@ -154,7 +154,7 @@ def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
 
 @app.command()
 def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Describe a claim: its node and price, what waits and why, its last operation and events."""
+    """Describe a claim, its node and price. What waits and why, its last operation and events are shown."""
     from stockyard_client.cli import claim_descriptions
 
     context = contexts.of(run)
@@ -177,7 +177,7 @@ def explain(
     limit: Annotated[int, typer.Option(min=1, help="How many of the types that fit are shown.")] = 10,
     output: Output = Form.TABLE,
 ) -> None:
-    """Say why a claim got its node type, and what ruled the others out. -o wide has a line for each type."""
+    """Say why a claim got its node type. What else fits, and what ruled others out, is shown; -o wide has each type."""
     from stockyard_client.cli import explanations
 
     context = contexts.of(run)

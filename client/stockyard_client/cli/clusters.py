@@ -121,7 +121,8 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Describe a cluster: its price, what it lacks and why, its pools, nodes, last operation and events."""
+    """Describe a cluster and what it lacks. Its price, pools, nodes, last operation and events are shown, and what to
+    type next."""
     from stockyard_client.cli import cluster_descriptions
 
     context = contexts.of(run)
@@ -144,7 +145,7 @@ def tree(
     everything: Annotated[bool, typer.Option("--all", help="With each phase and each thing in the cloud.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Draw a cluster with all that is below it: what stands in the cloud, its pools, claims and nodes."""
+    """Draw a cluster with all that is below it. What stands in the cloud, its pools, claims and nodes are shown."""
     from stockyard_client.cli import cluster_descriptions, trees
 
     context = contexts.of(run)

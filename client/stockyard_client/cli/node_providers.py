@@ -78,7 +78,7 @@ def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None
 
 @app.command()
 def describe(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
-    """Describe a node provider: its state and why, its types and prices, the claims that it serves."""
+    """Describe a node provider and its state. Its types, their prices and the claims that it serves are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)
@@ -140,7 +140,7 @@ def describe_type(
     node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
     output: Output = Form.TABLE,
 ) -> None:
-    """Describe a node type: what it has, what of it a claim can have, and at which prices."""
+    """Describe a node type and its prices. What it has, and what of that a claim can have, is shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

@@ -130,7 +130,7 @@ def get(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.
 
 @app.command()
 def describe(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Describe a pool: its nodes and their price, what it may have, what it lacks and why."""
+    """Describe a pool and what it lacks. Its nodes, their price, and what it may have are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

@@ -138,10 +138,10 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[1:] == [
         "[    0s] account        running",
-        "[    2s] account        succeeded",
-        "[    2s] network        running",
-        "[    4s] network        succeeded",
-        "[    4s] control_plane  succeeded",
+        "[    1s] account        succeeded",
+        "[    1s] network        running",
+        "[    1s] network        succeeded",
+        "[    1s] control_plane  succeeded",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
@@ -169,8 +169,8 @@ def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[-3:] == [
         "[    0s] they were not looked at yet",
-        "[    1s] workers: 1 of 2 nodes are available.",
-        "[    2s] 1 pools have their nodes.",
+        "[    0s] workers: 1 of 2 nodes are available.",
+        "[    0s] 1 pools have their nodes.",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 

@@ -97,6 +97,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """One way to each route; ``FILE`` is a document of the right kind."""
 MACHINES = {
+    "GetContract": "the document itself, for programs and for the page that shows it",
+    "GetReference": "a page for browsers",
     "ReportBootOfControlPlane": "a machine tells how its first boot goes",
     "ReportBootOfNode": "a machine tells how its first boot goes",
     "BootstrapMachine": "a machine without a token proves itself",
