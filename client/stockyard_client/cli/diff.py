@@ -48,6 +48,6 @@ def _draw(context: contexts.Context, plan: Plan) -> None:
     for line in plan.creates:
         text = f"{str(line.get('kind', '')).replace('-', ' ')} {line.get('name', '')}".strip()
         context.out.print(Text(f"+ {text}", style="green"), soft_wrap=True)
-    field_lines.draw(context, plan.changes)
+    field_lines.draw(context, filter(field_lines.is_change, plan.changes))
     for warning in plan.warnings:
         context.say(f"Warning: {plans.remark(context, warning)}", "yellow")

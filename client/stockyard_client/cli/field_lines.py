@@ -24,6 +24,11 @@ def draw(context: Context, changes: Iterable[dict[str, Any]]) -> None:
         differences.show(context, rows, indent="  " if title else "")
 
 
+def is_change(entry: Any) -> bool:
+    """Whether an entry of a plan says what a field was and becomes."""
+    return isinstance(entry, dict) and "before" in entry and "after" in entry
+
+
 def _title(context: Context, change: dict[str, Any]) -> str:
     """What is changed: as the plan says it, else the document that asks for it; empty for the one that is planned."""
     if change.get("name"):

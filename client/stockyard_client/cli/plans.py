@@ -24,10 +24,10 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if sentence := verdict(plan):
         context.out.print(Text(sentence, style="bold"), soft_wrap=True)
     for name, sign, style in _PARTS:
+        entries = getattr(plan, name)
         if name == "changes":
-            field_lines.draw(context, plan.changes)
-            continue
-        for line in _lines(getattr(plan, name)):
+            field_lines.draw(context, [entry for entry in entries if field_lines.is_change(entry)])
+        for line in _lines([entry for entry in entries if not field_lines.is_change(entry)]):
             context.out.print(Text(f"{sign} {line}", style=style), soft_wrap=True)
     _show_groups(context, plan)
     for number, step in enumerate(plan.steps, 1):

@@ -115,7 +115,7 @@ def test_dry_run_prints_the_plan_with_prices_and_makes_nothing(cli, api):
         "public IPv4 address x3 unknown /hour unknown /month",
         "total 0.2541 USD /hour 185.49 USD /month",
     ]
-    assert "Warning: /settings/region_name: is not the account's region" in result.stderr
+    assert "aws-cluster.json:7 cluster demo settings.region_name: is not the account's region" in result.stderr
     assert "Some prices are not known" in result.stderr
 
 

@@ -56,7 +56,7 @@ def test_provider_from_a_document(cli, api):
     result = cli("provider", "create", "-f", "-", "--name", "sim", stdin='{"kind": "simulated", "spec": {}}')
     assert (result.exit_code, api.bodies("POST")) == (0, [{"kind": "simulated", "spec": {}, "name": "sim"}])
     assert result.stdout.splitlines()[1].split()[:4] == ["sim", "simulated", "Available", "2"]
-    assert "Warning: /spec: It has no node types." in result.stderr
+    assert "Warning: standard input:1 provider spec: It has no node types." in result.stderr
     assert "Later." in result.stderr
 
 
@@ -214,7 +214,7 @@ def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
     api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
     output = cli("claim", "create", "--cluster", "demo", "--dry-run").stdout
-    assert output == "! sim.small: too small\n! /1: sim.large: full\n"
+    assert output == "! sim.small: too small\n! [1]: sim.large: full\n"
 
 
 def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
