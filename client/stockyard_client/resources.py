@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -339,10 +340,6 @@ class Events(Collection):
         ``detail_type``, ``since`` (a time), ``order="desc"``."""
         return self._pages(Event, {"subject": subject, "after": after, **query}, page_size)
 
-    def newest(self, subject: str, count: int) -> Sequence[Event]:
-        """The last ``count`` events of a subject, the newest at the end."""
-        return list(islice(self.list(subject=subject, order="desc", page_size=count), count))[::-1]
-
     def follow(
         self,
         *,
@@ -376,3 +373,12 @@ class Events(Collection):
         """What :meth:`follow` reads from: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
         filters = {"subject": subject, **query}
         return self._feed("evt", filters, on_trouble, after=after, since=since, newest=newest)
+
+    def newest(self, subject: str, count: int) -> Sequence[Event]:
+        """The last ``count`` events of a subject, the newest at the end."""
+        try:
+            return list(islice(self.list(subject=subject, order="desc", page_size=min(count, 200)), count))[::-1]
+        except ApiError as error:
+            if not is_older_api(error):
+                raise
+        return deque(self.list(subject=subject, page_size=200), maxlen=count)

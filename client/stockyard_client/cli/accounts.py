@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import losses, plans, updates
+from stockyard_client.cli import listings, losses, plans, updates, watching
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import FAILURE, BadInput
 from stockyard_client.cli.inputs import pairs, read_body
-from stockyard_client.cli.options import DryRun, File
+from stockyard_client.cli.options import DryRun, File, Watch
 from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.policies import NOTE, policies_of
 
@@ -85,18 +85,24 @@ def create(
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """List the cloud accounts."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.accounts(client))
         show_many(context, output, ACCOUNTS, client.accounts.list())
 
 
 @app.command()
-def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, account: Account, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one cloud account."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.accounts.watch(account, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, ACCOUNTS, records)
+            return
         show_one(context, output, ACCOUNTS, client.accounts.get(account))
 
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import losses, operations, plans, power, progress, updates
+from stockyard_client.cli import listings, losses, operations, plans, power, progress, updates, watching
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either
 from stockyard_client.cli.node_sheets import CLAIMS
-from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait
+from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
 from stockyard_client.node_models import NodeClaim
@@ -72,6 +72,10 @@ def create(
         if wait:
             claim = _waited(context, client, claim, timeout)
     show_one(context, output, CLAIMS, claim)
+    if wait:
+        context.say(f"Next: stockyard claim describe {claim.name}")
+    elif claim.operation_id:
+        progress.say_how_to_follow(context, claim.operation_id)
 
 
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:
@@ -125,13 +129,28 @@ def list_(
     ] = None,
     provider: Annotated[str | None, typer.Option(help="Only claims of this provider.")] = None,
     phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Only claims with this reason.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Only claims of pools of this name.")] = None,
     label: Annotated[str | None, typer.Option(help="key=value.")] = None,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List the node claims."""
     context = contexts.of(run)
+    query: dict[str, Any] = {
+        "cluster": cluster,
+        "provider": provider,
+        "phase": phase,
+        "reason": reason,
+        "pool": pool,
+        "label": label,
+    }
     with context.client() as client:
-        claims = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
+        if watch:
+            watching.watch_list(
+                context, client, output, listings.claims(client, query, named=output not in {Form.JSON, Form.YAML})
+            )
+        claims = client.node_claims.list(**query)
         show_many(context, output, CLAIMS, claims if output in {Form.JSON, Form.YAML} else with_names(client, claims))
 
 
@@ -145,10 +164,14 @@ def with_names(client: Client, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
 
 
 @app.command()
-def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, claim: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one node claim."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_claims.watch(claim, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, CLAIMS, records)
+            return
         show_one(context, output, CLAIMS, client.node_claims.get(claim))
 
 

@@ -6,18 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli import changes, kubeconfig, losses, operations, plans, progress, secrets, snapshots, updates
+from stockyard_client.cli import (
+    changes,
+    kubeconfig,
+    listings,
+    losses,
+    operations,
+    plans,
+    progress,
+    secrets,
+    snapshots,
+    updates,
+    watching,
+)
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli import events as event_lists
 from stockyard_client.cli.assignments import Set
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_body
-from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait
+from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import (
     CLUSTERS,
-    EVENTS,
     ONE_CLUSTER,
     OPERATIONS,
     Form,
@@ -89,16 +101,31 @@ def create(
             started = context.clock()
             progress.wait(context, client, cluster.operation_id, timeout)
             remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
+            context.interrupted = f"Stopped waiting for pools. To look: stockyard cluster get {cluster.name} --watch"
             cluster = client.wait_pools(cluster.id, timeout=remaining, on_change=progress.lines(context))
     show_one(context, output, CLUSTERS, cluster)
+    if wait:
+        context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")
+    elif cluster.operation_id:
+        progress.say_how_to_follow(context, cluster.operation_id)
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(
+    run: typer.Context,
+    status: Annotated[str | None, typer.Option(help="preparing, ready, failed or deleting.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only those whose operation is in this phase.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag, key=value.")] = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
     """List the clusters."""
     context = contexts.of(run)
+    query: dict[str, Any] = {"status": status, "phase": phase, "tag": tag}
     with context.client() as client:
-        show_many(context, output, CLUSTERS, client.clusters.list())
+        if watch:
+            watching.watch_list(context, client, output, listings.clusters(client, query))
+        show_many(context, output, CLUSTERS, client.clusters.list(**query))
 
 
 @app.command()
@@ -106,6 +133,7 @@ def get(
     run: typer.Context,
     cluster: Name,
     manifest: Annotated[bool, typer.Option(help="As a manifest that can be applied, such as an EKSCluster.")] = False,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show one cluster."""
@@ -113,6 +141,10 @@ def get(
     with context.client() as client:
         if manifest:
             write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
+            return
+        if watch:
+            records = client.clusters.watch(cluster, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, CLUSTERS, records)
             return
         record = client.clusters.get(cluster)
         has_bastion = bool((record.model_extra or {}).get("bastion"))
@@ -163,14 +195,21 @@ def tree(
 def events(
     run: typer.Context,
     cluster: Name,
-    after: Annotated[str | None, typer.Option(help="Only what came after this event.")] = None,
+    after: event_lists.After = None,
+    since: event_lists.Since = None,
+    limit: event_lists.Limit = None,
+    follow: event_lists.Follow = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List what happened to a cluster. A cluster that is gone is named by its id."""
     context = contexts.of(run)
     with context.client() as client:
-        subject = cluster if cluster.startswith("clu_") else client.clusters.get(cluster).id
-        show_many(context, output, EVENTS, client.events.list(subject=subject, after=after))
+        subject = event_lists.subject_of(client, cluster)
+        if follow and not (since or limit or after):
+            # all that there is, and what comes
+            since = "2020-01-01T00:00:00Z"
+        query = {"subject": subject}
+        event_lists.show(context, client, output, query, since=since, newest=limit, after=after, follow=follow)
 
 
 @app.command()

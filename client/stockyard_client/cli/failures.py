@@ -78,7 +78,7 @@ def explain(context: Context, error: BaseException) -> None:
     """Says what went wrong, where, and what to do; never more than the API itself told."""
     match error:
         case KeyboardInterrupt():
-            context.say("interrupted; what was started goes on by itself")
+            context.say(context.interrupted)
         case ApiError():
             _explain_refusal(context, error)
         case ConnectionFailed():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import losses, plans, tenancy, updates
+from stockyard_client.cli import listings, losses, plans, tenancy, updates, watching
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
-from stockyard_client.cli.options import DryRun
+from stockyard_client.cli.options import DryRun, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 
 app = typer.Typer(no_args_is_help=True, help="Node providers.", rich_markup_mode=None)
@@ -61,18 +61,31 @@ def create(
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(
+    run: typer.Context,
+    kind: Annotated[str | None, typer.Option(help="Only providers of this kind.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
     """List the node providers."""
     context = contexts.of(run)
+    query: dict[str, Any] = {"kind": kind, "phase": phase}
     with context.client() as client:
-        show_many(context, output, PROVIDERS, client.node_providers.list())
+        if watch:
+            watching.watch_list(context, client, output, listings.providers(client, query))
+        show_many(context, output, PROVIDERS, client.node_providers.list(**query))
 
 
 @app.command()
-def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, provider: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one node provider."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_providers.watch(provider, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, PROVIDERS, records)
+            return
         show_one(context, output, PROVIDERS, client.node_providers.get(provider))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli import changes, losses, operations, plans, pool_edits, progress, updates
+from stockyard_client.cli import changes, listings, losses, operations, plans, pool_edits, progress, updates, watching
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
@@ -16,7 +16,7 @@ from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
-from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait
+from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.pool_options import MaxPrice, RootDisk, Strategy, Zone, fields_of, group_fields_of
 from stockyard_client.cli.pool_sheets import POOLS
@@ -113,18 +113,24 @@ def _from_manifest(
 
 
 @app.command("list")
-def list_(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
+def list_(run: typer.Context, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """List the pools of a cluster. With their nodes (available, of those asked for) and price."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.pools(client, client.clusters.get(cluster).id))
         show_many(context, output, POOLS, client.pools.list(cluster))
 
 
 @app.command()
-def get(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, pool: Name, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one pool."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.pools.watch(cluster, pool, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, POOLS, records)
+            return
         show_one(context, output, POOLS, client.pools.get(cluster, pool))
 
 

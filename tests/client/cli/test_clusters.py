@@ -142,6 +142,8 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
         "[    1s] network        running",
         "[    1s] network        succeeded",
         "[    1s] control_plane  succeeded",
+        "create cluster succeeded in 1s",
+        "Next: stockyard cluster kubeconfig demo",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
@@ -167,7 +169,7 @@ def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
     api.answer("GET", "/v1/clusters/clu_01", pools_ready("True", "1 pools have their nodes."))
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.splitlines()[-3:] == [
+    assert result.stderr.splitlines()[-4:-1] == [
         "[    0s] they were not looked at yet",
         "[    0s] workers: 1 of 2 nodes are available.",
         "[    0s] 1 pools have their nodes.",

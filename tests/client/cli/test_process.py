@@ -175,7 +175,7 @@ def test_interruption(environment, server):
         process.kill()
     assert process.returncode == 130
     assert "Traceback" not in talk
-    assert "goes on by itself" in talk
+    assert "the operation goes on. To wait again: stockyard operation wait op_01" in talk
 
 
 def test_token_is_shown_nowhere_in_a_crash_or_help(environment, server):
