@@ -21,7 +21,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if form in {Form.JSON, Form.YAML}:
         write_document(form, plan.document())
         return
-    if sentence := verdict(plan):
+    sentence = verdict(plan)
+    if sentence:
         context.out.print(Text(sentence, style="bold"), soft_wrap=True)
     for name, sign, style in _PARTS:
         entries = getattr(plan, name)
@@ -39,7 +40,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
-        context.say(f"Warning: {remark(context, warning)}", "yellow")
+        if not isinstance(warning, dict) or warning.get("detail") != sentence:
+            context.say(f"Warning: {remark(context, warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
