@@ -239,7 +239,7 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "IfMatch", {**header, "required": True}
     if route.media or (route.waits and not route.paged):
         text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
-        yield "IfNoneMatch", _header("If-None-Match", text, minLength=1, maxLength=1024)
+        yield "IfNoneMatch", _header("If-None-Match", text)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"
@@ -290,7 +290,7 @@ def _refusals(route: Route) -> set[int]:
     statuses = {413, 422, 429, 500, 502, 503}
     if not route.open_because or route.body is not None:
         statuses |= {401, 403}
-    if "{" in route.path:
+    if "{" in route.path or any(query.finds for query in route.query):
         statuses.add(404)
     if route.method in ("POST", "PUT", "PATCH"):
         statuses |= {400, 409, 415}
