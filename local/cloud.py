@@ -150,7 +150,8 @@ class LocalCloud:
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
         try:
-            self.gateway = Gateway(self.functions, self._port)
+            simulated = None if self._kubernetes else "kubernetes"
+            self.gateway = Gateway(self.functions, self._port, simulated=simulated)
         except OSError as error:
             raise StartError(f"port {self._port} cannot be used: {error.strerror}") from None
         self._stack.callback(self.gateway.close)

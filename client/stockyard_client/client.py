@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stockyard_client.profiles import Profiles
     from stockyard_client.resources import Accounts, Clusters, Events, Operations
     from stockyard_client.simulations import Simulations
+    from stockyard_client.tenant_resources import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
@@ -54,6 +55,12 @@ class Client:
         self._transport = Transport(url, token, tenant=tenant, timeout=timeout, transport=transport, new_key=new_key)
         self._sleep = sleep
         self._clock = clock
+
+    @property
+    def simulates_kubernetes(self) -> bool:
+        """Whether the API has said, in an answer to this client, that its clusters have no API servers to reach: a
+        local cloud's."""
+        return self._transport.simulated == "kubernetes"
 
     @cached_property
     def accounts(self) -> Accounts:
@@ -153,18 +160,53 @@ class Client:
 
         return Prices(self._transport)
 
-    def _pace(self) -> Pace:
-        """How a follower asks again."""
-        from stockyard_client.following import Pace
-
-        return Pace(self._sleep, self._clock)
-
     @cached_property
     def costs(self) -> CostReports:
         """What the tenant pays."""
         from stockyard_client.costs import CostReports
 
         return CostReports(self._transport)
+
+    @cached_property
+    def quotas(self) -> Quotas:
+        """Limits of the tenant."""
+        from stockyard_client.tenant_resources import Quotas
+
+        return Quotas(self._transport)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who did what."""
+        from stockyard_client.tenant_resources import Audit
+
+        return Audit(self._transport)
+
+    @cached_property
+    def node_environments(self) -> NodeEnvironments:
+        """What providers set up for clusters."""
+        from stockyard_client.tenant_resources import NodeEnvironments
+
+        return NodeEnvironments(self._transport)
+
+    @cached_property
+    def allowed_types(self) -> AllowedTypes:
+        """The node types that the tenant may use."""
+        from stockyard_client.tenant_resources import AllowedTypes
+
+        return AllowedTypes(self._transport)
+
+    @cached_property
+    def event_accounts(self) -> AccountsOfEvents:
+        """The AWS accounts whose events are the tenant's requests."""
+        from stockyard_client.tenant_resources import AccountsOfEvents
+
+        return AccountsOfEvents(self._transport)
+
+    def _pace(self) -> Pace:
+        """How a follower asks again."""
+        from stockyard_client.following import Pace
+
+        return Pace(self._sleep, self._clock)
 
     def wait_operation(
         self,

@@ -45,6 +45,10 @@ class NodeProviders(Collection):
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(NodeProvider, provider, changes)
 
+    def plan_update(self, provider: NodeProvider, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(provider, changes)
+
     def delete(self, provider: str) -> Operation:
         """Removes a provider; 409 while claims or clusters use it."""
         return self._started(self._transport.send("DELETE", path(self.name, provider)))
@@ -101,6 +105,10 @@ class NodeClaims(Collection):
     def update(self, claim: NodeClaim | str, changes: Body) -> NodeClaim:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(NodeClaim, claim, changes)
+
+    def plan_update(self, claim: NodeClaim, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(claim, changes)
 
     def delete(self, claim: str, grace_seconds: int | None = None) -> Operation:
         """Gives the node back, or gives the operation that does so already. ``grace_seconds`` is how long pods may

@@ -71,6 +71,10 @@ class Collection:
         headers = {"If-Match": current.etag}
         return self._record(model, self._transport.send("PATCH", url, body=changes, headers=headers))
 
+    def _plan_update(self, record: Resource, changes: Body) -> Plan:
+        url = path(self.name, record.model_dump()["id"])
+        return self._plan("PATCH", url, changes, {"If-Match": record.etag})
+
     def _read(self, model: type[R], reference: str | int) -> R:
         return self._record(model, self._transport.send("GET", path(self.name, reference)))
 
@@ -145,6 +149,10 @@ class Accounts(Collection):
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(CloudAccount, account, changes)
 
+    def plan_update(self, account: CloudAccount, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(account, changes)
+
     def delete(self, account: str | int) -> None:
         """Forgets an account; 409 while clusters use it."""
         self._transport.send("DELETE", path(self.name, account))
@@ -203,7 +211,7 @@ class Clusters(Collection):
     def plan_update(self, cluster: Cluster | str, changes: Body) -> Plan:
         """What :meth:`update` would do, and what the cluster costs before and after."""
         current = cluster if isinstance(cluster, Cluster) else self.get(cluster)
-        return self._plan("PATCH", path(self.name, current.id), changes, {"If-Match": current.etag})
+        return self._plan_update(current, changes)
 
     def cancel(self, cluster: str, operation: str | None = None) -> Operation:
         """Stops an operation that changes a ready cluster, between two of its steps; or the queued one of that id."""
@@ -273,6 +281,14 @@ class Clusters(Collection):
     def tree(self, cluster: str) -> dict[str, Any]:
         """The cluster with everything below it."""
         return self._transport.send("GET", path(self.name, cluster, "tree")).object()
+
+    def agent(self, cluster: str) -> dict[str, Any]:
+        """The manifest that installs the cluster's agent; only the cluster's own client may read it."""
+        return self._transport.send("GET", path(self.name, cluster, "agent")).object()
+
+    def client_secret(self, cluster: str) -> dict[str, Any]:
+        """The cluster's Keycloak client and its secret, for admins; audited."""
+        return self._transport.send("GET", path(self.name, cluster, "client-secret")).object()
 
     def kubeconfig(self, cluster: str, *, static: bool = False) -> Any:
         """The kubeconfig as the API sends it; ``static`` holds credentials and is for admins."""

@@ -88,7 +88,7 @@ def register_cloud_account(request: Request) -> Answer:
     paged=True,
 )
 def list_cloud_accounts(request: Request) -> Answer:
-    """List cloud accounts."""
+    """List cloud accounts. The tenant's accounts in order of number, without their secrets."""
     store = wiring.store(request.caller.tenant)
     where = {name: request.query[name] for name in ("provider", "verification") if name in request.query} or None
     return Answer.matching(
@@ -161,7 +161,7 @@ def get_cloud_account_template(request: Request) -> Answer:
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
 def verify_cloud_account(request: Request) -> Answer:
-    """Prove that the credentials work. A role must not without the external id. The result is on the account."""
+    """Prove that the credentials work. The role must work with the external id, and must not without it."""
     services = wiring.services(request.caller.tenant)
     return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
 

@@ -43,7 +43,7 @@ def _operation(services: Services, cluster: Cluster) -> Answer:
     dry_run=True,
 )
 def create_cluster(request: Request) -> Answer:
-    """Create a cluster. Validate, make the Keycloak client, start the background work."""
+    """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
     from stockyard.operations.clusters import create
 
     body = request.body
@@ -279,7 +279,7 @@ def start_repave(request: Request) -> Answer:
 
 @http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "cluster_views:CertificatesView"})
 def get_certificates(request: Request) -> Answer:
-    """Get when the certificates of a cluster's control plane end."""
+    """Get when the certificates of a cluster's control plane end. And whether they are being renewed."""
     from stockyard.operations.clusters.repaves import certificates_view
 
     services = wiring.services(request.caller.tenant)
@@ -347,7 +347,7 @@ def restore_cluster(request: Request) -> Answer:
     "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
 )
 def read_kubeconfig(request: Request) -> Answer:
-    """Get a kubeconfig. With an ``exec`` user by default."""
+    """Get a kubeconfig."""
     import json
 
     from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
@@ -402,7 +402,7 @@ def _role_in_cluster(roles: Roles) -> str:
     audited=True,
 )
 def read_client_secret(request: Request) -> Answer:
-    """Read the Keycloak client's secret. From Keycloak; audited."""
+    """Read the Keycloak client's secret. It comes from Keycloak, and reading it is audited."""
     services = wiring.services(request.caller.tenant)
     cluster = find_cluster(services, request.params["id"])
     try:

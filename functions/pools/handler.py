@@ -24,7 +24,7 @@ from stockyard.operations.services import Services
 http = wiring.http("pools")
 lambda_handler = http.lambda_handler
 
-VIEW = "pools:PoolView"
+VIEW = "pool_views:PoolView"
 
 
 def _cluster(request: Request, services: Services) -> Cluster:
@@ -96,7 +96,7 @@ def list_pools(request: Request) -> Answer:
     "GET /v1/clusters/{id}/pools/{name}",
     roles=Roles.READERS,
     machine=True,
-    answers={200: "pools:PoolDocument"},
+    answers={200: "pool_views:PoolDocument"},
     query=(FORM,),
     waits=True,
     description="A cluster's own client sees those of its cluster. With `form=manifest` the answer is the document that"
@@ -197,7 +197,8 @@ def delete_pool(request: Request) -> Answer:
     answers={200: "disruption:ClusterDisruptionView"},
 )
 def get_disruption(request: Request) -> Answer:
-    """Get what is being done to a cluster's nodes, and what it saves."""
+    """Get what is being done to a cluster's nodes, and what it saves. The decision that is being carried out, or the
+    last one."""
     from stockyard.operations.disruption.preview import disruption_view
 
     services = wiring.services(request.caller.tenant)
@@ -237,7 +238,7 @@ def preview_disruption(request: Request) -> Answer:
 
 @http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "disruption:DisruptionSwitchView"})
 def get_disruption_switch(request: Request) -> Answer:
-    """Get the switch that pauses the disruption of all clusters."""
+    """Get the switch that pauses the disruption of all clusters. Each cluster has another one of its own."""
     from stockyard.operations.disruption.pause import tenant_view
 
     return Answer(200, tenant_view(wiring.services(request.caller.tenant)))
@@ -250,7 +251,7 @@ def get_disruption_switch(request: Request) -> Answer:
     answers={200: "disruption:DisruptionSwitchView"},
 )
 def set_disruption_switch(request: Request) -> Answer:
-    """Pause the disruption of all clusters, or let it go on."""
+    """Pause the disruption of all clusters, or let it go on. Decisions whose nodes have not left yet are given up."""
     from stockyard.operations.disruption.pause import pause_tenant
 
     view = pause_tenant(wiring.services(request.caller.tenant), paused=request.body.paused)

@@ -235,3 +235,22 @@ def get_costs(request: Request) -> Answer:
 def health(_: Request) -> Answer:
     """The API answers. No token; says nothing else."""
     return Answer(200, {"status": "ok"})
+
+
+_OPEN = "A reader of the contract needs no token yet; it says nothing of any tenant"
+
+
+@http.route("GET /v1/openapi.json", open_because=_OPEN, answers={200: None}, media="application/json")
+def get_contract(_: Request) -> Answer:
+    """Get this document. Compressed to who takes gzip, and only when it has changed to who names its ETag."""
+    from functions.records.contract import document
+
+    return Answer(200, content=document())
+
+
+@http.route("GET /v1/docs", open_because=_OPEN, answers={200: None}, media="text/html")
+def get_reference(_: Request) -> Answer:
+    """Get a page that shows this document. It loads nothing from elsewhere."""
+    from functions.records.contract import page
+
+    return Answer(200, content=page())

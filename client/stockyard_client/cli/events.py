@@ -88,7 +88,7 @@ def events(
     follow: Follow = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """List what happened, the newest last; --follow goes on."""
+    """List what happened, the newest last. 50 unless --limit, --since or --after say otherwise; --follow goes on."""
     context = contexts.of(run)
     if cluster and subject:
         raise BadInput("give --cluster or --subject")

@@ -36,7 +36,7 @@ def list_(
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """List operations, the newest first; 50 unless --limit or --since say otherwise."""
+    """List operations, the newest first. 50 unless --limit or --since say otherwise."""
     context = contexts.of(run)
     if cluster and subject:
         raise BadInput("give --cluster or --subject")
@@ -78,7 +78,7 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
 
 @app.command()
 def describe(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
-    """Describe an operation: each phase, why it failed, what it changed, the last events of its subject."""
+    """Describe an operation, with each phase. Why it failed, what it changed, and the last events are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.inputs import read_documents
+from stockyard_client.cli.inputs import read_manifests
 from stockyard_client.cli.output import Form, Output, show_many, write_document
 from stockyard_client.cli.plans import money
 from stockyard_client.cli.pool_sheets import PLANNED_NODES, PlannedNodes, equal_nodes
@@ -56,7 +56,7 @@ def plan(
 ) -> None:
     """Say which nodes pods would need, and what they cost. Nothing is made. -o wide shows each node with its pods."""
     context = contexts.of(run)
-    manifests = [reduced(document) for source in file for document in read_documents(source)]
+    manifests = [reduced(document) for document in read_manifests(context, file, at="/manifests", own=False)]
     with context.client() as client:
         placements = client.placements.plan(manifests, cluster=cluster, preferences=preferences)
     if output in {Form.JSON, Form.YAML}:

@@ -95,7 +95,7 @@ def test_secret_of_the_document_is_never_printed(cli, api):
     api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors)
     result = cli("-v", "cluster", "create", "-f", "-", stdin=json.dumps({"name": "demo", "secret": SECRET}))
     assert result.exit_code == 2
-    assert "/secret: must have 24 to 32 characters" in result.stderr
+    assert "standard input:1 cluster demo secret: must have 24 to 32 characters" in result.stderr
     assert "Request id: req-1" in result.stderr
     assert SECRET not in result.output
     assert cli.environment["STOCKYARD_TOKEN"] not in result.output
@@ -282,8 +282,33 @@ def test_kubeconfig_is_put_into_the_person_s_file(cli, config, tmp_path):
     result = cli("cluster", "kubeconfig", "demo")
     assert (result.exit_code, result.stdout) == (0, "")
     written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())
+    # a file that had no current context gets one
     assert written["current-context"] == "demo"
-    assert written["users"][0]["user"]["exec"]["command"] == "stockyard"
+    assert Path(written["users"][0]["user"]["exec"]["command"]).is_absolute()
+    assert "pip install" in written["users"][0]["user"]["exec"]["installHint"]
+    assert "Context demo is current" in result.stderr
+
+
+def test_kubeconfig_leaves_the_current_context_alone_unless_told(cli, config, tmp_path):
+    file = tmp_path / ".kube" / "config"
+    cli("cluster", "kubeconfig", "demo", "--context", "prod")
+    result = cli("cluster", "kubeconfig", "demo")
+    assert yaml.safe_load(file.read_text())["current-context"] == "prod"
+    assert "prod stays the current one" in result.stderr
+    assert "kubectl --context demo get nodes" in result.stderr
+    cli("cluster", "kubeconfig", "demo", "--use")
+    written = yaml.safe_load(file.read_text())
+    assert written["current-context"] == "demo"
+    assert [entry["name"] for entry in written["contexts"]] == ["prod", "demo"]
+
+
+def test_kubeconfig_of_a_simulated_cluster_says_what_will_not_answer(cli, config, api):
+    assert "is simulated" not in cli("cluster", "kubeconfig", "demo").stderr
+    api.answer("GET", "/v1/clusters/local/kubeconfig", config, X_Stockyard_Simulated="kubernetes")
+    assert "its API server takes no logins" in cli("cluster", "kubeconfig", "local").stderr
+    config["users"][0]["user"]["exec"]["args"] += ["--cluster", "local"]
+    api.answer("GET", "/v1/clusters/managed/kubeconfig", config, X_Stockyard_Simulated="kubernetes")
+    assert "kubectl shows its nodes" in cli("cluster", "kubeconfig", "managed").stderr
 
 
 @pytest.mark.parametrize("option", ["--static", "--print"])

@@ -122,4 +122,4 @@ def test_a_fault_is_shown_with_its_place(cli, api):
     api.problem("POST", "/v1/placements", 422, "InvalidInput", errors=[fault])
     result = cli("plan", "-f", "-", stdin=MANIFESTS)
     assert result.exit_code == 2
-    assert "/manifests/0/spec/replicas: an integer is needed" in result.stderr
+    assert "standard input:6 Deployment web spec.replicas: an integer is needed" in result.stderr

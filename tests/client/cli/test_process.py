@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class Api:
                 if self.path.partition("?")[0] == "/v1/operations/op_01":
                     api.looks += 1
                     api.looked.set()
+                    time.sleep(0.5 if "wait=" in self.path else 0)  # the API answers once there is news
                     done = api.looks > 1 and not api.hang
                     self.reply(operation("succeeded", *["succeeded"] * 3) if done else operation("running", "running"))
                 elif self.path.startswith("/v1/clusters?") or self.path == "/v1/clusters":

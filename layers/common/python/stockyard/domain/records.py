@@ -401,6 +401,6 @@ Record = (
     | ProfilePart
     | ProfileUse
     | ClusterPacks
-    | Waiters
     | Usage
+    | Waiters
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -13,6 +13,12 @@ from stockyard.edge.paging import DEFAULT_SIZE, MAX_SIZE
 from stockyard.errors import InvalidInput
 
 _MAX_LENGTH = 1024
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("limit", "size", "perpage", "maxresults", "maxitems", "top"), "page_size"),
+    **dict.fromkeys(("cursor", "continue", "nextpagetoken", "nexttoken", "startingtoken", "token"), "page_token"),
+    **dict.fromkeys(("since", "startafter"), "after"),
+}
+"""What other APIs call parameters of ours, without underscores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def read(event: Mapping[str, Any], declared: Sequence[Query]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, text in _pairs(event):
         if name not in parameters:
-            raise InvalidInput(f"There is no query parameter {_printable(name)} here.")
+            raise InvalidInput(f"There is no query parameter {_printable(name)} here{_end(name, parameters)}")
         if name in values:
             raise InvalidInput(f"The query parameter {name} is given twice.")
         values[name] = _value(parameters[name], text)
@@ -122,6 +128,16 @@ def _integer(query: Query, text: str) -> int:
     if number is None or not low <= number <= high:
         raise InvalidInput(f"{query.name} must be a whole number from {low} to {high}.")
     return number
+
+
+def _end(name: str, parameters: Collection[str]) -> str:
+    """How the refusal ends: with a question for who may have meant another parameter."""
+    from difflib import get_close_matches  # only for requests that are refused
+
+    plain = name.lower().replace("-", "_")
+    own_name = _ELSEWHERE.get(plain.replace("_", ""), plain)
+    near = [own_name] if own_name in parameters else get_close_matches(plain, list(parameters), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def _printable(name: str) -> str:

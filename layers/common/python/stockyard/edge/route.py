@@ -42,8 +42,9 @@ def _declaring(route: Callable[P, Route]) -> Callable[Concatenate[HttpFunction, 
 
         def register(handler: Handler) -> Handler:
             action = declared.action or handler.__name__.title().replace("_", "")
-            summary = declared.summary or (handler.__doc__ or "").partition(".")[0]
-            function.add(replace(declared, action=action, summary=summary), handler)
+            first, _, following = (handler.__doc__ or "").partition(".")
+            text = " ".join(f"{following} {declared.description}".split())
+            function.add(replace(declared, action=action, summary=declared.summary or first, description=text), handler)
             return handler
 
         return register
@@ -103,7 +104,12 @@ class HttpFunction:
             request_id = str(getattr(context, "aws_request_id", ""))
             log_failure(self.logger, error, request_id)
             reply = refusal(Internal("The request could not be read."), path="", request_id=request_id)
-        return {"statusCode": reply.status, "headers": reply.headers, "body": reply.body, "isBase64Encoded": False}
+        return {
+            "statusCode": reply.status,
+            "headers": reply.headers,
+            "body": reply.body,
+            "isBase64Encoded": reply.encoded,
+        }
 
     def _reply(self, event: Mapping[str, Any]) -> Reply:
         context, path = event["requestContext"], str(event["rawPath"])

@@ -48,11 +48,13 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer; ``body`` is JSON text."""
+    """An HTTP answer; ``body`` is JSON text, but of a file."""
 
     status: int
     headers: Mapping[str, str]
     body: str = field(repr=False)
+    encoded: bool = False
+    """Whether ``body`` is in base 64, as bytes are that are no text."""
 
 
 def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
@@ -139,6 +141,8 @@ class Call:
             headers = {**replay.headers, "Idempotent-Replayed": "true"}
             return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
         answer = self._answer(replace(request, lease=self._lease))
+        if answer.content is not None:
+            return Reply(*answer.content.answer(self._event))
         headers = self._headers(answer)
         if not self._route.paged and self._is_known(answer):
             return Reply(304, {**headers, "Cache-Control": "no-store"}, "")

@@ -13,59 +13,82 @@ class PlannedThing(View):
     """Something that would be made or removed."""
 
     kind: str
+    """What it is."""
     name: str
+    """Its name."""
 
 
 class PlannedChange(View):
-    """A field that would change: its JSON pointer, the value now and then."""
+    """A field that would change."""
 
     pointer: str
+    """The JSON pointer of the field."""
     before: Any
+    """The value now."""
     after: Any
+    """The value then."""
 
 
 class Remark(View):
-    """Why something was ruled out, or what to mind; ``pointer`` is the place in the body."""
+    """Why something was ruled out, or what to mind."""
 
     pointer: str
+    """The JSON pointer of the place in the body; empty for all of it."""
     detail: str
+    """What is to be said, as a sentence."""
 
 
 class PriceItem(View):
-    """One line of a price; ``hour`` and ``month`` are null where the catalogue does not know it."""
+    """One line of a price."""
 
     name: str
+    """What costs it."""
     quantity: int
+    """How many of them there are."""
     hour: float | None
+    """Its price an hour, for all of them; null where it is not known."""
     month: float | None
+    """Its price in a month of 730 hours, for all of them; null where it is not known."""
 
 
 class Price(View):
-    """What the plan costs; ``complete`` is false when a line has no known price."""
+    """What the plan costs."""
 
     currency: str = "USD"
+    """The currency of all prices."""
     hour: float
+    """The sum of an hour."""
     month: float
+    """The sum of a month of 730 hours."""
     complete: bool = True
+    """False when a line has no known price."""
     items: list[PriceItem]
+    """The lines that make the sum."""
 
 
 class Plan(View):
-    """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
-    paid now, of a change that has a price."""
+    """What would be made, changed and removed, what it costs, what was rejected and why."""
 
     creates: list[PlannedThing] = Field(default_factory=list)
+    """What would be made."""
     changes: list[PlannedChange] = Field(default_factory=list)
+    """The fields that would change."""
     deletes: list[PlannedThing] = Field(default_factory=list)
+    """What would be removed."""
     price: Price = Price(hour=0, month=0, items=[])
+    """What it costs then."""
     price_before: Price | None = None
+    """What is paid now, of a change that has a price; else null."""
     steps: list[str] = Field(default_factory=list)
     """Of a change of a ready cluster: what happens, in order."""
     rejected: list[Remark] = Field(default_factory=list)
+    """What was ruled out, and why."""
     warnings: list[Remark] = Field(default_factory=list)
+    """What to mind."""
 
 
 class PlanView(View):
     """The answer to ``?dry_run=true``; nothing was written."""
 
     plan: Plan
+    """What would be done."""
