@@ -50,8 +50,8 @@ def watch(terminal: Terminal) -> Iterator[Running]:
 
 
 def test_a_day_by_the_command_line(terminal: Terminal, document: str, watch: Running) -> None:
-    who = terminal.run("whoami")
-    assert {"Tenant acme", "User local-user"} <= set(who.lines)
+    identity = terminal.run("whoami")
+    assert {"Tenant acme", "User local-user"} <= set(identity.lines)
     verified = terminal.run("account", "verify", "1")
     assert (verified.exit_code, "verified" in verified.text) == (0, True)
 
@@ -65,17 +65,17 @@ def test_a_day_by_the_command_line(terminal: Terminal, document: str, watch: Run
     cure = next(line for line in refused.text.splitlines() if "stockyard cluster resume" in line)
     why = terminal.run("cluster", "list")
     assert any(line.startswith(f"{NAME} failed") and "ClusterCould" in line for line in why.lines)
-    seen = terminal.run("cluster", "describe", NAME)
-    assert "do not have sufficient capacity" in " ".join(seen.lines)
-    assert f"stockyard cluster resume {NAME} --wait" in seen.lines
+    description = terminal.run("cluster", "describe", NAME)
+    assert "do not have sufficient capacity" in " ".join(description.lines)
+    assert f"stockyard cluster resume {NAME} --wait" in description.lines
 
     command = shlex.split(_unwrapped(refused.text, cure))
     assert command[:3] == ["stockyard", "cluster", "resume"]
     cured = terminal.run(*command[1:])
     assert (cured.exit_code, "succeeded" in cured.text) == (0, True)
 
-    made = terminal.run("provider", "create", "-f", "examples/lab.yaml", "--name", "day-lab")
-    assert made.exit_code == 0, made.text
+    created = terminal.run("provider", "create", "-f", "examples/lab.yaml", "--name", "day-lab")
+    assert created.exit_code == 0, created.text
     again = terminal.run("provider", "create", "-f", "examples/lab.yaml", "--name", "day-lab")
     assert again.exit_code == 5
     pool = terminal.run(
@@ -119,5 +119,5 @@ def test_a_day_by_the_command_line(terminal: Terminal, document: str, watch: Run
 def _unwrapped(text: str, line: str) -> str:
     """The command in a line that a terminal has wrapped: the lines that follow it belong to it."""
     lines = text.splitlines()
-    rest = " ".join(lines[lines.index(line) :])
-    return rest[rest.index("stockyard cluster resume") : rest.index("--wait") + len("--wait")]
+    remaining = " ".join(lines[lines.index(line) :])
+    return remaining[remaining.index("stockyard cluster resume") : remaining.index("--wait") + len("--wait")]

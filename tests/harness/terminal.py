@@ -24,7 +24,7 @@ SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Screen:
     """What a command has shown, both of its streams in one, and its exit code."""
 
     text: str
@@ -66,7 +66,7 @@ class Terminal:
         os.close(slave)
         return Running(process, master)
 
-    def run(self, *arguments: str, keys: str = "") -> Shown:
+    def run(self, *arguments: str, keys: str = "") -> Screen:
         """A command at its end."""
         running = self.start(*arguments)
         if keys:
@@ -80,30 +80,30 @@ class Running:
 
     process: subprocess.Popen[bytes]
     master: int
-    seen: bytes = b""
+    output: bytes = b""
 
     def wait_for(self, text: str) -> str:
         """What it has shown once ``text`` is in it. Raises ``TimeoutError``."""
         end = time.monotonic() + SECONDS
-        while text not in (shown := plain(self.seen)):
+        while text not in (screen := plain(self.output)):
             if time.monotonic() > end or not self._read(0.5):
-                raise TimeoutError(f"no {text!r} in:\n{shown}")
-        return shown
+                raise TimeoutError(f"no {text!r} in:\n{screen}")
+        return screen
 
-    def interrupt(self) -> Shown:
+    def interrupt(self) -> Screen:
         """Ctrl-C, and the end."""
         self.process.send_signal(signal.SIGINT)
         return self.end()
 
-    def end(self) -> Shown:
+    def end(self) -> Screen:
         """Its end, by itself."""
         end = time.monotonic() + SECONDS
         while self._read(0.5):
             if time.monotonic() > end:
                 self.process.kill()
-                raise TimeoutError(f"it goes on and on:\n{plain(self.seen)}")
+                raise TimeoutError(f"it goes on and on:\n{plain(self.output)}")
         os.close(self.master)
-        return Shown(plain(self.seen), self.process.wait(10), self.seen.decode(errors="replace"))
+        return Screen(plain(self.output), self.process.wait(10), self.output.decode(errors="replace"))
 
     def _read(self, seconds: float) -> bool:
         """Takes in what it shows within that time. False once it has ended and all is read."""
@@ -114,10 +114,10 @@ class Running:
             part = os.read(self.master, 65_536)
         except OSError:  # the other end is closed
             return False
-        self.seen += part
+        self.output += part
         return bool(part)
 
 
-def plain(shown: bytes) -> str:
+def plain(output: bytes) -> str:
     """The text without colours and movements of the cursor."""
-    return _CONTROL.sub("", shown.decode(errors="replace")).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub("", output.decode(errors="replace")).replace("\r\n", "\n").replace("\r", "\n")

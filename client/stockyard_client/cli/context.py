@@ -49,12 +49,12 @@ class Context:
     tenant: str | None = None
     call_timeout: float = 30.0
     verbose: bool = False
-    interrupted: str = "interrupted; what was started goes on by itself"
-    """What is said when somebody interrupts: what goes on, and how to look at it again."""
     terminal: bool | None = None
     """Whether somebody sits at the standard input; None: look."""
     origins: list[Origin] = field(default_factory=list)
     """Where the fields of the request that is sent come from."""
+    interrupted: str = "interrupted; what was started goes on by itself"
+    """What is said when somebody interrupts: what goes on, and how to look at it again."""
 
     # The streams are looked up at first use, because a test runner replaces them.
     @cached_property
