@@ -143,17 +143,24 @@ class Manifests(Collection):
 
     name = "apply"
 
-    def apply(self, documents: Sequence[Body], *, idempotency_key: str | None = None) -> AppliedList:
-        """Makes what is not there and changes what differs; all are checked before one is stored."""
+    def apply(
+        self, documents: Sequence[Body], *, create_only: bool = False, idempotency_key: str | None = None
+    ) -> AppliedList:
+        """Makes what is not there and changes what differs; all are checked before one is stored.
+
+        With ``create_only`` whatever is there already is refused (409), and nothing is written.
+        """
+        query = {"create_only": "true"} if create_only else {}
         answer = self._transport.send(
-            "POST", path(self.name), body=[*documents], idempotency_key=idempotency_key
+            "POST", path(self.name), query=query, body=[*documents], idempotency_key=idempotency_key
         ).object()
         results = [parsed(Applied, item) for item in answer.get("results", ())]
         return AppliedList(results, answer.get("warnings", ()))
 
-    def plan(self, documents: Sequence[Body]) -> Plan:
+    def plan(self, documents: Sequence[Body], *, create_only: bool = False) -> Plan:
         """What :meth:`apply` would do."""
-        answer = self._transport.send("POST", path(self.name), query={"dry_run": "true"}, body=[*documents]).object()
+        query = {"dry_run": "true", **({"create_only": "true"} if create_only else {})}
+        answer = self._transport.send("POST", path(self.name), query=query, body=[*documents]).object()
         return parsed(Plan, answer.get("plan", {}))
 
 

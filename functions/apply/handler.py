@@ -6,7 +6,11 @@ from stockyard import wiring
 from stockyard.domain import cloud_kinds
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
+from stockyard.edge.query import Query
 
+CREATE_ONLY = Query(
+    "create_only", "Refuse with a 409 whatever is there already, the same or not; nothing is written then.", "boolean"
+)
 http = wiring.http("apply")
 lambda_handler = http.lambda_handler
 
@@ -19,12 +23,14 @@ lambda_handler = http.lambda_handler
     answers={200: "manifest_views:AppliedListView"},
     idempotent=True,
     dry_run=True,
+    query=(CREATE_ONLY,),
     yaml=True,
     description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool and ClusterProfile of"
     " `stockyard/v1`, NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, EKSCluster of"
     " `infrastructure.modelplane.ai/v1alpha1`, and SpectroAwsCluster of `spectrocloud.com/v1`. All are checked before"
     " one is stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
-    " stockyard-platform. With `dry_run` the answer is a plan.",
+    " stockyard-platform. With `dry_run` the answer is a plan. Each error names its document by `index`, `kind` and"
+    " `name`.",
 )
 def apply_manifests(request: Request) -> Answer:
     """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone."""
@@ -33,7 +39,8 @@ def apply_manifests(request: Request) -> Answer:
 
     services = wiring.services(request.caller.tenant)
     admin = bool(request.caller.roles & (Roles.ADMIN | Roles.PLATFORM))
-    desired = read_desired(services, request.body.root, request.caller.actor, admin=admin)
+    create_only = bool(request.query.get(CREATE_ONLY.name))
+    desired = read_desired(services, request.body.root, request.caller.actor, admin=admin, create_only=create_only)
     if request.dry_run:
         return Answer.plan(apply.plan_manifests(services, desired))
     results = apply.apply_manifests(

@@ -37,7 +37,7 @@ def _change_plan(account: CloudAccount, fields: Mapping[str, Any], secrets: Mapp
     before = {name: getattr(account, name) for name in fields}
     before |= {f"attributes/{name}": SEALED if name in account.secrets else None for name in secrets}
     after = {f"attributes/{name}": None if value is None else EXCHANGED for name, value in secrets.items()}
-    return Answer.change_plan(before, {**fields, **after})
+    return Answer.change_plan(before, {**fields, **after}, "cloud-account", account.name)
 
 
 def _check_unused(services: Services, account: CloudAccount) -> None:
@@ -194,6 +194,6 @@ def set_event_accounts(request: Request) -> Answer:
         current = event_accounts.event_accounts_view(platform, tenant)
         request.check_version("list of event accounts", int(current["version"]))
         event_accounts.check_free(platform, tenant, listed)
-        return Answer.change_plan(current, {"accounts": listed})
+        return Answer.change_plan(current, {"accounts": listed}, "event-accounts")
     view = event_accounts.set_event_accounts(platform, tenant, listed, request.version)
     return Answer(200, view, version=int(view["version"]), subject="event-accounts")

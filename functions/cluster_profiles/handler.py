@@ -148,7 +148,8 @@ def add_cluster_profile_version(request: Request) -> Answer:
         request.check_version("cluster profile", profile.version)
         profiles.check_version(profile, body.version)
         profiles.complete_content(services, body.content())
-        return Answer.change_plan({"version": profile.versions[-1].number}, {"version": body.version})
+        latest = {"version": profile.versions[-1].number}
+        return Answer.change_plan(latest, {"version": body.version}, "cluster-profile", profile.name)
     changed = profiles.add_version(
         services,
         profile.id,

@@ -45,6 +45,7 @@ def _operation(services: Services, cluster: Cluster) -> Answer:
 def create_cluster(request: Request) -> Answer:
     """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
     from stockyard.operations.clusters import create
+    from stockyard.operations.clusters.plan import warnings_of
 
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
@@ -55,8 +56,11 @@ def create_cluster(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
-    cluster, _ = create.create_cluster(services, new_cluster, request.caller.actor, request.stable_id(ids.CLUSTER))
-    return _cluster_answer(cluster, 202, location=f"/v1/operations/{cluster.operation_id}")
+    cluster, findings = create.create_cluster(
+        services, new_cluster, request.caller.actor, request.stable_id(ids.CLUSTER)
+    )
+    created_view = {**cluster_view(cluster), "warnings": warnings_of(services, cluster, findings)}
+    return Answer(202, created_view, version=cluster.version, location=f"/v1/operations/{cluster.operation_id}")
 
 
 @http.route(
@@ -149,7 +153,8 @@ def change_cluster(request: Request) -> Answer:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         if packs is not None:
             return Answer.free_plan(**difference(packs.before, packs.after))
-        return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
+        changes |= {} if settings is None else {"settings": settings}
+        return Answer.change_plan(cluster, changes, "cluster", cluster.name)
     changed = change.change_cluster(
         services,
         cluster.id,

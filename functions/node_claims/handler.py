@@ -76,12 +76,18 @@ def create_node_claim(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     if own_cluster := _own_cluster(request, services):
         check_named(own_cluster, new_claim.cluster_ref)
-    if request.dry_run:
+    warnings: list[dict[str, str]] = []
+    if request.dry_run or not request.caller.machine:  # a cluster reads no warnings, and may claim many nodes
         from stockyard.operations.scheduler.explain import plan_claim
 
-        return Answer.plan(plan_claim(services, new_claim))
+        plan = plan_claim(services, new_claim)
+        if request.dry_run:
+            return Answer.plan(plan)
+        warnings = plan["warnings"]
     claim = create_claim(services, new_claim, request.caller.actor, request.stable_id(ids.NODE_CLAIM))
-    return _claim_answer(claim, 202, location=f"/v1/operations/{claim.operation_id}")
+    created_view = {**node_claim_view(claim), "warnings": warnings}
+    location = f"/v1/operations/{claim.operation_id}"
+    return Answer(202, created_view, version=claim.version, subject=claim.id, location=location)
 
 
 @http.route(
@@ -180,7 +186,7 @@ def change_node_claim(request: Request) -> Answer:
     fields = request.body.changes(claim)
     if request.dry_run:
         request.check_version("claim", claim.version)
-        return Answer.change_plan(claim, fields)
+        return Answer.change_plan(claim, fields, "node-claim", claim.name)
     actor, request_id = request.caller.actor, request.request_id
     return _claim_answer(
         change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True

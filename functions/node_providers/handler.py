@@ -138,7 +138,9 @@ def change_node_provider(request: Request) -> Answer:
     if request.dry_run:
         changed = changed_provider(services, provider, request.version, fields)
         before, after = (node_provider_view(version, services.tenant) for version in (provider, changed))
-        return Answer.change_plan(before, {name: after[name] for name in fields}, warnings=after["warnings"])
+        return Answer.change_plan(
+            before, {name: after[name] for name in fields}, "node-provider", provider.name, warnings=after["warnings"]
+        )
     actor, request_id = request.caller.actor, request.request_id
     changed = change_provider(services, provider.id, request.version, fields, actor, request_id)
     return _provider_answer(request, changed, 200, audited=True)
@@ -259,6 +261,6 @@ def set_allowed_node_types(request: Request) -> Answer:
     if request.dry_run:
         current = allowed_view(services)
         request.check_version("list of allowed node types", int(current["version"]))
-        return Answer.change_plan(current, {"allowed": allowed})
+        return Answer.change_plan(current, {"allowed": allowed}, "allowed-node-types")
     view = set_allowed_types(services, allowed, request.version)
     return Answer(200, view, version=int(view["version"]), subject="allowed-node-types")

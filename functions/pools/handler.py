@@ -58,13 +58,16 @@ def create_pool(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     cluster = _cluster(request, services)
     new_pool = request.body.new_pool()
-    if request.dry_run:
-        from stockyard.operations.pools.plan import plan_pool
+    from stockyard.operations.pools.plan import plan_pool
 
-        return Answer.plan(plan_pool(services, cluster, new_pool))
+    plan = plan_pool(services, cluster, new_pool)
+    if request.dry_run:
+        return Answer.plan(plan)
     request_name = request.stable_id(ids.POOL_REQUEST) or ""
     pool = pools.create_pool(services, cluster, new_pool, request.caller.actor, request_name)
-    return _answer(services, pool, 201, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")
+    location = f"/v1/clusters/{cluster.id}/pools/{pool.name}"
+    created_view = {**pool_view(pool, ()), "warnings": plan["warnings"]}
+    return Answer(201, created_view, version=pool.version, subject=pool.id, location=location)
 
 
 @http.route(
@@ -155,7 +158,7 @@ def change_pool(request: Request) -> Answer:
     if request.dry_run:
         request.check_version("pool", pool.version)
         pools.check_change(services, cluster, pool, changed)
-        return Answer.change_plan(pool, pools.changes_of(pool, changed))
+        return Answer.change_plan(pool, pools.changes_of(pool, changed), "pool", pool.name)
     actor, request_id = request.caller.actor, request.request_id
     moved = pools.change_pool(services, cluster, pool, request.version, changed, actor, request_id)
     return _answer(services, moved, 200, audited=True)

@@ -25,6 +25,7 @@ http = wiring.http("records")
 lambda_handler = http.lambda_handler
 
 R = TypeVar("R", Operation, Event, AuditRecord)
+PRICE_KINDS = (pricing.INSTANCE, pricing.RATE)
 FOLLOW = Query(
     "after",
     "Only what is new since the answer that gave this `cursor`: each item is told once, as soon as it is there. An id"
@@ -193,7 +194,7 @@ def set_quota(request: Request) -> Answer:
     if request.dry_run:
         current = quotas.view(services, name)
         request.check_version("quota", int(current["version"]))
-        return Answer.change_plan(current, {"limit": limit})
+        return Answer.change_plan(current, {"limit": limit}, "quota", name)
     view = quotas.set_quota(services, name, limit, request.version)
     return Answer(200, view, version=int(view["version"]))
 
@@ -202,14 +203,28 @@ def set_quota(request: Request) -> Answer:
     "GET /v1/prices",
     roles=Roles.READERS,
     answers={200: "prices:PriceView"},
-    query=(Query("region", "An AWS region, us-east-1 by default."),),
+    query=(
+        Query("region", "An AWS region, us-east-1 by default."),
+        Query("name", "Only what is called so, as `t3.large` or `nat_gateway`; `*` stands for any text."),
+        Query("kind", "Only instance types, or only the rates of everything else.", values=PRICE_KINDS),
+    ),
     paged=True,
+    description="A region whose prices nobody has asked for yet is a 404 that says so.",
 )
 def list_prices(request: Request) -> Answer:
     """List prices. The EC2 catalogue of a region, in order of name."""
-    return _by_name(
-        request, pricing.list_prices(wiring.prices().region(str(request.query.get("region") or "us-east-1")))
-    )
+    region = str(request.query.get("region") or "us-east-1")
+    offers = wiring.prices().region(region)
+    if offers is None:
+        raise NotFound(f"Prices of {region} are not known. {_KNOWN_PRICES}")
+    name, kind = str(request.query.get("name") or "*"), str(request.query.get("kind") or "")
+    return _by_name(request, pricing.list_prices(offers, name, kind))
+
+
+_KNOWN_PRICES = (
+    "Those of us-east-1 are, and within 15 minutes those of every region that an AWS account, a cluster or a node"
+    " provider is in."
+)
 
 
 @http.route(

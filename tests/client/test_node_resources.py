@@ -38,6 +38,17 @@ def test_apply_retries_with_same_idempotency_key(api, client):
     assert len(api.requests) == 2
 
 
+def test_what_is_there_can_be_refused(api, client):
+    api.answer("POST", "/v1/apply", {"results": []})
+    client.manifests.apply([{}], create_only=True)
+    api.answer("POST", "/v1/apply", {"plan": {}})
+    client.manifests.plan([{}], create_only=True)
+    assert [dict(request.url.params) for request in api.requests] == [
+        {"create_only": "true"},
+        {"dry_run": "true", "create_only": "true"},
+    ]
+
+
 def test_plans(api, client):
     for method, path in (
         ("POST", "/v1/apply"),

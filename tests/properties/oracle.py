@@ -66,15 +66,24 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
     for name in {*kind["capacity"], *kind["allocatable"]}:
         special = name not in PLAIN and not name.startswith("hugepages-")
         has = kind["capacity"].get(name, 0) > 0 or kind["allocatable"].get(name, 0) > 0
-        if special and has and claim["resources"].get(name, 0) <= 0:
+        if special and has and claim["resources"].get(name, 0) <= 0 and 1 not in counts_of_names(claim):
             return False
     keys = {entry["key"] for entry in claim["requirements"]} - {ZONE, CAPACITY}
-    return all(
+    unasked = claim["resources"].get("memory", 0) <= 0 and not any(counts_of_names(claim))
+    return not (kind["small"] and unasked) and all(
         named(problem, claim, key, kind)
         if key in NAME_KEYS
         else meets(entries(claim, key), kind["properties"].get(key, []))
         for key in keys
     )
+
+
+def counts_of_names(claim: dict[str, Any]) -> list[int]:
+    """How many names of kinds the claim lists, by each key that names them."""
+    return [
+        len({name for name in listed(named_by, "In") if all(accepts(entry, name) for entry in named_by)})
+        for named_by in (entries(claim, key) for key in NAME_KEYS)
+    ]
 
 
 def entries(claim: dict[str, Any], key: str) -> list[dict[str, Any]]:

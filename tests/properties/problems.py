@@ -69,6 +69,7 @@ def node_type(chance: Random, provider: str, bare: str) -> dict[str, Any]:
         "offerings": [offering(chance) for _ in range(chance.choice((0, 1, 1, 1, 2, 2)))],
         "limited": chance.random() < 0.4,
         "available": chance.random() < 0.9,
+        "small": chance.random() < 0.15,
     }
 
 
@@ -142,6 +143,7 @@ def node_types_of(data: dict[str, Any]) -> list[NodeType]:
             available=node_type["available"],
             cost_given=node_type["cost_given"],
             unit_price=node_type["unit_price"],
+            small=node_type["small"],
         )
         for node_type in data["kinds"]
     ]

@@ -193,6 +193,14 @@ def one_amount_short(patch: Patch) -> None:
     patch.setattr(Amounts, "at_least", lambda self, amount: AT_LEAST(self, amount - 500))
 
 
+def nobody_means_it(patch: Patch) -> None:
+    patch.setattr(match.SchedulingRequest, "names_type", property(lambda self: False))
+
+
+def nobody_takes_small(patch: Patch) -> None:
+    patch.setattr(match.SchedulingRequest, "takes_small", property(lambda self: False))
+
+
 AT_LEAST = Amounts.at_least
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Provider": without_provider,
@@ -208,6 +216,9 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Requirement: several entries": several_entries_the_last_wins,
     "Requirement: names": only_canonical_names,
     "ExtendedResource": without_rule("extended"),
+    "ExtendedResource: a type that is named": nobody_means_it,
+    "Small": without_rule("large_enough"),
+    "Small: types that are named": nobody_takes_small,
     "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,
     "Resource: overhead": without_rule("sound"),

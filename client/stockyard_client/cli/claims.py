@@ -83,9 +83,9 @@ def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form
     with context.client() as client:
         refuse_existing("node claim", named(body), client.node_claims.get)
         if dry_run:
-            plans.show(context, output, client.manifests.plan([body]))
+            plans.show(context, output, client.manifests.plan([body], create_only=True))
             return {}
-        return {"id": client.manifests.apply([body])[0].id}
+        return {"id": client.manifests.apply([body], create_only=True)[0].id}
 
 
 def _merged(

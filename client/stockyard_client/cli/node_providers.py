@@ -44,9 +44,9 @@ def create(
                 body["metadata"] = {**(body.get("metadata") or {}), "name": name}
             refuse_existing("node provider", named(body), client.node_providers.get)
             if dry_run:
-                plans.show(context, output, client.manifests.plan([body]))
+                plans.show(context, output, client.manifests.plan([body], create_only=True))
                 return
-            provider = client.node_providers.get(client.manifests.apply([body])[0].id)
+            provider = client.node_providers.get(client.manifests.apply([body], create_only=True)[0].id)
         else:
             body.update({"name": name} if name else {})
             if dry_run:
@@ -169,9 +169,14 @@ def describe_type(
 def list_prices(
     run: typer.Context,
     region: Annotated[str | None, typer.Option(help="An AWS region; default us-east-1.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", "--type", help="An instance type or a rate; * stands for any text: 't3.*'.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="instance: machines by type; rate: everything else.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
     """List what EC2 costs in a region."""
     context = contexts.of(run)
     with context.client() as client:
-        show_many(context, output, PRICES, client.prices.list(region=region, page_size=200))
+        listed_prices = client.prices.list(region=region, name=name, kind=kind, page_size=200)
+        show_many(context, output, PRICES, listed_prices)

@@ -146,9 +146,10 @@ APPLIED: Sheet[Applied] = Sheet(
 PRICES: Sheet[PriceOf] = Sheet(
     (
         Column("NAME", lambda p: p.name),
+        Column("KIND", lambda p: p.kind),
         Column("PRICE", lambda p: amount(p.price)),
         Column("CURRENCY", lambda p: p.currency),
-        Column("UNIT", lambda p: p.unit),
+        Column("PER", lambda p: p.unit),
         Column("REGION", lambda p: p.region),
     ),
     lambda p: p.name,

@@ -21,7 +21,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if form in {Form.JSON, Form.YAML}:
         write_document(form, plan.document())
         return
-    if sentence := verdict(plan):
+    sentence = verdict(plan)
+    if sentence:
         context.out.print(Text(sentence, style="bold"), soft_wrap=True)
     for name, sign, style in _PARTS:
         for line in _lines(getattr(plan, name)):
@@ -36,7 +37,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
-        context.say(f"Warning: {_described(warning)}", "yellow")
+        if warning.get("detail") != sentence:
+            context.say(f"Warning: {_described(warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
@@ -153,7 +155,8 @@ def _described(line: Any) -> str:
     if "detail" in line:
         return f"{line['pointer']}: {line['detail']}" if line.get("pointer") else str(line["detail"])
     if "before" in line and "after" in line:
-        place = "  ".join(str(line[key]) for key in ("kind", "name", "pointer") if line.get(key))
+        field = "field" if line.get("field") else "pointer"
+        place = "  ".join(str(line[key]) for key in ("kind", "name", field) if line.get(key))
         return f"{place}: {_value(line['before'])} becomes {_value(line['after'])}"
     if "kind" in line:
         return f"{line['kind']}  {line.get('name', '')}".rstrip()

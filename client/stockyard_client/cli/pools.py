@@ -106,9 +106,9 @@ def _from_manifest(
     manifest = of_cluster(manifest, cluster)
     refuse_existing("pool", named(manifest), lambda name: client.pools.get(cluster, name))
     if dry_run:
-        plans.show(context, output, client.manifests.plan([manifest]))
+        plans.show(context, output, client.manifests.plan([manifest], create_only=True))
         return None
-    client.manifests.apply([manifest])
+    client.manifests.apply([manifest], create_only=True)
     return client.pools.get(cluster, str((manifest.get("metadata") or {}).get("name")))
 
 

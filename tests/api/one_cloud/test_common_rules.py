@@ -70,10 +70,8 @@ def test_errors_have_pointers_also_for_missing_fields_and_unusual_names(acme):
     group = "/settings/autoscaler_node_groups/0"
     assert {error["pointer"] for error in refusal["errors"]} >= {
         "/name",
-        "/description",
         "/secret",
         "/tags/a~1b~0c",
-        "/settings/key_pair",
         "/colour",
         *(f"{group}/{name}" for name in ("name", "min_size", "max_size", "instance_types")),
     }
@@ -147,9 +145,10 @@ def test_dry_runs_answer_like_the_call_and_write_nothing(tenant, acme, api):
     listed = tenant.call("GET", "/v1/cloud-accounts").json()["items"]
     assert [(account["name"], account["version"]) for account in listed] == [("rules", 1)]
     platform = Tenant(api, "acme", "stockyard-platform")
-    assert platform.call("PUT", "/v1/quotas/clusters?dry_run=true", {"limit": 7}, If_Match='"0"').json()["plan"][
-        "changes"
-    ] == [{"pointer": "/limit", "before": 20, "after": 7}]
+    quota = platform.call("PUT", "/v1/quotas/clusters?dry_run=true", {"limit": 7}, If_Match='"0"').json()
+    assert quota["plan"]["changes"] == [
+        {"kind": "quota", "name": "clusters", "field": "limit", "pointer": "/limit", "before": 20, "after": 7}
+    ]
     problem(
         platform.call("PUT", "/v1/quotas/clusters?dry_run=true", {"limit": 7}, If_Match='"1"'),
         412,

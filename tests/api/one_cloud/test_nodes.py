@@ -85,7 +85,11 @@ def test_a_provider_is_added_changed_and_removed(tenant):
     assert tenant.good("GET", "/v1/node-providers?kind=ec2")["items"] == []
     change = {"properties": {"team": "a"}, "labels": {"env": "dev"}}
     plan = tenant.good("PATCH", f"{path}?dry_run=true", change, If_Match='"1"')["plan"]
-    assert [change["pointer"] for change in plan["changes"]] == ["/properties", "/labels"]
+    changes = [(entry["kind"], entry["name"], entry["field"], entry["pointer"]) for entry in plan["changes"]]
+    assert changes == [
+        ("node-provider", "lab", "properties.team", "/properties/team"),
+        ("node-provider", "lab", "labels.env", "/labels/env"),
+    ]
     changed = tenant.good("PATCH", path, change, If_Match='"1"')
     assert (changed["version"], changed["generation"], changed["properties"]) == (2, 2, {"team": "a"})
     assert len(tenant.good("GET", "/v1/node-providers?label=env%3Ddev")["items"]) == 1
@@ -104,6 +108,34 @@ def test_a_provider_is_added_changed_and_removed(tenant):
         "ChangeNodeProvider",
         "DeleteNodeProvider",
     ]
+
+
+def test_apply_can_be_told_to_create_only(tenant):
+    first = as_yaml(tenant, YAML, "?create_only=true")
+    assert first.status_code == 200, first.text
+    assert [result["index"] for result in first.json()["results"]] == [0, 1]
+    assert "not built yet" in first.json()["results"][0]["warnings"][0]["detail"]
+    again = as_yaml(tenant, YAML, "?create_only=true")
+    assert again.status_code == 409
+    assert [(fault["index"], fault["kind"], fault["name"]) for fault in again.json()["errors"]] == [
+        (0, "NodeProvider", "tf"),
+        (1, "NodeClaim", "one"),
+    ]
+    assert {result["action"] for result in as_yaml(tenant, YAML).json()["results"]} == {"unchanged"}
+
+
+def test_a_manifest_at_another_door_is_told_the_right_one(tenant):
+    manifest = {"apiVersion": "stockyard/v1", "kind": "NodeProvider", "metadata": {"name": "x"}, "spec": {}}
+    refusal = tenant.problem(422, "InvalidInput", "POST", "/v1/clusters", manifest)
+    assert [fault["pointer"] for fault in refusal["errors"]] == ["/apiVersion"]
+    assert "POST /v1/apply" in refusal["detail"]
+
+
+def test_prices_of_a_region_are_listed_or_said_to_be_unknown(tenant):
+    refusal = tenant.problem(404, "NotFound", "GET", "/v1/prices?region=ap-southeast-4")
+    assert refusal["detail"].startswith("Prices of ap-southeast-4 are not known.")
+    rates = tenant.good("GET", "/v1/prices?kind=rate&name=nat*")["items"]
+    assert [(item["name"], item["unit"]) for item in rates] == [("nat_gateway", "hour"), ("nat_gateway_gb", "GB")]
 
 
 def test_an_idempotency_key_creates_one_provider(tenant):
@@ -224,7 +256,9 @@ def test_the_platform_limits_the_node_types_of_a_tenant(tenant, platform):
     path = "/v1/allowed-node-types"
     assert tenant.good("GET", path) == {"allowed": None, "updated_at": None, "version": 0}
     plan = platform.good("PUT", f"{path}?dry_run=true", {"allowed": ["lab.*"]}, If_Match='"0"')["plan"]
-    assert plan["changes"] == [{"pointer": "/allowed", "before": None, "after": ["lab.*"]}]
+    (change,) = plan["changes"]
+    assert (change["kind"], change["pointer"]) == ("allowed-node-types", "/allowed")
+    assert (change["before"], change["after"]) == (None, ["lab.*"])
     assert platform.good("PUT", path, {"allowed": ["lab.*"]}, If_Match='"0"')["version"] == 1
     assert tenant.good("GET", path)["allowed"] == ["lab.*"]
     tenant.problem(403, "Forbidden", "PUT", path, {"allowed": None}, If_Match='"1"')

@@ -164,6 +164,9 @@ def test_options_win_over_the_file_and_a_manifest_stands_alone(cli, api):
     api.answer("GET", "/v1/node-claims/ncl_01", CLAIM)
     assert cli("claim", "create", "-f", "-", "-o", "name", stdin=json.dumps(MANIFEST)).stdout == "one\n"
     assert api.bodies("POST")[-1] == [MANIFEST]
+    assert [request.url.params.get("create_only") for request in api.requests if "apply" in request.url.path] == [
+        "true"
+    ]
 
 
 def test_claim_waits_for_its_operation(cli, api, operation_document):
@@ -226,6 +229,8 @@ def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
         {"kind": "NodePool", "metadata": {"name": "a", "labels": {label: "own"}}},
         {"kind": "NodePool", "metadata": {"name": "b", "labels": {"team": "x"}}},
         {"kind": "NodeProvider", "metadata": {"name": "c"}},
+        {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "d"}},
+        {"apiVersion": "stockyard/v1", "kind": "NodeClaim", "metadata": {"name": "e"}},
     ]
     file = tmp_path / "pools.json"
     file.write_text(json.dumps(documents), encoding="utf-8")
@@ -236,6 +241,8 @@ def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
         {label: "demo"},
         {label: "own"},
         {label: "demo", "team": "x"},
+        None,
+        {label: "demo"},
         None,
     ]
 
@@ -273,15 +280,43 @@ def test_dry_runs_send_nothing_for_good(cli, api):
     assert {request.url.params.get("dry_run") for request in api.requests if request.method == "POST"} == {"true"}
 
 
+def test_a_plan_of_a_change_names_each_field(cli, api, tmp_path):
+    change = {
+        "kind": "node-provider",
+        "name": "lab",
+        "pointer": "/0/spec/simulated/nodeTypes/0/usdPerHour",
+        "field": "nodeTypes[small].usdPerHour",
+        "before": 0.05,
+        "after": 0.07,
+    }
+    api.answer("POST", "/v1/apply", {"plan": {"changes": [change]}})
+    file = tmp_path / "lab.json"
+    file.write_text(json.dumps({"kind": "NodeProvider"}), encoding="utf-8")
+    result = cli("apply", "-f", str(file), "--dry-run")
+    assert "~ node-provider  lab  nodeTypes[small].usdPerHour: 0.05 becomes 0.07" in result.stdout
+
+
+def test_a_warning_that_is_the_verdict_is_said_once(cli, api):
+    text = "No node type fits now, so it will wait: 3 without enough cpu."
+    group = {"rule": "Resource", "message": "without enough cpu", "count": 3, "types": ["lab.a", "lab.b", "lab.c"]}
+    plan = {"verdict": text, "groups": [group], "warnings": [{"pointer": "", "detail": text}]}
+    api.answer("POST", "/v1/node-claims", {"plan": plan})
+    result = cli("claim", "create", "--cluster", "demo", "--cpu", "99", "--dry-run")
+    assert result.stdout.splitlines() == [text, "! 3 without enough cpu: lab.a, lab.b, lab.c"]
+    assert "Warning" not in result.stderr
+
+
 def test_prices(cli, api):
-    item = {"region": "us-east-1", "name": "m6i.large", "unit": "hour", "currency": "USD", "price": 0.096}
+    money = {"unit": "hour", "currency": "USD", "price": 0.096}
+    item = {"region": "us-east-1", "kind": "instance", "name": "m6i.large", **money}
     api.answer("GET", "/v1/prices", listed(item, {**item, "name": "x9.huge", "price": None}))
-    lines = cli("price", "list", "--region", "us-east-1").stdout.splitlines()
+    lines = cli("price", "list", "--region", "us-east-1", "--type", "m6i.*", "--kind", "instance").stdout.splitlines()
     assert [line.split() for line in lines[1:]] == [
-        ["m6i.large", "0.096", "USD", "hour", "us-east-1"],
-        ["x9.huge", "-", "USD", "hour", "us-east-1"],
+        ["m6i.large", "instance", "0.096", "USD", "hour", "us-east-1"],
+        ["x9.huge", "instance", "-", "USD", "hour", "us-east-1"],
     ]
-    assert dict(api.requests[0].url.params) == {"region": "us-east-1", "page_size": "200"}
+    sent = {"region": "us-east-1", "name": "m6i.*", "kind": "instance", "page_size": "200"}
+    assert dict(api.requests[0].url.params) == sent
 
 
 @pytest.mark.parametrize("way", ["option", "environment"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.domain.quantities import LARGEST, milli, text
+from stockyard.domain.quantities import LARGEST, amount_text, milli, text
 
 GI = 2**30
 FACTORS = {
@@ -152,3 +152,20 @@ def test_milli_agrees_with_decimal_arithmetic(number, suffix):
     with decimal.localcontext(prec=200):
         up = (Decimal(exact.numerator) * 1000 / exact.denominator).to_integral_value(decimal.ROUND_UP)
     assert milli(number + suffix) == int(up)
+
+
+@pytest.mark.parametrize(
+    ("resource", "milli_amount", "text"),
+    [
+        ("cpu", 1_000_000, "1000"),
+        ("cpu", 47_810, "47.81"),
+        ("cpu", 250, "0.25"),
+        ("cpu", 0, "0"),
+        ("cpu", -1_500, "-1.5"),
+        ("pods", 110_000, "110"),
+        ("memory", 2**31 * 1000, "2Gi"),
+        ("ephemeral-storage", 5 * 2**20 * 1000, "5Mi"),
+    ],
+)
+def test_amounts_for_people(resource, milli_amount, text):
+    assert amount_text(resource, milli_amount) == text

@@ -11,9 +11,10 @@ from stockyard.domain.bids import ABOVE_BID, Bid
 from stockyard.domain.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
 from stockyard.domain.offers import SpotPrice
 from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.scheduling.explain import explain, reasons
+from stockyard.scheduling.explain import explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings
+from stockyard.scheduling.verdict import groups
 from tests.properties import problems
 
 IDS = {"p": {"a": "z1", "b": "z2", "c": "z3"}}
@@ -55,8 +56,8 @@ def test_the_price_that_was_seen_is_told(index):
     (evaluation,) = explain(index, spot(Bid(percent=10)), NOTHING)
     assert (evaluation.rule, evaluation.least_price) == (ABOVE_BID, 0.2)
     assert evaluation.message == "spot costs 0.2 USD an hour at least, the bid is 10 % of on-demand"
-    (reason,) = reasons([evaluation])
-    assert reason.message == "1 node type at a spot price above the bid (10 % of on-demand)"
+    (reason,) = groups([evaluation])
+    assert reason.sentence == "1 node type at a spot price above the bid (10 % of on-demand)"
     (of_zone,) = explain(index, spot(Bid(usd_hour=0.3), "b"), NOTHING)
     assert of_zone.message == "spot costs 0.4 USD an hour at least, the bid is 0.3 USD an hour"
 

@@ -7,7 +7,7 @@ import pytest
 from stockyard.domain.bids import Bid
 from stockyard.domain.node_types import Offering
 from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirement, Requirements
-from stockyard.scheduling.explain import RULES, Reason, explain, reasons
+from stockyard.scheduling.explain import RULES, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 
@@ -27,6 +27,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "allocatable": {"vendor/x": 1000},
         "offerings": (Offering("spot", ("b",), 1.0),),
         "limited": True,
+        "small": True,
     }
     claim = {
         "requirements": Requirements.of(
@@ -51,6 +52,7 @@ def test_explain_names_first_rule_in_order(node_type):
         {"size": "4"},
         {"allocatable": {}},
         {"cpu": 2},
+        {"small": False},
         {"offerings": (Offering("spot", ("a",), 1.0, {}, 1.5), Offering("spot", ("c",), 0.1))},
         {"limited": False},
         {"state": Availability()},
@@ -92,6 +94,17 @@ def test_explain_lists_selected_then_more_expensive_node_types(node_type, asking
     assert "no price" not in explain(Index.build(node_types), asking(provider="r"), Availability())[0].message
 
 
+def test_amounts_are_plain_numbers(node_type, asking):
+    evaluation = only(node_type("p.a", allocatable={"cpu": 47_810}), asking(cpu="1000"))
+    assert evaluation.message == "cpu: 1000 asked, 47.81 allocatable"
+
+
+def test_what_was_excluded_comes_in_order_of_rules(node_type, asking):
+    node_types = [node_type("p.a", cpu=1), node_type("p.b", available=False), node_type("p.c"), node_type("p.d", cpu=1)]
+    evaluations = explain(Index.build(node_types), asking(cpu="2"), Availability())
+    assert [evaluation.node_type.name for evaluation in evaluations] == ["p.c", "p.b", "p.a", "p.d"]
+
+
 def test_explain_shows_price_of_full_node_type(node_type, asking):
     node_types = [node_type("p.a", 1.0, limited=True), node_type("q.b", 2.0)]
     selected, full = explain(Index.build(node_types), asking(), Availability())
@@ -122,6 +135,13 @@ def test_explain_shows_price_of_full_node_type(node_type, asking):
             Availability(),
             "vendor/x",
             "it has vendor/x, which the claim does not ask for",
+        ),
+        (
+            {"small": True, "allocatable": {"memory": 2**29 * 1000}},
+            [],
+            Availability(),
+            "",
+            "it has 512Mi of memory; below 2Gi its type or its memory has to be asked for",
         ),
         ({"allocatable": {"pods": -1000}}, [], Availability(), "pods", "pods: its overhead is larger than what it has"),
         (
@@ -158,33 +178,17 @@ def test_min_values_rules_out_all_remaining_node_types(node_type):
         Index.build([node_type("p.a", size="1"), node_type("p.b", size="2"), node_type("p.c")]), claim, Availability()
     )
     assert [(evaluation.node_type.name, evaluation.rule) for evaluation in evaluations] == [
+        ("p.c", "Requirement"),
         ("p.a", "MinValues"),
         ("p.b", "MinValues"),
-        ("p.c", "Requirement"),
     ]
-    assert evaluations[0].message == "size: 2 values are left to choose from, minValues is 3"
+    assert evaluations[1].message == "size: 2 values are left to choose from, minValues is 3"
 
 
 def test_explain_shows_cheapest_offering_of_node_type(node_type, asking):
     ways = (Offering("on-demand", ("a",), 2.0), Offering("spot", ("a", "b"), 1.0))
     evaluation = only(node_type("p.a", offerings=ways), asking((ZONE, "In", "b", "a")))
     assert (evaluation.capacity_type, evaluation.zones, evaluation.usd_hour) == ("spot", ("a", "b"), 1.0)
-
-
-def test_reasons_count_node_types_per_rule(node_type, asking):
-    node_types = [
-        node_type("p.a", size="1"),
-        node_type("p.b", size="1"),
-        node_type("p.c", size="9", cpu=1),
-        node_type("q.d", size="9"),
-    ]
-    evaluations = explain(Index.build(node_types), asking(("size", "Gt", "4"), cpu="2", provider="p"), Availability())
-    assert reasons(evaluations) == [
-        Reason("Provider", "", 1, "1 node type of another provider"),
-        Reason("Requirement", "size", 2, "2 node types without a value of size as asked"),
-        Reason("Resource", "cpu", 1, "1 node type without enough cpu"),
-    ]
-    assert reasons(explain(Index.build(node_types), asking(), Availability())) == []
 
 
 def test_message_repeats_first_values_of_long_requirement_only(node_type):

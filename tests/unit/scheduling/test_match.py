@@ -7,7 +7,7 @@ import pytest
 from stockyard.domain.node_types import Offering
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.match import Availability, SchedulingRequest, choose, choose_all
+from stockyard.scheduling.match import Availability, SchedulingRequest, choose, choose_all, possible_offerings
 
 NOTHING = Availability()
 
@@ -239,3 +239,23 @@ def test_choose_limits_number_of_alternatives(node_type, asking):
     assert choose(index, asking(), NOTHING).alternatives == ()
     (batch_choice,) = choose_all(index, [asking()], NOTHING, candidates=3)
     assert batch_choice == first
+
+
+@pytest.mark.parametrize("key", [NODE_TYPE, INSTANCE_TYPE])
+def test_who_names_a_type_gets_it_though_it_is_kept_for_others(node_type, asking, key):
+    index = Index.build([node_type("p.gpu", 1.0, allocatable={"vendor/gpu": 1000}), node_type("p.plain", 2.0)])
+    assert name(choose(index, asking(), NOTHING)) == "p.plain"
+    assert name(choose(index, asking((key, "In", "p.gpu")), NOTHING)) == "p.gpu"
+    assert name(choose(index, asking((key, "In", "p.gpu", "p.plain")), NOTHING)) == "p.plain"
+    assert choose(index, asking((key, "NotIn", "p.plain")), NOTHING) is None
+
+
+def test_small_machines_are_for_those_who_ask_for_them(node_type, asking):
+    index = Index.build([node_type("p.nano", 1.0, small=True), node_type("p.large", 2.0)])
+    assert name(choose(index, asking(cpu="1"), NOTHING)) == "p.large"
+    assert name(choose(index, asking(cpu="1", memory="0"), NOTHING)) == "p.large"
+    assert name(choose(index, asking(memory="1"), NOTHING)) == "p.nano"
+    assert name(choose(index, asking((NODE_TYPE, "In", "p.nano", "p.large")), NOTHING)) == "p.nano"
+    assert [name(row) for row in possible_offerings(index, asking(), NOTHING)] == ["p.large"]
+    named = asking((INSTANCE_TYPE, "In", "p.nano"))
+    assert [name(row) for row in possible_offerings(index, named, NOTHING)] == ["p.nano"]

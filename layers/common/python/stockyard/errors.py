@@ -17,10 +17,17 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One fault of the input. ``pointer`` is a JSON pointer (RFC 6901) into the body."""
+    """One fault of the input. ``pointer`` is a JSON pointer (RFC 6901) into the body.
+
+    Where the body is several documents, ``index`` is the number of the one that is meant, from 0, and ``kind`` and
+    ``name`` are its own, empty where it has none.
+    """
 
     pointer: str
     detail: str
+    index: int | None = None
+    kind: str = ""
+    name: str = ""
 
 
 class StockyardError(Exception):
@@ -113,6 +120,13 @@ class InvalidInput(CallerError):
     def at(cls, pointer: str, detail: str) -> InvalidInput:
         """The error of one fault in one place."""
         return cls(detail, errors=[FieldProblem(pointer, detail)])
+
+    @classmethod
+    def of(cls, problems: Sequence[FieldProblem]) -> InvalidInput:
+        """The error of these faults; its text is the fault with its place, or says how many there are."""
+        if len(problems) == 1:
+            return cls(f"{problems[0].pointer or 'the body'}: {problems[0].detail}", errors=problems)
+        return cls(f"{len(problems)} fields are not valid.", errors=problems)
 
 
 class IdempotencyConflict(CallerError):

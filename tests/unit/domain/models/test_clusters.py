@@ -122,9 +122,7 @@ def test_normal_settings_are_valid_settings_and_stay_as_they_are():
     assert again.normal() == settings
 
 
-@pytest.mark.parametrize(
-    "path", ["/name", "/description", "/cloud_account_id", "/cluster_type", "/settings", "/settings/key_pair"]
-)
+@pytest.mark.parametrize("path", ["/name", "/cloud_account_id", "/cluster_type"])
 def test_a_required_field_that_is_missing_is_named(path):
     assert faults(changed(path, ...)) == {path: "this field is required"}
 
@@ -161,7 +159,6 @@ def test_names_that_are_not(name):
         ("/settings/key_pair", ""),
         ("/settings/key_pair", " my-key"),
         ("/settings/key_pair", "kéy"),
-        ("/settings/key_pair", None),
         ("/settings/region_name", "us_east_1"),
         ("/settings/region_name", "useast1"),
         ("/settings/region_name", ""),
@@ -356,9 +353,9 @@ def test_of_a_driver_that_is_refused_no_settings_are_asked_for():
 
 def test_all_faults_are_told_at_once():
     document = {**MINIMAL, "name": "-", "cluster_type": "x", "settings": {"vpc_id": "x", "subnet_id": "y"}}
-    expected = {"/name", "/cluster_type", "/settings/key_pair", "/settings/vpc_id", "/settings/subnet_id"}
+    expected = {"/name", "/cluster_type", "/settings/vpc_id", "/settings/subnet_id"}
     assert set(faults(document)) == expected
-    with pytest.raises(InvalidInput, match=r"and 2 more"):
+    with pytest.raises(InvalidInput, match=r"4 fields are not valid"):
         read(ClusterCreate, document)
 
 

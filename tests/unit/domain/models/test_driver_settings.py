@@ -34,7 +34,7 @@ def test_between_two_drivers_the_account_chooses_whose_settings_they_are():
     assert settings_for("toyland", "k8s", None, cluster.name, cluster.settings) == {"mirror": True, "size": 3}
     with pytest.raises(InvalidInput) as caught:
         settings_for("aws", "k8s", None, cluster.name, cluster.settings)
-    assert {problem.pointer for problem in caught.value.errors} == {"/settings/key_pair", "/settings/size"}
+    assert {problem.pointer for problem in caught.value.errors} == {"/settings/size"}
     assert faults(changed("/settings", [])) == {"/settings": "must be an object"}
 
 

@@ -162,7 +162,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "too large minValues": (
         requirement(operator="Exists", minValues=51),
         f"{FIRST}/minValues",
-        "input should be less than or equal to 50",
+        "must be at most 50",
     ),
     "the pool as a requirement": (
         requirement(key="karpenter.sh/nodepool", operator="Exists"),
@@ -194,7 +194,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         f"{AT}/startupTaints/0",
         "duplicate taint Key/Effect pair t=NoSchedule",
     ),
-    "weight of 101": (node_pool({"weight": 101}), "/spec/weight", "input should be less than or equal to 100"),
+    "weight of 101": (node_pool({"weight": 101}), "/spec/weight", "must be at most 100"),
     "weight of a static pool": (
         node_pool({"replicas": 1, "weight": 1}),
         "/spec/weight",
@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "less than nothing": (
         node_pool({"replicas": -1}),
         "/spec/replicas",
-        "input should be greater than or equal to 0",
+        "must be at least 0",
     ),
     "a grace of Never": (
         node_pool(template={"terminationGracePeriod": "Never"}),
@@ -218,7 +218,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "another policy": (
         node_pool({"disruption": {"consolidationPolicy": "Always"}}),
         "/spec/disruption/consolidationPolicy",
-        "input should be 'WhenEmpty', 'WhenEmptyOrUnderutilized' or 'Balanced'",
+        "must be 'WhenEmpty', 'WhenEmptyOrUnderutilized' or 'Balanced'",
     ),
     "a schedule alone": (
         node_pool({"disruption": {"budgets": [{"nodes": "1", "schedule": "@daily"}]}}),

@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a weight of 0": (
         of_dynamic(weight=0),
         "/autoNodes/0/dynamic/0/weight",
-        "input should be greater than or equal to 1",
+        "must be at least 1",
     ),
     "an age in days": (
         of_dynamic(expireAfter="30d"),

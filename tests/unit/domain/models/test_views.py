@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from stockyard.domain.conditions import Condition
-from stockyard.domain.models.base import read, summary
+from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_views import ClusterView
 from stockyard.domain.models.events import AuditView, EventView
 from stockyard.domain.models.machines import BootstrapProof, ReadyReport
@@ -43,12 +44,31 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
     names = (
         "id name description cluster_type provider cloud_account_id client_id status phase conditions settings tags "
         "created_at updated_at version operation_id kubernetes_version certificates_expire_at "
-        "keep_failed kept_until queue bastion last_snapshot"
+        "keep_failed kept_until queue bastion last_snapshot reason message warnings"
     )
     assert set(view) == set(names.split())
     assert set(view) == set(ClusterView.model_fields)
     assert ClusterView.model_validate(view).conditions[0].reason == "Preparing"
     json.dumps(view)
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "trouble"),
+    [
+        ("failed", ("Ready", "False"), ("NoRoom", "There is none.")),
+        ("ready", ("Degraded", "True"), ("NoRoom", "There is none.")),
+        ("ready", ("Degraded", "False"), ("", "")),
+        ("ready", ("Ready", "True"), ("", "")),
+        ("preparing", ("Ready", "False"), ("", "")),
+    ],
+)
+def test_a_cluster_says_why_it_is_not_well(status, condition, trouble):
+    conditions = (
+        Condition("NetworkReady", "True", "Done", "m", "t1"),
+        Condition(*condition, "NoRoom", "There is none.", "t"),
+    )
+    view = cluster_view(replace(CLUSTER, status=status, conditions=conditions))
+    assert (view["reason"], view["message"]) == trouble
 
 
 def test_an_operation_with_and_without_an_error():
@@ -90,7 +110,7 @@ def test_a_plan_of_nothing_is_a_plan():
 
 
 def test_prices_and_quotas():
-    price = PriceView(region="us-east-1", name="t3.large", unit="hour", currency="USD", price=0.0832)
+    price = PriceView(region="us-east-1", kind="instance", name="t3.large", unit="hour", currency="USD", price=0.0832)
     assert PriceView.model_validate(price.model_dump()) == price
     assert QuotaView(name="clusters", limit=20, used=1, version=0).model_dump()["used"] == 1
     assert read(QuotaPut, {"limit": 0}).limit == 0
@@ -113,4 +133,6 @@ def test_a_proof_is_a_signed_request():
 
 def test_pointers_are_escaped():
     assert pointer("a/b", 0, "c~d") == "/a~1b/0/c~0d"
-    assert summary([FieldProblem("", "must be an object")]) == "the body: must be an object"
+    assert InvalidInput.of([FieldProblem("", "must be an object")]).detail == "the body: must be an object"
+    faults = [FieldProblem("/a", "must be a string"), FieldProblem("/b", "unknown field")]
+    assert InvalidInput.of(faults).detail == "2 fields are not valid."

@@ -277,6 +277,11 @@ def test_plan_has_prices_and_writes_nothing(world):
     world.drive(cluster, "provision_cluster")
     deletes = plan_deletion(world.services, cluster.id)["deletes"]
     assert len(deletes) == 1 + len(world.provider.things)
+    assert not [
+        thing for thing in deletes if thing["kind"] in thing["name"].split() or "cloud account" in thing["name"]
+    ]
+    verdict = plan_deletion(world.services, cluster.id)["verdict"]
+    assert verdict.startswith(f"{len(deletes)} things, in us-east-1 of cloud account 1, would be removed; it saves ")
 
 
 def test_plan_of_deletion_includes_claims_and_their_price(world):

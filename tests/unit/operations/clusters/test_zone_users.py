@@ -56,7 +56,7 @@ def test_a_zone_with_a_node_is_not_left_and_the_node_is_named() -> None:
     assert refusal(there, ZONES[:2]) == {
         "/settings/zones": f"us-east-1c is used by node {name}: move them first.",
     }
-    with pytest.raises(InvalidInput, match="not valid"):
+    with pytest.raises(InvalidInput, match="move them first"):
         there.patch({"settings": {"zones": ZONES[:2]}})
 
 

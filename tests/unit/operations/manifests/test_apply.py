@@ -172,7 +172,8 @@ def test_a_karpenter_claim_names_its_cluster_only_where_there_are_several(nodes:
     spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
     sent = manifest(KA, "NodeClaim", "k", {**spec, "terminationGracePeriod": "30s", "expireAfter": "1h"})
     (applied,) = apply(nodes, sent)
-    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/expireAfter"]
+    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/expireAfter", "/0"]
+    assert applied["warnings"][1]["detail"] == "Cluster demo is preparing."
     claim = find_claim(nodes.services, "k")
     assert (claim.cluster_ref, claim.termination_grace_period) == ("demo", "30s")
     world.create("second")
@@ -276,8 +277,22 @@ def test_plan_lists_creations_and_changes_and_writes_nothing(nodes: Nodes) -> No
         ("node-provider", "later"),
     ]
     assert plan["changes"] == [
-        {"pointer": "/0/display_name", "before": "", "after": "new"},
-        {"pointer": "/1/display_name", "before": "", "after": "two"},
+        {
+            "kind": "node-provider",
+            "name": "lab",
+            "pointer": "/0/spec/displayName",
+            "field": "displayName",
+            "before": "",
+            "after": "new",
+        },
+        {
+            "kind": "node-claim",
+            "name": "one",
+            "pointer": "/1/spec/displayName",
+            "field": "displayName",
+            "before": "",
+            "after": "two",
+        },
     ]
     assert (plan["price"]["hour"], plan["price"]["month"], plan["price"]["complete"]) == (0.1, 73.0, True)
     assert [warning["pointer"] for warning in plan["warnings"]] == ["/4/spec/simulated"]
@@ -366,3 +381,118 @@ def test_every_field_of_a_claim_is_compared_when_it_is_applied_again() -> None:
 def test_a_node_cannot_become_a_control_plane(nodes: Nodes) -> None:
     apply(nodes, foreign(controlPlane=False))
     assert faults(nodes, foreign(controlPlane=True)) == {"/0/spec/controlPlane": "cannot be changed after creation"}
+
+
+def test_create_only_refuses_all_that_is_there(nodes: Nodes) -> None:
+    apply(nodes, lab(), claim(type="lab.small"))
+    before = count(nodes)
+    documents = [lab(), manifest(OWN, "NodeProvider", "new", {"simulated": {}}), claim(type="lab.small")]
+    with pytest.raises(InUse) as refused:
+        read_desired(nodes.services, documents, "user:ann", admin=True, create_only=True)
+    assert refused.value.detail == "There is a node provider called lab. There is a node claim called one."
+    documents_told = [(fault.pointer, fault.index, fault.kind, fault.name) for fault in refused.value.errors]
+    assert documents_told == [
+        ("/0/metadata/name", 0, "NodeProvider", "lab"),
+        ("/2/metadata/name", 2, "NodeClaim", "one"),
+    ]
+    assert count(nodes) == before
+    fresh = read_desired(nodes.services, documents[1:2], "user:ann", admin=True, create_only=True)
+    assert actions(apply_manifests(nodes.services, fresh, "user:ann", "req-1")) == [("new", "created")]
+
+
+def test_each_fault_names_its_document(nodes: Nodes) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_desired(nodes.services, [lab(), claim(colour="red")], "user:ann", admin=True)
+    (fault,) = refused.value.errors
+    assert (fault.index, fault.kind, fault.name) == (1, "NodeClaim", "one")
+    assert refused.value.detail == "NodeClaim one: /spec/colour: unknown field"
+
+
+def test_a_claim_of_no_cluster_is_told_how_to_name_one(alone: Nodes) -> None:
+    apply(alone, lab({**SMALL, "maxCapacity": 0}))
+    spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+    sent = manifest(KA, "NodeClaim", "k", spec, labels={"stockyard.io/cluster": "demo"})
+    plan = plan_manifests(alone.services, read_desired(alone.services, [sent], "user:ann", admin=True))
+    text = "No cluster is named: set the label stockyard.dev/cluster or --cluster."
+    assert plan["verdict"] == text
+    assert [(group["rule"], group["types"]) for group in plan["groups"]] == [("Full", ["lab.small"])]
+    (applied,) = apply(alone, sent)
+    assert applied["warnings"] == plan["warnings"]
+    assert [(warning["pointer"], warning["detail"]) for warning in applied["warnings"]] == [
+        (
+            "/0/metadata/labels/stockyard.io~1cluster",
+            "Stockyard knows no such label; did you mean stockyard.dev/cluster?",
+        ),
+        ("/0", text),
+    ]
+    alone.schedule()
+    assert find_claim(alone.services, "k").message.startswith(text)
+
+
+def test_of_several_clusters_the_label_that_was_meant_is_named(nodes: Nodes, world: World) -> None:
+    world.create("second")
+    spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+    sent = manifest(KA, "NodeClaim", "k", spec, labels={"stockyard.io/cluster": "demo"})
+    assert faults(nodes, sent) == {
+        "/0/metadata/labels/stockyard.dev~1cluster": "no cluster is named: set this label or --cluster; the tenant has"
+        " 2 clusters; stockyard.io/cluster means nothing; did you mean stockyard.dev/cluster?"
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"name": "a", "cloud_account_id": 1, "cluster_type": "k8s"}, "cluster create"),
+        ({"name": "a", "kind": "simulated", "spec": {}}, "provider create"),
+        ({"name": "a", "kind": "static", "quantity": 1}, "pool create"),
+        ({"cluster": "demo", "resources": {}}, "claim create"),
+    ],
+)
+def test_the_body_of_another_request_is_sent_where_it_belongs(
+    nodes: Nodes, document: dict[str, Any], words: str
+) -> None:
+    (detail,) = faults(nodes, document).values()
+    assert f"stockyard {words} -f" in detail
+
+
+def test_a_kind_that_was_misspelt_is_told(nodes: Nodes) -> None:
+    (detail,) = faults(nodes, manifest(OWN, "NodeProvidr", "a", {})).values()
+    assert detail.endswith("did you mean NodeProvider of stockyard/v1?")
+
+
+@pytest.mark.parametrize(
+    ("kind", "block"),
+    [
+        ("bcm", {"secretRef": {"namespace": "a", "name": "b"}, "endpoint": "https://bcm.example"}),
+        ("terraform", {"nodeTemplate": {"inline": "x"}}),
+        ("kubeVirt", {"clusterRef": {"cluster": "a", "namespace": "b"}}),
+        ("metal3", {"clusterRef": {"cluster": "a", "namespace": "b"}}),
+    ],
+)
+def test_a_kind_that_is_not_built_yet_says_so_before_and_after(nodes: Nodes, kind: str, block: dict[str, Any]) -> None:
+    documents = [manifest(VC, "NodeProvider", "later", {kind: block})]
+    planned = plan_manifests(nodes.services, read_desired(nodes.services, documents, "user:ann", admin=True))
+    (applied,) = apply(nodes, *documents)
+    assert applied["warnings"] == planned["warnings"]
+    assert f"Providers of kind {kind} are not built yet" in applied["warnings"][0]["detail"]
+    stored = find_provider(nodes.services, "later")
+    assert (stored.phase, stored.reason) == ("Pending", "ProviderNotAvailable")
+    assert stored.message.startswith(f"Providers of kind {kind} are not built yet")
+
+
+def test_a_changed_price_is_one_change_with_its_name(nodes: Nodes) -> None:
+    large = {"name": "large", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 1}
+    apply(nodes, lab(SMALL, large))
+    changed = read_desired(
+        nodes.services, [lab({**large, "usdPerHour": 1.0}, {**SMALL, "usdPerHour": 0.2})], "user:ann", admin=True
+    )
+    assert plan_manifests(nodes.services, changed)["changes"] == [
+        {
+            "kind": "node-provider",
+            "name": "lab",
+            "pointer": "/0/spec/simulated/nodeTypes/1/usdPerHour",
+            "field": "nodeTypes[small].usdPerHour",
+            "before": 0.1,
+            "after": 0.2,
+        }
+    ]

@@ -131,7 +131,16 @@ def test_a_changed_pool_becomes_an_operation(eks: ManagedWorld) -> None:
     before = ready(eks, manifest())
     larger = manifest(SYSTEM, {**GPU, "maxNodeCount": 20})
     changes = plan(eks, larger)["changes"]
-    assert changes == [{"pointer": "/0/spec/nodePools/1/maxNodeCount", "before": 8, "after": 20}]
+    assert changes == [
+        {
+            "kind": "cluster",
+            "name": before.name,
+            "pointer": "/0/spec/nodePools/1/maxNodeCount",
+            "field": "spec.nodePools[gpu].maxNodeCount",
+            "before": 8,
+            "after": 20,
+        }
+    ]
     (result,) = apply(eks, larger)
     assert result["action"] == "changed"
     assert result["operation_id"] == eks.cluster.operation_id != before.operation_id

@@ -170,6 +170,11 @@ def test_the_price_of_floors_is_that_of_the_cheapest_type(yard: Yard) -> None:
     offer = MemoryPrices().instance("us-east-1", "t3.large")
     assert offer is not None
     items = {item.name: item.hour for item in groups.floor_items(cluster, MemoryPrices())}
+    disks = {
+        f"disk gp3 50 GiB of 2 nodes of pool {name}": items.pop(f"disk gp3 50 GiB of 2 nodes of pool {name}")
+        for name in ("workers", "spot")
+    }
+    assert len(set(disks.values())) == 1
     assert items == {"2 nodes of pool workers": 2 * offer["usd_hour"], "2 nodes of pool spot": None}
 
 

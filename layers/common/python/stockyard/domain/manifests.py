@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from stockyard.domain import provider_kinds
-from stockyard.domain.declared_types import RESOURCES_UNKNOWN, block_of, declared
+from stockyard.domain.declared_types import RESOURCES_UNKNOWN, block_of, declared, provider_state
 from stockyard.domain.node_records import NodeClaim, NodeProvider
 from stockyard.domain.node_types import BUILT_IN
 from stockyard.domain.requirements import IN, NODE_POOL, NODE_TYPE
@@ -49,7 +49,9 @@ def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -
     """What is odd about a provider, with the places of its block and its properties before each pointer."""
     warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in BUILT_IN]
     types = declared(provider)
-    if provider_kinds.kind(provider.kind).discovers:
+    if not provider_kinds.kind(provider.kind).built:
+        warnings.append((block, provider_state(provider.kind)[2]))
+    elif provider_kinds.kind(provider.kind).discovers:
         globs = block_of(provider).get("instanceTypes", ["*"])
         for place, node_type in enumerate(types):
             if not any(fnmatchcase(node_type.name, glob) for glob in globs):

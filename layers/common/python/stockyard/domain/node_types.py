@@ -26,6 +26,8 @@ CPU, MEMORY, PODS, STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 _HUGE_PAGES = "hugepages-"
 COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
+LEAST_GIB = 2
+"""Memory that a machine has at least to become a node of a cluster unasked: kubeadm asks for as much of each."""
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 """Properties that Stockyard sets itself, whatever a document says; a node's capacity type is its placement's."""
@@ -54,6 +56,7 @@ class NodeType:
     they belong to ``offerings``. ``allocatable`` and ``capacity`` (before the overhead) are thousandths of a unit by
     resource, ``pods`` included. ``cost`` is the explicit one if ``cost_given``, else the formula's; see ``rank`` for
     what orders types. ``unit_price`` is the provider's ``price_per_cost_unit`` in USD an hour.
+    ``small``: its machines have too little memory for a kubelet and what runs beside it, so claims have to ask for it.
     """
 
     name: str
@@ -67,6 +70,7 @@ class NodeType:
     available: bool = True
     cost_given: bool = False
     unit_price: float | None = None
+    small: bool = False
 
     @property
     def bare(self) -> str:
@@ -115,7 +119,8 @@ class Declaration:
     """A node type as written down. Quantities and properties are texts; ``overhead`` is not for pods.
 
     ``instance_type`` is the vendor's own name where it differs from ours, ``arch`` is set for EC2, ``offerings``
-    replace the one on-demand offering that ``zone`` and ``usd_hour`` describe.
+    replace the one on-demand offering that ``zone`` and ``usd_hour`` describe. ``boots``: its nodes are machines on
+    which a kubelet runs, so memory below ``LEAST_GIB`` makes the type a small one.
     """
 
     provider: str
@@ -133,6 +138,7 @@ class Declaration:
     instance_type: str | None = None
     arch: str | None = None
     offerings: tuple[Offering, ...] | None = None
+    boots: bool = False
 
 
 def node_type_of(declared: Declaration) -> NodeType:
@@ -158,6 +164,7 @@ def node_type_of(declared: Declaration) -> NodeType:
         available=declared.available,
         cost_given=declared.cost is not None,
         unit_price=declared.unit_price,
+        small=declared.boots and capacity[MEMORY] < LEAST_GIB * _GIB * 1000,
     )
 
 

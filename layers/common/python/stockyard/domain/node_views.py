@@ -183,6 +183,7 @@ def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
         "environment": claim.environment_ref,
         "requirements": [requirement_view(requirement) for requirement in claim.requirements],
         "placement": attributes(claim.placement, _PLACEMENT) if claim.placement else None,
+        "warnings": [],
     }
 
 

@@ -55,6 +55,7 @@ def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
         "requirements": [requirement_view(requirement) for requirement in pool.requirements],
         "disruption": _disruption(pool.disruption),
         "nodes": nodes_of(pool, claims),
+        "warnings": [],
     }
 
 

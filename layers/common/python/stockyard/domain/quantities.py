@@ -78,6 +78,15 @@ def resource_text(resource: str, milli: int) -> str:
     return text(milli, binary=resource.startswith(_OF_BYTES))
 
 
+def amount_text(resource: str, milli: int) -> str:
+    """An amount of a resource for people: bytes as a quantity, all else as a plain number of units (1000, 47.81)."""
+    if resource.startswith(_OF_BYTES):
+        return resource_text(resource, milli)
+    whole, part = divmod(abs(milli), 1000)
+    number = f"{whole}.{part:03d}".rstrip("0").rstrip(".")
+    return f"-{number}" if milli < 0 else number
+
+
 def _whole(written: str) -> int | None:
     """A fast path for the usual form: at most 12 digits and a suffix of at least a thousandth. None for others."""
     end = -2 if written[-1:] == "i" else -1

@@ -64,7 +64,19 @@ def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
 
 def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
-    return attributes(cluster, _CLUSTER)
+    reason, message = _trouble(cluster)
+    return {**attributes(cluster, _CLUSTER), "reason": reason, "message": message, "warnings": []}
+
+
+_TROUBLE = {"failed": ("Ready", "False"), "ready": ("Degraded", "True")}
+"""By status the condition that says why a cluster is not well, and its status then."""
+
+
+def _trouble(cluster: Cluster) -> tuple[str, str]:
+    """Reason and message of what has failed; empty while all is well."""
+    sign = _TROUBLE.get(cluster.status)
+    signs = (each for each in cluster.conditions if (each.type, each.status) == sign)
+    return next(((each.reason, each.message) for each in signs), ("", ""))
 
 
 def operation_view(operation: Operation, progress: int) -> dict[str, Any]:

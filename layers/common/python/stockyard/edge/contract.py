@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.field_changes import change_views, field_changes, with_subject
 from stockyard.edge.idempotency import IdempotencyLease
 from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.paging import R, filtered
@@ -123,25 +124,28 @@ class Answer:
     @staticmethod
     def plan(plan: Mapping[str, Any]) -> Answer:
         """The answer to a dry run."""
-        return Answer(200, {"plan": plan})
+        return Answer(200, {"plan": {**plan, "changes": with_subject(plan.get("changes", ()), "", "", {})}})
 
     @staticmethod
     def free_plan(**parts: Sequence[Mapping[str, Any]]) -> Answer:
         """The answer to a dry run of what costs nothing; a part that is not given is empty."""
         price = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
         empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
-        return Answer.plan({**empty, "price_before": None, "steps": [], **parts})
+        return Answer.plan({**empty, "verdict": "", "groups": [], "price_before": None, "steps": [], **parts})
 
     @staticmethod
-    def change_plan(current: Any, fields: Mapping[str, Any], **parts: Sequence[Mapping[str, Any]]) -> Answer:
-        """The answer to a dry run of a change: each of ``fields`` that is not as in ``current``, a record or a view."""
-        before = current if isinstance(current, Mapping) else {name: getattr(current, name) for name in fields}
+    def change_plan(
+        current: Any, fields: Mapping[str, Any], kind: str, name: str = "", **parts: Sequence[Mapping[str, Any]]
+    ) -> Answer:
+        """The answer to a dry run of a change: what of ``fields`` is not as in ``current``, a record or a view of what
+        has this ``kind`` and ``name``, field by field."""
+        before = current if isinstance(current, Mapping) else {field: getattr(current, field) for field in fields}
         changes = [
-            {"pointer": f"/{name}", "before": before[name], "after": value}
-            for name, value in fields.items()
-            if value != before[name]
+            change
+            for field, value in fields.items()
+            for change in field_changes(before[field], value, tuple(field.split("/")), field.replace("/", "."))
         ]
-        return Answer.free_plan(changes=changes, **parts)
+        return Answer.free_plan(changes=change_views(changes, kind=kind, name=name), **parts)
 
 
 Handler = Callable[[Request], Answer]

@@ -178,6 +178,9 @@ PROBLEM: Mapping[str, Any] = {
                 "properties": {
                     "pointer": {"type": "string", "description": "The JSON pointer of the place; empty for the body."},
                     "detail": {"type": "string", "description": "What is wrong there."},
+                    "index": {"type": "integer", "description": "Of several manifests the number of this one, from 0."},
+                    "kind": {"type": "string", "description": "The kind of that manifest."},
+                    "name": {"type": "string", "description": "The name of that manifest."},
                 },
             },
         },

@@ -7,6 +7,7 @@ from typing import Any
 from stockyard.errors import (
     CallerError,
     Conflict,
+    FieldProblem,
     IllegalTransition,
     Internal,
     PreconditionFailed,
@@ -47,8 +48,13 @@ def document(error: StockyardError, *, instance: str, request_id: str) -> dict[s
         "error_type": error.error_type,
         "retryable": error.retryable,
         "request_id": request_id,
-        "errors": [{"pointer": field.pointer, "detail": field.detail} for field in error.errors],
+        "errors": [_fault(field) for field in error.errors],
     }
+
+
+def _fault(field: FieldProblem) -> dict[str, Any]:
+    fault: dict[str, Any] = {"pointer": field.pointer, "detail": field.detail}
+    return fault if field.index is None else {**fault, "index": field.index, "kind": field.kind, "name": field.name}
 
 
 def headers(error: StockyardError) -> dict[str, str]:

@@ -253,7 +253,13 @@ class Call:
         from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
 
         document = {} if document is None and self._route.optional else document
-        model = read(model_of(self._route.body), document)
+        try:
+            model = read(model_of(self._route.body), document)
+        except InvalidInput:
+            if not (isinstance(document, Mapping) and {"apiVersion", "kind"} <= document.keys()):
+                raise
+            text = f"this is a {document['kind']} manifest: send it to POST /v1/apply (stockyard apply -f)"
+            raise InvalidInput.at("/apiVersion", text) from None
         self._names = tuple(document) if isinstance(document, Mapping) else ()
         return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from stockyard.domain.offers import RegionOffers
@@ -38,10 +39,12 @@ def price(items: Sequence[PriceItem]) -> dict[str, Any]:
     }
 
 
-def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body of a dry run's answer; of ``creates``, ``changes``, ``deletes``, ``rejected`` and ``warnings`` each is
-    empty that is not given."""
+def plan_of(items: Sequence[PriceItem], **parts: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of a dry run's answer; of ``verdict``, ``groups``, ``creates``, ``changes``, ``deletes``, ``rejected``
+    and ``warnings`` each is empty that is not given."""
     empty: dict[str, Any] = {
+        "verdict": "",
+        "groups": [],
         "creates": [],
         "changes": [],
         "deletes": [],
@@ -51,6 +54,17 @@ def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) ->
         "warnings": [],
     }
     return {**empty, "price": price(items), **parts}
+
+
+def removal_verdict(count: int, places: str, items: Sequence[PriceItem]) -> str:
+    """The first sentence of the plan of a deletion: how much goes, where, and what that saves."""
+    things = f"{count} thing{'s' * (count != 1)}"
+    where = f", in {places}," if places else ""
+    if not items:
+        return f"{things}{where} would be removed."
+    total = price(items)
+    least = "" if total["complete"] else "at least "
+    return f"{things}{where} would be removed; it saves {least}{total['month']:.2f} USD a month."
 
 
 def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, str]]:
@@ -63,15 +77,17 @@ def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, st
     return [{"pointer": "/keep_failed", "detail": text}]
 
 
-def list_prices(offers: RegionOffers | None) -> list[dict[str, Any]]:
-    """Instance types and rates in order of name; nothing for a region that is not known."""
-    if offers is None:
-        return []
-    items = [_item(offers.region, name, UNITS.get(name, "hour"), price) for name, price in offers.rates.items()] + [
-        _item(offers.region, name, "hour", offer.usd_hour) for name, offer in offers.instances.items()
-    ]
+def list_prices(offers: RegionOffers, name: str = "*", kind: str = "") -> list[dict[str, Any]]:
+    """Instance types and rates in order of name. ``name`` is a pattern in which ``*`` stands for any text, ``kind`` is
+    ``instance`` or ``rate``, or empty for both."""
+    rates = (_item(offers, RATE, item, UNITS.get(item, "hour"), price) for item, price in offers.rates.items())
+    types = (_item(offers, INSTANCE, offer.name, "hour", offer.usd_hour) for offer in offers.instances.values())
+    items = [item for item in (*rates, *types) if kind in ("", item["kind"]) and fnmatchcase(str(item["name"]), name)]
     return sorted(items, key=lambda item: str(item["name"]))
 
 
-def _item(region: str, name: str, unit: str, price: float | None) -> dict[str, Any]:
-    return {"region": region, "name": name, "unit": unit, "currency": "USD", "price": price}
+INSTANCE, RATE = "instance", "rate"
+
+
+def _item(offers: RegionOffers, kind: str, name: str, unit: str, price: float | None) -> dict[str, Any]:
+    return {"region": offers.region, "kind": kind, "name": name, "unit": unit, "currency": "USD", "price": price}

@@ -6,14 +6,14 @@ It evaluates the rules node type by node type, without the masks of ``match``, s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
 from stockyard.domain.bids import ABOVE_BID, Bid, least_price
-from stockyard.domain.node_types import ANY, NodeType, Offering, is_extended
-from stockyard.domain.quantities import resource_text
+from stockyard.domain.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
+from stockyard.domain.quantities import amount_text, resource_text
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
 from stockyard.scheduling.bidding import asked_zones, in_range
 from stockyard.scheduling.index import Index
@@ -24,25 +24,25 @@ from stockyard.scheduling.table import NAME_KEYS
 
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
 UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
-EXTENDED, RESOURCE, OFFERING = "ExtendedResource", "Resource", "Offering"
+EXTENDED, RESOURCE, SMALL, OFFERING = "ExtendedResource", "Resource", "Small", "Offering"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
 MOST_WORDS = 10
 """Values of a requirement that a message repeats."""
-_SENTENCES: Mapping[str, str] = {
-    PROVIDER: "of another provider",
-    OUT_OF_REACH: "that cannot be in the cluster's network and a zone as asked",
-    NOT_ALLOWED: "not among the allowed node types",
-    UNAVAILABLE: "not available",
-    REQUIREMENT: "without a value of {} as asked",
-    EXTENDED: "kept for claims that ask for {}",
-    RESOURCE: "without enough {}",
-    OFFERING: "not offered with this capacity type in this zone",
-    FULL: "with all nodes taken",
-    REFUSED: "refused by the provider a short while ago",
-    ABOVE_BID: "at a spot price above the bid ({})",
-    MIN_VALUES: "left, but with fewer values of {} than minValues",
-}
-RULES = tuple(_SENTENCES)
+RULES = (
+    PROVIDER,
+    OUT_OF_REACH,
+    NOT_ALLOWED,
+    UNAVAILABLE,
+    REQUIREMENT,
+    EXTENDED,
+    RESOURCE,
+    SMALL,
+    OFFERING,
+    FULL,
+    REFUSED,
+    ABOVE_BID,
+    MIN_VALUES,
+)
 """The order in which rules are tried. Within a rule: requirements as the claim lists them, resources by name."""
 
 
@@ -74,16 +74,6 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """The number of node types that one rule excluded, with a sentence that says so."""
-
-    rule: str
-    subject: str
-    count: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Incompatibility:
     rule: str
     subject: str
@@ -92,7 +82,8 @@ class Incompatibility:
 
 
 def explain(index: Index, request: SchedulingRequest, availability: Availability) -> list[Evaluation]:
-    """An evaluation for each node type: first those that match, in the order of choice, then the others by name.
+    """An evaluation for each node type: first those that match, in the order of choice, then the others by the order of
+    the rules that excluded them, and by name.
 
     The work grows with the node types and with the values that they have, not with the values that the claim lists.
     """
@@ -110,21 +101,8 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
         node_types = {row.node_type.name: row.node_type for row in fitting}
         ruled += [_evaluation(index, node_type, request, few) for node_type in node_types.values()]
         fitting = []
-    return _in_order(fitting, request) + sorted(ruled, key=lambda evaluation: evaluation.node_type.name)
-
-
-def reasons(evaluations: Iterable[Evaluation]) -> list[Reason]:
-    """Why node types were excluded: a reason per rule and subject, by order of the rules, most frequent first."""
-    counts: dict[tuple[str, str], int] = {}
-    for evaluation in evaluations:
-        if evaluation.rule is not None:
-            mark = (evaluation.rule, evaluation.subject)
-            counts[mark] = counts.get(mark, 0) + 1
-    ordered = sorted(counts.items(), key=lambda pair: (RULES.index(pair[0][0]), -pair[1], pair[0][1]))
-    return [
-        Reason(rule, subject, count, f"{count} node type{'s' * (count > 1)} {_SENTENCES[rule].format(subject)}")
-        for (rule, subject), count in ordered
-    ]
+    place = {rule: number for number, rule in enumerate(RULES)}
+    return _in_order(fitting, request) + sorted(ruled, key=lambda each: (place[str(each.rule)], each.node_type.name))
 
 
 class _Rules:
@@ -137,6 +115,7 @@ class _Rules:
         self._not_as_asked = dict(_not_as_asked(index, request))
         self._asked = sorted((name, amount) for name, amount in request.resources.items() if amount > 0)
         self._asked_extended = {name for name, _ in self._asked}
+        self._names_type, self._takes_small = request.names_type, request.takes_small
         self._refusals = availability.refused
         self._refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for name, capacity_type, zone in availability.refused:
@@ -161,7 +140,7 @@ class _Rules:
         allocatable = node_type.allocatable
         for name in sorted(filter(is_extended, {*node_type.capacity, *allocatable})):
             has = max(node_type.capacity.get(name, 0), allocatable.get(name, 0)) > 0
-            if has and name not in self._asked_extended:
+            if has and name not in self._asked_extended and not self._names_type:
                 return Incompatibility(EXTENDED, name, f"it has {name}, which the claim does not ask for")
         if min(allocatable.values(), default=0) < 0:
             name = min(name for name, amount in allocatable.items() if amount < 0)
@@ -169,8 +148,12 @@ class _Rules:
         for name, amount in self._asked:
             have = allocatable.get(name, 0)
             if amount > have:
-                asked_text, text = resource_text(name, amount), resource_text(name, have)
+                asked_text, text = amount_text(name, amount), amount_text(name, have)
                 return Incompatibility(RESOURCE, name, f"{name}: {asked_text} asked, {text} allocatable")
+        if node_type.small and not self._takes_small:
+            has_text = resource_text(MEMORY, node_type.capacity[MEMORY])
+            text = f"it has {has_text} of memory; below {LEAST_GIB}Gi its type or its memory has to be asked for"
+            return Incompatibility(SMALL, "", text)
         return None
 
     def _not_now(self, node_type: NodeType) -> Incompatibility | list[RankedOffering]:

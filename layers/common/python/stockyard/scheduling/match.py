@@ -9,13 +9,13 @@ from functools import cache, partial
 from itertools import islice
 
 from stockyard.domain.bids import Bid
-from stockyard.domain.node_types import ANY
+from stockyard.domain.node_types import ANY, MEMORY
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.order import RankedOffering, cheapest_first
-from stockyard.scheduling.table import Table
+from stockyard.scheduling.table import NAME_KEYS, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,22 @@ class SchedulingRequest:
     in_money: bool = False
     bid: Bid | None = None
     zone_ids: ZoneIds = field(default_factory=dict)
+
+    @property
+    def names_type(self) -> bool:
+        """Whether it names one node type: then it means that one, also where the scheduler would keep it for others."""
+        return any(len(requirement.values) == 1 for requirement in self._lists_of_types())
+
+    @property
+    def takes_small(self) -> bool:
+        """Whether small machines may serve it: it lists node types by name, or says how much memory it needs."""
+        return self.resources.get(MEMORY, 0) > 0 or any(True for _ in self._lists_of_types())
+
+    def _lists_of_types(self) -> Iterator[Requirement]:
+        for key in NAME_KEYS:
+            requirement = self.requirements.get(key)
+            if requirement is not None and requirement.values and not requirement.complement:
+                yield requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +95,8 @@ def possible_offerings(
 ) -> Sequence[RankedOffering]:
     """Every offering that claims with these requirements may get, whatever resources they ask for, in order.
 
-    Each has the zones that are allowed and were not refused. Least numbers of values are not looked at.
+    Each has the zones that are allowed and were not refused. Least numbers of values are not looked at. Small machines
+    are among them where the requirements list node types by name.
     """
     matcher = _TableMatcher(index.table(request.provider), availability.free, availability.refused)
     return matcher.possible(request)
@@ -142,12 +159,12 @@ class _TableMatcher:
 
     def possible(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
         """See ``possible_offerings``."""
-        zones, matches, _ = self._permitted(request, self._candidates)
+        zones, matches, _ = self._permitted(request, self._candidates & self._large_enough(request))
         return list(self._rows(request, self._affordable(request, matches, zones), zones))
 
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
         """The allowed zones, and the rows that satisfy every rule."""
-        zones, matches, counted = self._permitted(request, self._candidates & self._resources(request.resources))
+        zones, matches, counted = self._permitted(request, self._candidates & self._resources(request))
         matches = self._affordable(request, matches, zones)
         if (
             counted
@@ -188,10 +205,13 @@ class _TableMatcher:
         zones, offered = self._rows_of_zones.get(id(zone_requirement)) or self._offering(zone_requirement)
         return zones, matches & offered, counted
 
-    def _resources(self, resources: Mapping[str, int]) -> int:
-        matches = self._table.every
+    def _large_enough(self, request: SchedulingRequest) -> int:
+        return self._table.every if not self._table.small or request.takes_small else rules.large_enough(self._table)
+
+    def _resources(self, request: SchedulingRequest) -> int:
+        matches = self._large_enough(request)
         extended_names: frozenset[str] = frozenset()
-        for name, amount in resources.items():
+        for name, amount in request.resources.items():
             masks = self._amounts[name]
             mask = masks.get(amount)
             if mask is None:
@@ -199,7 +219,7 @@ class _TableMatcher:
             matches &= mask
             if amount > 0 and name in self._table.extended:
                 extended_names |= {name}
-        return matches & self._extended(extended_names)
+        return matches if request.names_type else matches & self._extended(extended_names)
 
     def _offering(self, requirement: Requirement | None) -> tuple[frozenset[str], int]:
         zones = rules.zones_of(self._zones, requirement)

@@ -70,6 +70,11 @@ def extended(table: Table, names: frozenset[str]) -> int:
     return rows
 
 
+def large_enough(table: Table) -> int:
+    """Small: rows of all node types but those whose machines have too little memory to be chosen unasked."""
+    return table.every & ~table.small
+
+
 def sound(table: Table) -> int:
     """Resource: rows of node types whose overhead does not exceed their capacity; nothing fits the others."""
     return table.sound

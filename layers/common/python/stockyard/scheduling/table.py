@@ -142,6 +142,8 @@ class Table:
     amounts: Mapping[str, Amounts]
     extended: Mapping[str, int]
     """The rows of node types that have an extended resource."""
+    small: int
+    """The rows of node types whose machines are too small to be chosen unasked."""
 
     @classmethod
     def build(cls, node_types: Sequence[NodeType], rows: Sequence[RankedOffering]) -> Table:
@@ -183,6 +185,7 @@ class Table:
                 for name in resources
             },
             extended=_masks(((tuple(node_type.extended()), row_numbers) for node_type, row_numbers in offered), width),
+            small=mask_of(chain.from_iterable(row_numbers for each, row_numbers in offered if each.small), width),
         )
 
 

@@ -109,7 +109,7 @@ def test_a_group_of_a_release_before_is_read_with_what_is_usual() -> None:
     [
         ({"max_price": {"percent": 50}, "capacity_type": "on-demand"}, "max_price", "is a bid for spot"),
         ({"max_price": {"percent": 50, "usd_hour": 1}}, "max_price", "needs either percent or usd_hour"),
-        ({"max_price": {"percent": 0}}, "max_price/percent", "greater than 0"),
+        ({"max_price": {"percent": 0}}, "max_price/percent", "more than 0"),
         ({"root_disk_gib": 7}, "root_disk_gib", "must be at least 8"),
         ({"root_disk_gib": 2001}, "root_disk_gib", "2000"),
         ({"zones": ["us-east-1a", "eu-west-1a"]}, "zones/1", "is no zone of us-east-1"),
@@ -144,6 +144,9 @@ class Prices:
     def instance(self, _region: str, name: str) -> dict[str, float | None]:
         return {"usd_hour": {"m5.large": 0.1, "c5.large": 0.08}.get(name)}
 
+    def rate(self, _region: str, item: str) -> float | None:
+        return {"gp3": 0.073}.get(item)
+
     def spot(self, region: str) -> SpotPrices:
         zones = {"use1-az1": SpotPrice(0.03, 0.01, 0.05), "use1-az2": SpotPrice(0.06, 0.01, 0.07)}
         return SpotPrices(region, "2026", {"m5.large": zones})
@@ -166,5 +169,6 @@ def test_a_floor_costs_what_its_cheapest_type_does_and_as_spot_at_most_the_bid(
     settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups_of({**WORKERS, **fields, "min_size": 2})}
     cluster = Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t")
     prices: Any = Prices()
-    (item,) = floor_items(cluster, prices)
-    assert item.hour == usd
+    nodes, disks = floor_items(cluster, prices)
+    assert nodes.hour == usd
+    assert (disks.name, disks.hour) == (f"disk gp3 50 GiB of 2 nodes of pool {WORKERS['name']}", pytest.approx(0.01))

@@ -50,6 +50,13 @@ def test_created_cluster_has_reference_names_and_deletion_leaves_nothing(yard: A
     assert yard.ledger.lines() == []
 
 
+def test_a_cluster_without_a_key_pair_has_machines_without_one(yard: Any) -> None:
+    yard.with_settings(key_pair=None)
+    facts = yard.create()
+    answer = yard.tenant().client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])
+    assert "KeyName" not in answer["Reservations"][0]["Instances"][0]
+
+
 def test_network_has_public_and_private_subnets_with_routes(yard: Any) -> None:
     yard.ensure("network")
     ec2 = yard.tenant().client("ec2")

@@ -31,6 +31,15 @@ def fault(**named: Any) -> tuple[str, str]:
     return problem.pointer, problem.detail
 
 
+def test_a_key_pair_is_needed_for_a_bastion_alone() -> None:
+    assert settings_for("aws", "k8s", None, "demo", {})["key_pair"] is None
+    assert settings(key_pair=None, bastion={"enabled": False})["key_pair"] is None
+    assert fault(key_pair=None, bastion={}) == (
+        "/settings/key_pair",
+        "is needed by the bastion: without a key pair nobody could log in to it",
+    )
+
+
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.20.0.0/24", "172.31.4.0/22", "192.168.0.0/16"])
 def test_layout_fits_each_range_that_is_taken(cidr: str) -> None:
     assert settings(vpc_cidr=cidr)["vpc_cidr"] == cidr

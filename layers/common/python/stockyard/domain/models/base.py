@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from stockyard.domain.models import patterns
+from stockyard.domain.models.fault_words import unknown_field, words
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -21,25 +21,6 @@ Fault = tuple[tuple[str | int, ...], str]
 _FAULTS = "faults"
 _HANDED_ON = ("Template", "selector")
 """How the names of objects end that another system reads: nothing is taken out of them."""
-_WORDS = {
-    "missing": "this field is required",
-    "extra_forbidden": "unknown field",
-    "string_type": "must be a string",
-    "int_type": "must be a whole number",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "string_unicode": "must be valid Unicode text",
-}
-_LENGTHS = {
-    "string_too_short": "characters",
-    "string_too_long": "characters",
-    "too_short": "entries",
-    "too_long": "entries",
-}
-_SINGULAR = {"characters": "character", "entries": "entry"}
 
 
 class Input(BaseModel):
@@ -98,9 +79,9 @@ def check(faults: Sequence[Fault]) -> None:
         raise refuse(*faults)
 
 
-def faults_of(error: ValidationError) -> list[Fault]:
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
     """The faults that an error of a model tells, for who has others to add."""
-    return list(_faults(error))
+    return list(_faults(error, model))
 
 
 def repeated(items: Sequence[Any], text: str, *below: str) -> list[Fault]:
@@ -123,8 +104,8 @@ def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error)]
-    raise InvalidInput(summary(problems), errors=problems)
+        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error, model)]
+    raise InvalidInput.of(problems)
 
 
 def read_part(models: Sequence[type[M]], document: Any) -> M | None:
@@ -137,7 +118,7 @@ def read_part(models: Sequence[type[M]], document: Any) -> M | None:
     try:
         return models[0].model_validate(document, strict=True)
     except ValidationError as error:
-        faults = _faults(error)
+        faults = _faults(error, models[0])
     raise refuse(*faults)
 
 
@@ -165,35 +146,16 @@ def without_nulls(value: Any, name: str = "") -> Any:
     return value
 
 
-def summary(problems: Iterable[FieldProblem]) -> str:
-    """One sentence for a person: the first faults and how many more there are."""
-    listed = [f"{problem.pointer or 'the body'}: {problem.detail}" for problem in problems]
-    more = f" (and {len(listed) - 3} more)" if len(listed) > 3 else ""
-    return "; ".join(listed[:3]) + more
-
-
-def _faults(error: ValidationError) -> list[Fault]:
+def _faults(error: ValidationError, model: type[BaseModel] | None = None) -> list[Fault]:
+    """The faults of an error; with the ``model`` that was tried, unknown fields come with the one that was meant."""
     faults: list[Fault] = []
     for fault in error.errors(include_url=False, include_input=False):
         place = tuple(part for part in fault["loc"] if part != "[key]")
         context: Mapping[str, Any] = fault.get("ctx", {})
         if fault["type"] == "stockyard":
             faults.extend(((*place, *below), detail) for below, detail in context[_FAULTS])
+        elif fault["type"] == "extra_forbidden":
+            faults.append((place, unknown_field(model, place)))
         else:
-            faults.append((place, _words(fault["type"], fault["msg"], context)))
+            faults.append((place, words(fault["type"], fault["msg"], context)))
     return faults
-
-
-def _words(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    if kind in _WORDS:
-        return _WORDS[kind]
-    if kind == "value_error":
-        return str(context["error"])
-    if kind in _LENGTHS:
-        least, most = context.get("min_length"), context.get("max_length")
-        bound, count = (f"at least {least}", least) if most is None else (f"at most {most}", most)
-        plural = _LENGTHS[kind]
-        return f"must have {bound} {_SINGULAR[plural] if count == 1 else plural}"
-    if kind == "string_pattern_mismatch":
-        return f"must be {patterns.WORDS.get(context['pattern'], context['pattern'])}"
-    return message[:1].lower() + message[1:]

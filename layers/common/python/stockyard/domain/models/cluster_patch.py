@@ -21,7 +21,6 @@ from stockyard.domain.models.base import (
     check_fixed,
     read,
     read_part,
-    summary,
 )
 from stockyard.domain.models.cluster_profiles import Choices, choice_documents
 from stockyard.domain.models.clusters import ClusterSettings
@@ -96,7 +95,7 @@ class ClusterPatch(Input):
     ``queue`` a change that would be refused because another operation is at work begins when that has ended.
     """
 
-    description: Irremovable[fields.NotEmptyDescription] = None
+    description: Irremovable[fields.Description] = None
     tags: dict[str, fields.TagValue | None] | None = None
     """Tags to add or change; null takes one away, or all of them."""
     kubernetes_version: Irremovable[Minor] = None
@@ -145,7 +144,7 @@ class ClusterPatch(Input):
             for fault in settings.change_faults(cluster.settings)
         ]
         if problems:
-            raise InvalidInput(summary(problems), errors=problems)
+            raise InvalidInput.of(problems)
         document = settings.normal()
         names = {*self.settings, *(model.AGREEING if model.AGREEING & self.settings.keys() else ())}
         return {**cluster.settings, **{name: document[name] for name in names}}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.models.base import Input, read, summary
+from stockyard.domain.models.base import Input, read
 from stockyard.domain.models.cluster_patch import Minor
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.pointers import pointer
@@ -53,7 +53,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
         line = next((line for line in lines if line.phase in _VERSION_PHASES), None)
         faults += [FieldProblem("/kubernetes_version", _fault(line))] if line is not None else []
     if faults:
-        raise InvalidInput(summary(faults), errors=faults)
+        raise InvalidInput.of(faults)
     return after
 
 

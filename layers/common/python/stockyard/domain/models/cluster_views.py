@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.manifest_views import ManifestView
-from stockyard.domain.models.plan import PlanView
+from stockyard.domain.models.plan import PlanView, Remark
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 
 
@@ -50,6 +50,10 @@ class ClusterView(View):
     """Where the cluster is in its life."""
     phase: str | None
     """The phase that runs now; null when none does."""
+    reason: str
+    """Why it has failed, or is degraded, in a word; empty while all is well."""
+    message: str
+    """The same as a sentence."""
     conditions: list[ConditionView]
     """What is observed of the cluster, an aspect each."""
     settings: dict[str, Any]
@@ -73,6 +77,8 @@ class ClusterView(View):
     """The last operation on the cluster; null before the first."""
     queue: list[str]
     """Operations that begin one after the other when that one has ended."""
+    warnings: list[Remark]
+    """What to mind of what was asked for; only in the answer to its creation."""
 
 
 class RepaveReason(View):

@@ -20,7 +20,7 @@ from pydantic import (
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse, summary
+from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse
 from stockyard.domain.models.cluster_profiles import Choices
 from stockyard.domain.provider_kinds import loaded
 from stockyard.domain.records import Cluster
@@ -42,7 +42,7 @@ KubernetesVersion = Annotated[
 minors such a cloud has the driver says."""
 
 
-def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidatorHandler[M]) -> M:
+def beside(model: type[M], foreign: Mapping[str, str], document: Any, handler: ModelWrapValidatorHandler[M]) -> M:
     """For a wrapping validator: the document, unless it has fields that are ``foreign``, by their names with what is to
     be said of each. The faults of all other fields are told with them."""
     names = [name for name in document if name in foreign] if isinstance(document, dict) else []
@@ -52,7 +52,7 @@ def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidato
     try:
         handler({name: value for name, value in document.items() if name not in foreign})
     except ValidationError as error:
-        faults += faults_of(error)
+        faults += faults_of(error, model)
     raise refuse(*faults)
 
 
@@ -73,6 +73,9 @@ class ClusterSettings(Input):
     """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
     """
 
+    CALLED_HERE: ClassVar[Mapping[str, str]] = {}
+    """Names that the same thing has in settings of other clusters, and what it is called here."""
+
     REMOVABLE: ClassVar[frozenset[str]] = frozenset()
     """Of the changeable fields those that ``null`` takes away."""
 
@@ -92,8 +95,9 @@ class ClusterSettings(Input):
         if not unknown:
             return handler(document)
         owners = cloud_kinds.settings_owners(unknown)
-        foreign = {name: f"is a field of clusters {owner}" for name, owner in owners.items()}
-        return beside(foreign, document, handler)
+        here = {name: f"; here it is {own_name}" for name, own_name in cls.CALLED_HERE.items()}
+        foreign = {name: f"is a field of clusters {owner}{here.get(name, '')}" for name, owner in owners.items()}
+        return beside(cls, foreign, document, handler)
 
     AGREEING: ClassVar[frozenset[str]] = frozenset()
     """Fields that say the same in part: a patch of one of them changes the others too."""
@@ -129,7 +133,7 @@ def settings_for(
     settings: ClusterSettings = read(model, document, at=("settings",))
     if fault := settings.name_fault(name):
         problems = [FieldProblem("/name", fault)]
-        raise InvalidInput(summary(problems), errors=problems)
+        raise InvalidInput.of(problems)
     return settings.normal()
 
 
@@ -148,7 +152,7 @@ def changed_settings(cluster: Cluster, settings_sent: Mapping[str, Any]) -> dict
         texts = {name: value for name, value in settings_sent.items() if isinstance(value, str)}
         problems = _fixed_faults(model, cluster, texts)
         if problems:
-            raise InvalidInput(summary(problems), errors=problems) from refused
+            raise InvalidInput.of(problems) from refused
         raise
     document = {**cluster.settings, **settings.normal()}
     problems = _fixed_faults(model, cluster, document)
@@ -156,7 +160,7 @@ def changed_settings(cluster: Cluster, settings_sent: Mapping[str, Any]) -> dict
         FieldProblem(f"/settings{fault.pointer}", fault.detail) for fault in settings.change_faults(cluster.settings)
     ]
     if problems:
-        raise InvalidInput(summary(problems), errors=problems)
+        raise InvalidInput.of(problems)
     return document
 
 
@@ -198,7 +202,7 @@ class ClusterCreate(Input):
 
     name: fields.Name
     """The name of the cluster, unique in the tenant. It cannot be changed."""
-    description: fields.NotEmptyDescription
+    description: fields.Description = ""
     cloud_account_id: Annotated[int, Field(ge=1, le=2**53 - 1)]
     """The number of the cloud account that the cluster is made in."""
     cluster_type: Literal["k8s"]
@@ -208,7 +212,9 @@ class ClusterCreate(Input):
     kubernetes_version: KubernetesVersion | None = None
     keep_failed: fields.KeepFailed = 0
     secret: fields.ClientSecret | None = None
-    settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)]
+    settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)] = Field(
+        default_factory=dict
+    )
     """What the cluster is made of; which fields there are depends on the account's cloud and on ``driver``."""
     tags: fields.Tags = Field(default_factory=dict)
     profiles: Choices = Field(default_factory=list)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import patterns
-from stockyard.domain.models.base import Fault, check, repeated, summary
+from stockyard.domain.models.base import Fault, check, repeated
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -106,7 +106,7 @@ def settled_tags(current: dict[str, str], patch: dict[str, str | None] | None) -
     tags = {key: value for key, value in merged.items() if value is not None}
     problems = [FieldProblem(pointer("tags", *place), detail) for place, detail in tag_faults(tags)]
     if problems:
-        raise InvalidInput(summary(problems), errors=problems)
+        raise InvalidInput.of(problems)
     return tags
 
 
@@ -136,8 +136,6 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=pa
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
 """Free text for people."""
-NotEmptyDescription = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(no_nul)]
-"""Free text for people; not empty."""
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),

@@ -28,6 +28,8 @@ class ManifestView(View):
 class AppliedView(View):
     """What became of one document."""
 
+    index: int
+    """The number of the document, from 0."""
     kind: str
     """The kind of the document."""
     name: str

@@ -25,6 +25,7 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import merged
+from stockyard.domain.models.plan import GroupView, Remark
 from stockyard.domain.models.view_fields import (
     CapacityType,
     CreatedAt,
@@ -275,6 +276,8 @@ class NodeClaimView(View):
     version: Version
     operation_id: str | None
     """The last operation on the claim; null before the first."""
+    warnings: list[Remark]
+    """What to mind of what was asked for; only in the answer to its creation."""
 
 
 class NodeClaimDocument(RootModel[NodeClaimView | ManifestView]):
@@ -316,8 +319,10 @@ class ExplanationView(View):
     """The way that was chosen; null for none."""
     options: list[PlacementOption]
     """All ways that came into question, the cheapest first."""
+    groups: list[GroupView]
+    """The types that were not chosen: what fits too, then what each rule excluded."""
     candidates: list[CandidateView]
-    """Each node type, and what ruled it out."""
+    """Up to 200 node types: what fits by price, then the others in the order of the groups."""
     considered: dict[str, int]
     """How many node types there are by the rule that ruled them out."""
     message: str

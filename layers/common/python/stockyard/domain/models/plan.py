@@ -21,8 +21,14 @@ class PlannedThing(View):
 class PlannedChange(View):
     """A field that would change."""
 
+    kind: str = ""
+    """The kind of what has the field; empty of an operation."""
+    name: str = ""
+    """The name of what has the field; empty of an operation."""
     pointer: str
-    """The JSON pointer of the field."""
+    """The JSON pointer of the field in the body."""
+    field: str = ""
+    """Where it is, for people, such as ``nodeTypes[small].usdPerHour``; empty of an operation."""
     before: Any
     """The value now."""
     after: Any
@@ -36,6 +42,19 @@ class Remark(View):
     """The JSON pointer of the place in the body; empty for all of it."""
     detail: str
     """What is to be said, as a sentence."""
+
+
+class GroupView(View):
+    """Node types that one rule excluded."""
+
+    rule: str
+    """The rule; ``Fits`` for those that fit and were not chosen."""
+    message: str
+    """What the rule says of them."""
+    count: int
+    """How many types there are."""
+    types: list[str]
+    """The names of the first ten; of those that fit the cheapest."""
 
 
 class PriceItem(View):
@@ -69,6 +88,11 @@ class Price(View):
 class Plan(View):
     """What would be made, changed and removed, what it costs, what was rejected and why."""
 
+    verdict: str = ""
+    """One sentence that comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of
+    other plans."""
+    groups: list[GroupView] = Field(default_factory=list)
+    """The node types that do not fit, by the rule that excluded them; ``rejected`` has up to 200 one by one."""
     creates: list[PlannedThing] = Field(default_factory=list)
     """What would be made."""
     changes: list[PlannedChange] = Field(default_factory=list)
@@ -76,7 +100,7 @@ class Plan(View):
     deletes: list[PlannedThing] = Field(default_factory=list)
     """What would be removed."""
     price: Price = Price(hour=0, month=0, items=[])
-    """What it costs then."""
+    """What it costs then; of a deletion what is saved."""
     price_before: Price | None = None
     """What is paid now, of a change that has a price; else null."""
     steps: list[str] = Field(default_factory=list)

@@ -9,6 +9,7 @@ from pydantic import RootModel
 from stockyard.domain.models.base import View
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.node_claims import RequirementView
+from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 
 
@@ -118,6 +119,8 @@ class PoolView(View):
     created_at: CreatedAt
     updated_at: UpdatedAt
     version: Version
+    warnings: list[Remark]
+    """What to mind of what was asked for; only in the answer to its creation."""
 
 
 class PoolDocument(RootModel[PoolView | dict[str, Any]]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from stockyard.domain.models.base import View
 
 
@@ -10,10 +12,12 @@ class PriceView(View):
 
     region: str
     """The region that the price holds in."""
+    kind: Literal["instance", "rate"]
+    """``instance``: a machine of that type, on demand; ``rate``: anything else."""
     name: str
-    """What is priced, such as a node type."""
-    unit: str
-    """What is counted, such as an hour."""
+    """What is priced: an instance type, or an item such as ``nat_gateway``."""
+    unit: Literal["hour", "GB", "GB-month"]
+    """What the price is for: an hour of it, a GB that goes through it, or a GB that is kept for a month."""
     currency: str
     """The currency of the price."""
     price: float | None

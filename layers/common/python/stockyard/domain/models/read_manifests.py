@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from stockyard.domain import cloud_kinds
+from stockyard.domain import cloud_kinds, provider_kinds
 from stockyard.domain.cluster_manifests import ClusterDocument
 from stockyard.domain.cluster_profiles import PROFILE_KIND, ProfileDocument
 from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
 from stockyard.domain.models import manifests as models
-from stockyard.domain.models.base import read, summary, without_nulls
+from stockyard.domain.models.base import read, without_nulls
 from stockyard.domain.models.block_fields import block_document
 from stockyard.domain.models.node_claims import claim_fields
 from stockyard.domain.models.node_pools import read_node_pool
@@ -21,6 +21,8 @@ from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster,
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
+from stockyard.domain.pool_records import DYNAMIC, STATIC
+from stockyard.domain.spelling import closest
 from stockyard.errors import FieldProblem, InvalidInput
 
 Document = ProviderDocument | ProfileDocument | ClusterDocument | PoolsDocument | NewClaim
@@ -42,7 +44,7 @@ def read_manifests(
             faults.extend(refused.errors)
     faults += _repeated(manifests) if not faults else []
     if faults:
-        raise InvalidInput(summary(faults), errors=faults)
+        raise InvalidInput.of(faults)
     return manifests
 
 
@@ -85,11 +87,28 @@ def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
     version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         lacking = "kind" if isinstance(version, str) else "apiVersion"
-        fault = FieldProblem(pointer(place, lacking), "this field is required")
-    else:
-        kinds = sorted({f"{kind_read} of {of}" for of, kind_read in (*_READERS, *cloud_kinds.manifest_kinds())})
-        fault = FieldProblem(pointer(place, "kind"), f"is not one of {', '.join(kinds)}")
-    return InvalidInput(summary([fault]), errors=[fault])
+        body = _body_of(document) if lacking == "apiVersion" else ""
+        return InvalidInput.at(pointer(place, lacking), body or "this field is required")
+    kinds = sorted({f"{kind_read} of {of}" for of, kind_read in (*_READERS, *cloud_kinds.manifest_kinds())})
+    likely = closest(f"{kind} of {version}", kinds)
+    text = f"is not one of {', '.join(kinds)}" + (f"; did you mean {likely}?" if likely else "")
+    return InvalidInput.at(pointer(place, "kind"), text)
+
+
+def _body_of(document: Mapping[str, Any]) -> str:
+    """Where a document without ``apiVersion`` belongs that is the body of another request; empty where nobody knows."""
+    if {"cluster_type", "cloud_account_id"} & document.keys():
+        return _ELSEWHERE.format("a cluster", "POST /v1/clusters", "cluster create")
+    if document.get("kind") in provider_kinds.names():
+        return _ELSEWHERE.format("a node provider", "POST /v1/node-providers", "provider create")
+    if document.get("kind") in (STATIC, DYNAMIC):
+        return _ELSEWHERE.format("a pool", "POST /v1/clusters/{id}/pools", "pool create")
+    if "cluster" in document:
+        return _ELSEWHERE.format("a node claim", "POST /v1/node-claims", "claim create")
+    return ""
+
+
+_ELSEWHERE = "this field is required in a manifest; a request body of {} goes to {} (stockyard {} -f)"
 
 
 # --- one function a form ----------------------------------------------------------------------------------------------

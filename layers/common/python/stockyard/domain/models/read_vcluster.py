@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 from stockyard.domain.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.models import fields
 from stockyard.domain.models.auto_nodes import AutoNodes, AutoPool, DynamicPool, OfProvider, PrivateNodes, StaticPool
-from stockyard.domain.models.base import Input, read, summary, without_nulls
+from stockyard.domain.models.base import Input, read, without_nulls
 from stockyard.domain.models.node_fields import (
     MAX_REQUIREMENTS,
     MAX_VALUES_TOGETHER,
@@ -339,4 +339,4 @@ def _requirement(
 
 
 def _raise(faults: Sequence[FieldProblem]) -> NoReturn:
-    raise InvalidInput(summary(faults), errors=faults)
+    raise InvalidInput.of(faults)

@@ -50,7 +50,7 @@ def refuse(findings: Sequence[Finding]) -> None:
     """``InvalidInput`` with all findings that are no warnings, if there are any."""
     faults = [FieldProblem(f.pointer, f.detail) for f in findings if not f.warning]
     if faults:
-        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+        raise InvalidInput.of(faults)
 
 
 def live_findings(driver: ClusterDriver, work: CloudWork) -> list[Finding]:

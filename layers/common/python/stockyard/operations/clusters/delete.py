@@ -16,8 +16,8 @@ from stockyard.operations.clusters.queue import closed_writes
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.engine.ledger import describe, lines_of
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.engine.ledger import lines_of, places, planned_removals
+from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 from stockyard.ports.snapshots import KeepsSnapshots
@@ -64,7 +64,8 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     from stockyard.operations.node_claims import delete as delete_claim
 
     cluster = find_cluster(services, id_or_name)
-    deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, cluster.id)]
+    lines = lines_of(services, cluster.id)
+    deletes = planned_removals(lines)
     deletes.append({"kind": "keycloak client", "name": cluster.client_id})
     claims = claims_of(services, cluster)
     deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
@@ -74,4 +75,6 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     driver: object = services.cluster_drivers.get(cluster.driver)
     kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
     warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]
-    return plan_of([*price_items(services, cluster), *nodes], deletes=deletes, warnings=warnings)
+    items = [*price_items(services, cluster), *nodes]
+    verdict = removal_verdict(len(deletes), places(lines), items)
+    return plan_of(items, verdict=verdict, deletes=deletes, warnings=warnings)

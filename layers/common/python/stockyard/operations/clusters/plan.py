@@ -11,7 +11,7 @@ from stockyard.domain.records import Cluster
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import ServesNodeGroups
+from stockyard.ports.clusters import ClusterPlan, ServesNodeGroups
 
 
 def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
@@ -29,9 +29,18 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     return plan_of(
         [*driver_plan.items, *floors],
         creates=[{"kind": kind, "name": name} for kind, name in creates],
-        warnings=[
-            *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
-            *({"pointer": remark.pointer, "detail": remark.detail} for remark in driver_plan.remarks),
-            *kept_warnings(cluster.keep_failed, driver_plan.items),
-        ],
+        warnings=_warnings(cluster, findings, driver_plan),
     )
+
+
+def warnings_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """What the plan of the cluster warns of: the answer to its creation says the same."""
+    return _warnings(cluster, findings, services.cluster_drivers[cluster.driver].plan(cluster, services.prices))
+
+
+def _warnings(cluster: Cluster, findings: Sequence[Finding], driver_plan: ClusterPlan) -> list[dict[str, str]]:
+    return [
+        *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
+        *({"pointer": remark.pointer, "detail": remark.detail} for remark in driver_plan.remarks),
+        *kept_warnings(cluster.keep_failed, driver_plan.items),
+    ]

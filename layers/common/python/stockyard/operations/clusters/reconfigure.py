@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.field_changes import change_views, field_changes, with_subject
 from stockyard.domain.kubernetes_minors import skew_fault
 from stockyard.domain.kubernetes_removals import removals
 from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of, worker_groups
@@ -134,7 +135,7 @@ def _check_pools(services: Services, target: Cluster) -> None:
         if name_of(group) in foreign_names
     ]
     if faults:
-        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+        raise InvalidInput.of(faults)
     check_pools(services, [*own_pools, *pools.values()])
 
 
@@ -157,9 +158,11 @@ def plan_change(
     members = replaced_members(services, cluster, why)
     changes = [
         *(
-            {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
+            change
             for name, value in fields.items()
-            if value != getattr(cluster, name)
+            for change in change_views(
+                field_changes(getattr(cluster, name), value, (name,), name), kind="cluster", name=cluster.name
+            )
         ),
         *differences(cluster, target),
         *([profiles.entry] if profiles is not None and profiles.is_needed else ()),
@@ -173,7 +176,9 @@ def plan_change(
                 *({"kind": "member", "name": f"in the place of {name}"} for name in members),
                 *diff["creates"],
             ],
-            changes=changes,
+            changes=with_subject(
+                changes, "cluster", cluster.name, {**fields, "settings": {**cluster.settings, **target.settings}}
+            ),
             deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),

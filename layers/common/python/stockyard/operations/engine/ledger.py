@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,6 +155,16 @@ def lines_of(services: Services, owner_id: str, phase: str | None = None) -> lis
     prefix = f"{owner_id}/{phase}/" if phase else f"{owner_id}/"
     lines = [line for line in every(services.store, Resource, prefix) if line.state != "gone"]
     return sorted(lines, key=lambda line: (line.intended_at, line.id))
+
+
+def planned_removals(lines: Iterable[Resource]) -> list[dict[str, str]]:
+    """The lines as what a plan removes: their place is the same for most, and is told once by ``places``."""
+    return [{"kind": line.kind, "name": line.vendor_id or line.key} for line in lines]
+
+
+def places(lines: Iterable[Resource]) -> str:
+    """Where the things of these lines are: ``us-east-1 of cloud account 1``; empty for no line."""
+    return " and ".join(sorted({f"{line.region} of cloud account {line.account_id}" for line in lines}))
 
 
 def describe(line: Resource) -> str:

@@ -49,7 +49,7 @@ def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str)
         outcome = runner.work(services, subject, phase, fence)
     except NotYetVisible as hidden:
         # Every new thing may be hidden for a while: the document's few retries would not last for a whole phase.
-        outcome = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT)
+        outcome = Outcome(False, _awaited(hidden.detail), wait_seconds=HIDDEN_WAIT)
     if outcome.done:
         end = runner.ends.get(phase.runs)
         if end is not None:
@@ -59,6 +59,18 @@ def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str)
     if not outcome.done:
         return _not_yet(runner, services, fence, loaded, phase, outcome)
     return Step(True, 0, outcome.message)
+
+
+_HIDDEN = (" is not shown yet", " exists and", " may have been made and")
+"""How details end that say what a cloud hides."""
+
+
+def _awaited(detail: str) -> str:
+    """What a phase waits for, in words for people."""
+    thing = detail
+    for end in _HIDDEN:
+        thing = thing.removesuffix(end)
+    return detail if thing == detail else f"Waiting until the cloud shows {thing}, which was just made."
 
 
 def _end(

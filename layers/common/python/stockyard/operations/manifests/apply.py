@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.field_changes import FieldChange, change_views, field_changes
 from stockyard.domain.node_views import remarks
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import NodeClaim, NodeProvider
@@ -42,7 +43,7 @@ def apply_manifests(
                 results[manifest.place] = _applied(services, manifest, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
-    return [result for place in sorted(results) for result in results[place]]
+    return [{**result, "index": place} for place in sorted(results) for result in results[place]]
 
 
 _ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
@@ -57,22 +58,21 @@ def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
 
 def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, Any]:
     """The dry run: what would be made and changed, and what the new claims' nodes would cost."""
-    plan: dict[str, Any] = {"creates": [], "changes": [], "deletes": [], "rejected": [], "warnings": []}
+    plan: dict[str, Any] = {name: [] for name in ("creates", "changes", "deletes", "rejected", "warnings", "groups")}
+    verdicts: list[tuple[str, str]] = []
     items: list[dict[str, Any]] = []
     planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
         if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile):
             plan_part = _plan_part(services, manifest, planned)
             items += plan_part.pop("items", [])
+            verdicts += plan_part.pop("verdicts", [])
             for name, entries in plan_part.items():
                 plan[name] += entries
             continue
         plan["warnings"] += remarks(manifest.warnings)
         if manifest.current is not None:
-            plan["changes"] += [
-                {"pointer": pointer(manifest.place, name), "before": getattr(manifest.current, name), "after": value}
-                for name, value in manifest.fields.items()
-            ]
+            plan["changes"] += manifest_changes(manifest)
         elif isinstance(manifest, DesiredProvider):
             plan["creates"].append({"kind": "node-provider", "name": manifest.provider.name})
         else:
@@ -80,11 +80,40 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
             if manifest.document.provider_ref not in planned:
                 part = plan_claim(services, manifest.document)
                 items += part["price"]["items"]
+                verdicts.append((manifest.document.name, part["verdict"]))
+                plan["groups"] += part["groups"]
                 for name in ("rejected", "warnings"):
-                    plan[name] += [
-                        {**remark, "pointer": pointer(manifest.place) + remark["pointer"]} for remark in part[name]
-                    ]
-    return {**plan, "price": _total(items)}
+                    plan[name] += _moved(part[name], manifest.place)
+    return {**plan, "verdict": _verdict(verdicts), "price": _total(items)}
+
+
+def _verdict(verdicts: Sequence[tuple[str, str]]) -> str:
+    """The sentences of all that is placed; of several each with its name."""
+    if len(verdicts) == 1:
+        return verdicts[0][1]
+    return " ".join(f"{name}: {text}" for name, text in verdicts)
+
+
+_METADATA = ("labels", "annotations")
+_RENAMED = {"display_name": "displayName", "price_per_cost_unit": "pricePerCostUnit"}
+"""Fields of records that manifests call otherwise."""
+
+
+def manifest_changes(manifest: DesiredProvider | DesiredClaim) -> list[dict[str, Any]]:
+    """Each field of the manifest that differs from what is there."""
+    if isinstance(manifest, DesiredProvider):
+        kind, name = "node-provider", manifest.provider.name
+    else:
+        kind, name = "node-claim", manifest.document.name
+    changes: list[FieldChange] = []
+    for field, value in manifest.fields.items():
+        before, written = getattr(manifest.current, field), _RENAMED.get(field, field)
+        if field != "spec":
+            changes += field_changes(before, value, ("metadata" if field in _METADATA else "spec", written), written)
+            continue
+        ((block, after),) = value.items()
+        changes += field_changes(before.get(block), after, ("spec", block))
+    return change_views(changes, manifest.place, kind=kind, name=name)
 
 
 def _plan_part(
@@ -114,12 +143,20 @@ def _applied(
 
 def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, request_id: str) -> dict[str, Any]:
     claim, operation_id = manifest.current, None
+    warnings: list[dict[str, str]] = []
     if claim is None:
+        warnings = _moved(plan_claim(services, manifest.document)["warnings"], manifest.place)
         claim = create_claim(services, manifest.document, actor)
         operation_id = claim.operation_id
     elif manifest.fields:
         claim, operation_id = _changed_claim(services, claim, dict(manifest.fields), actor, request_id)
-    return _result("NodeClaim", claim, manifest, operation_id)
+    result = _result("NodeClaim", claim, manifest, operation_id)
+    return {**result, "warnings": [*result["warnings"], *warnings]}
+
+
+def _moved(remarks_of: Sequence[Mapping[str, str]], place: int) -> list[dict[str, str]]:
+    """Remarks about one document, as remarks about all of them."""
+    return [{**remark, "pointer": pointer(place) + remark["pointer"]} for remark in remarks_of]
 
 
 def _changed_claim(

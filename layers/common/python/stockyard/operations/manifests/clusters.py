@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
+from stockyard.domain.field_changes import field_at
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
@@ -19,6 +21,8 @@ from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
 from stockyard.operations.profiles.resolve import Choice, resolve
 from stockyard.operations.services import Services
+
+_IN_BRACKETS = re.compile(r"\[(.*?)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +176,7 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
     plan = desired.plan
 
     def moved(entries: list[Any]) -> list[Any]:
-        return [
-            {**entry, "pointer": pointer(desired.place) + desired.form.place_of(entry["pointer"])} for entry in entries
-        ]
+        return [_moved(entry, desired.place, desired.form.place_of(entry["pointer"])) for entry in entries]
 
     creates = list(plan.get("creates", ()))
     if desired.current is None:
@@ -186,6 +188,15 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
         "warnings": moved(plan.get("warnings", [])),
         "items": list(plan.get("price", {}).get("items", ())),
     }
+
+
+def _moved(entry: Mapping[str, Any], place: int, below: str) -> dict[str, Any]:
+    """The entry at its place in the document; a field for people keeps the names of what it is in."""
+    if "field" not in entry:
+        return {**entry, "pointer": pointer(place) + below}
+    names = iter(_IN_BRACKETS.findall(entry["field"]))
+    field_text = _IN_BRACKETS.sub(lambda number: f"[{next(names, number[1])}]", field_at(below))
+    return {**entry, "pointer": pointer(place) + below, "field": field_text}
 
 
 def apply_cluster(

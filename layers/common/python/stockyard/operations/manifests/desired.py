@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.cluster_manifests import ClusterDocument
 from stockyard.domain.cluster_profiles import ProfileDocument
 from stockyard.domain.declared_types import declared
-from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
 from stockyard.domain.node_records import NewClaim
+from stockyard.domain.own_labels import unknown_labels
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
-from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound
+from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InUse, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.manifests.clusters import DesiredCluster, desired_cluster
+from stockyard.operations.manifests.document_faults import told_by_document
 from stockyard.operations.manifests.pools import (
     DesiredPools,
     desired_pools,
@@ -35,6 +37,9 @@ from stockyard.operations.quotas.limits import limit_of, refusal
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add
+
+if TYPE_CHECKING:
+    from stockyard.domain.models.read_manifests import Document
 
 CLUSTERS = "clusters"
 """The quota of clusters."""
@@ -91,29 +96,65 @@ class DesiredClaim:
 
     @property
     def warnings(self) -> Warnings:
-        """What is kept of it and not honoured yet."""
+        """What is kept of it and not honoured yet, or was probably meant otherwise."""
         spec = self.document.document.get("spec") or {}
-        unused = spec.get("expireAfter") not in (None, _DEFAULT)
-        return [((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet.")] if unused else []
+        warnings = unknown_labels(self.document.labels, (self.place, "metadata", "labels"))
+        if spec.get("expireAfter") not in (None, _DEFAULT):
+            warnings.append(((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet."))
+        return warnings
 
 
 Desired = DesiredProvider | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim
 
 
 def read_desired(
-    services: Services, documents: Sequence[Mapping[str, Any]], actor: str, *, admin: bool
+    services: Services,
+    documents: Sequence[Mapping[str, Any]],
+    actor: str,
+    *,
+    admin: bool,
+    create_only: bool = False,
 ) -> list[Desired]:
     """The manifests, compared with what is there; nothing is written.
 
     Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
     ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
-    ``IllegalTransition`` for a claim or a pool that is being deleted.
+    and with ``create_only`` for whatever is there already, ``IllegalTransition`` for a claim or a pool that is being
+    deleted.
     """
     from stockyard.domain.models.read_manifests import read_manifests
     from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster
 
     properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
-    read = read_manifests(documents, properties)
+    with told_by_document(documents):
+        desired = _compared(services, read_manifests(documents, properties), actor, admin=admin)
+        if create_only:
+            _check_new(desired)
+    return desired
+
+
+def _check_new(desired: Sequence[Desired]) -> None:
+    """``InUse`` with all that is there already."""
+    there = [
+        FieldProblem(pointer(*place, "metadata", "name"), f"There is a {noun} called {name}.")
+        for manifest in desired
+        for place, noun, name in _present(manifest)
+    ]
+    if there:
+        raise InUse(" ".join(fault.detail for fault in there), errors=there)
+
+
+def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
+    """What the manifest asks for and is there already: its place in the documents, in words, and its name."""
+    if isinstance(manifest, DesiredPools):
+        yield from ((pool.at, "pool", pool.pool.name) for pool in manifest.pools if pool.current is not None)
+    elif manifest.current is not None:
+        noun = {DesiredProvider: "node provider", DesiredProfile: "cluster profile", DesiredCluster: "cluster"}
+        yield (manifest.place,), noun.get(type(manifest), "node claim"), manifest.current.name
+
+
+def _compared(services: Services, read: Sequence[Document], actor: str, *, admin: bool) -> list[Desired]:
+    """What the documents ask for, checked together."""
     if not admin and any(isinstance(document, ProviderDocument) for document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for document in read):
@@ -139,7 +180,7 @@ def read_desired(
             faults += _claim_faults(services, manifest, new)
     faults += pool_faults(services, [manifest for manifest in desired if isinstance(manifest, DesiredPools)], new)
     if faults:
-        raise InvalidInput("; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults[:3]), errors=faults)
+        raise InvalidInput.of(faults)
     _check_quotas(services, desired, actor)
     return desired
 
@@ -161,7 +202,8 @@ def _desired(
     current = services.store.get(NodeClaim, name.owner) if name else None
     if document.form == "karpenter" and not document.cluster_ref:
         # Karpenter runs in one cluster, so its claims do not name it.
-        document = replace(document, cluster_ref=current.cluster_ref if current else sole_cluster(services, place))
+        named = current.cluster_ref if current else sole_cluster(services, place, document.labels)
+        document = replace(document, cluster_ref=named)
     return DesiredClaim(place, document, current, _claim_changes(current, document))
 
 

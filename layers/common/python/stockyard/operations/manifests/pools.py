@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stockyard.domain.field_changes import change_views, field_changes
 from stockyard.domain.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.node_views import remarks
+from stockyard.domain.own_labels import hint_of
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.domain.pool_records import NewPool, Pool, pool_id
@@ -47,12 +49,14 @@ class DesiredPools:
     warnings: Warnings
 
 
-def sole_cluster(services: Services, place: int) -> str:
-    """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several."""
+def sole_cluster(services: Services, place: int, labels: Iterable[str] = ()) -> str:
+    """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several, with the one
+    of the document's ``labels`` that was probably meant to name it."""
     names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
     if len(names) > 1:
         at = pointer(place, "metadata", "labels", CLUSTER)
-        raise InvalidInput.at(at, f"is needed: the tenant has {len(names)} clusters")
+        text = f"no cluster is named: set this label or --cluster; the tenant has {len(names)} clusters"
+        raise InvalidInput.at(at, text + hint_of(labels))
     return names[0] if names else ""
 
 
@@ -167,16 +171,23 @@ def _name_below(pool: NewPool) -> tuple[str, ...]:
 
 def plan_pools(services: Services, document: DesiredPools, new_providers: Collection[str]) -> dict[str, list[Any]]:
     """The part of a dry run that is about these pools: ``items`` are lines of the bill."""
-    plan: dict[str, list[Any]] = {name: [] for name in ("creates", "changes", "rejected", "warnings", "items")}
+    parts = ("creates", "changes", "rejected", "warnings", "groups", "items", "verdicts")
+    plan: dict[str, list[Any]] = {name: [] for name in parts}
     plan["warnings"] += remarks(document.warnings)
     for desired in document.pools:
         plan["warnings"] += remarks(desired.warnings)
         if desired.current is not None:
-            plan["changes"] += [
-                {"pointer": pointer(*desired.at, name), "before": getattr(desired.current, name), "after": value}
-                for name, value in desired.fields.items()
-                if name not in _FORM_FIELDS
-            ]
+            plan["changes"] += change_views(
+                [
+                    change
+                    for name, value in desired.fields.items()
+                    if name not in _FORM_FIELDS
+                    for change in field_changes(getattr(desired.current, name), value, (name,), name)
+                ],
+                *desired.at,
+                kind="pool",
+                name=desired.pool.name,
+            )
             plan["warnings"] += _limit_warnings(services, desired) if "limits" in desired.fields else []
         elif desired.pool.provider_ref in new_providers:
             plan["creates"].append({"kind": "pool", "name": desired.pool.name})
@@ -184,6 +195,8 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
             part = plan_pool(services, desired.cluster, desired.pool)
             plan["creates"] += part["creates"]
             plan["items"] += part["price"]["items"]
+            plan["groups"] += part["groups"]
+            plan["verdicts"].append((desired.pool.name, part["verdict"]))
             for name in ("rejected", "warnings"):
                 plan[name] += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in part[name]]
     return plan
@@ -202,7 +215,10 @@ def apply_pools(services: Services, document: DesiredPools, actor: str, request_
 def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
     pool, action = desired.current, "unchanged"
     warnings = remarks(desired.warnings)
-    if pool is None or "limits" in desired.fields:
+    if pool is None:
+        planned = plan_pool(services, desired.cluster, desired.pool)["warnings"]
+        warnings += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in planned]
+    elif "limits" in desired.fields:
         warnings += _limit_warnings(services, desired)
     if pool is None:
         pool, action = create_pool(services, desired.cluster, desired.pool, actor), "created"

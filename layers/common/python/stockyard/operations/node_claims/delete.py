@@ -18,10 +18,10 @@ from stockyard.lifecycle.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, commit, until_written
 from stockyard.operations.engine.find import find_claim
-from stockyard.operations.engine.ledger import describe, lines_of
+from stockyard.operations.engine.ledger import lines_of, places, planned_removals
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_providers.catalog import drain_seconds
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.quotas.node_claims import claim_quota_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
@@ -99,9 +99,10 @@ def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
 def plan_deletion(services: Services, id_or_name: str, grace_seconds: int | None = None) -> dict[str, Any]:
     """The dry run: everything on the ledger, the price that ends, and for how long pods may hold the node."""
     claim = find_claim(services, id_or_name)
-    deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, claim.id)]
-    deletes.append({"kind": "node-claim", "name": claim.name})
-    return plan_of(price_items(claim), deletes=deletes, warnings=_waits(services, claim, grace_seconds))
+    lines, items = lines_of(services, claim.id), price_items(claim)
+    deletes = [*planned_removals(lines), {"kind": "node-claim", "name": claim.name}]
+    verdict = removal_verdict(len(deletes), places(lines), items)
+    return plan_of(items, verdict=verdict, deletes=deletes, warnings=_waits(services, claim, grace_seconds))
 
 
 def _waits(services: Services, claim: NodeClaim, grace_seconds: int | None) -> list[dict[str, str]]:

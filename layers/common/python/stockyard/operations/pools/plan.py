@@ -14,7 +14,7 @@ from stockyard.lifecycle.pool import wanted_nodes
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pools.claims import draft_claim
 from stockyard.operations.pools.pools import check_deletion, check_pool, claims_of, draft, find_pool
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.scheduler.explain import cheapest, fitting_types
 from stockyard.operations.services import Services
 
@@ -29,7 +29,7 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
-    best, rejected, refused = cheapest(services, claim)
+    best, judged = cheapest(services, claim, "its nodes will wait")
     count = wanted_nodes(pool)
     creates = [{"kind": "pool", "name": pool.name}]
     items: list[PriceItem] = []
@@ -38,8 +38,8 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         total = None if best.usd_hour is None else best.usd_hour * count
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
     else:
-        warnings.append({"pointer": "", "detail": refused or "No node type fits now: its nodes will wait."})
-    return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+        warnings.append({"pointer": "", "detail": judged["verdict"]})
+    return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
 def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
@@ -66,4 +66,5 @@ def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, 
     claims = claims_of(services, cluster.id, pool.name)
     deletes = [{"kind": "node-claim", "name": claim.name} for claim in claims]
     items = [item for claim in claims for item in price_items(claim)]
-    return plan_of(items, deletes=[*deletes, {"kind": "pool", "name": pool.name}])
+    deletes.append({"kind": "pool", "name": pool.name})
+    return plan_of(items, verdict=removal_verdict(len(deletes), "", items), deletes=deletes)

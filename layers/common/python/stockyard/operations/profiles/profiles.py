@@ -93,7 +93,7 @@ def complete_content(services: Services, content: Content) -> Content:
         _, template_faults = packs_of(complete, "", samples, {})
         faults += [FieldProblem(pointer("packs", *place), text) for place, text in template_faults]
     if faults:
-        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+        raise InvalidInput.of(faults)
     return complete
 
 

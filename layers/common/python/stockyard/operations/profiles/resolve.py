@@ -76,7 +76,7 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resol
         )
     faults += _together(packs)
     if faults:
-        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+        raise InvalidInput.of(faults)
     minor = next((pack.tag for pack in packs if pack.layer == K8S), "")
     return Resolved(tuple(profiles), tuple(packs), minor)
 

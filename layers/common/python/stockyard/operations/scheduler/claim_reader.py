@@ -9,7 +9,7 @@ from functools import cache, partial
 from stockyard.domain import provider_kinds
 from stockyard.domain.bids import Bid
 from stockyard.domain.declared_types import NOT_AVAILABLE
-from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.manifests import CLUSTER, is_planned, matched
 from stockyard.domain.node_disks import of_catalogue
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirement
@@ -29,6 +29,14 @@ class Refused:
 
     reason: str
     message: str
+
+
+def unnamed_cluster(claim: NodeClaim) -> str:
+    """What to do about a claim that names no cluster, and so gets only nodes of no cluster; empty for others."""
+    if claim.cluster_ref or claim.pool:
+        return ""
+    way = {"karpenter": f"set the label {CLUSTER} or --cluster", "vcluster": "set spec.vClusterRef"}
+    return f"No cluster is named: {way.get(claim.form, 'set cluster')}."
 
 
 class ClaimReader:

@@ -17,18 +17,17 @@ from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.pricing import kept_warnings, plan_of
-from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
 from stockyard.scheduling.explain import (
     EXTENDED,
     FULL,
-    PROVIDER,
     REFUSED,
     UNAVAILABLE,
     Evaluation,
     explain,
-    reasons,
 )
+from stockyard.scheduling.verdict import FITS, Group, excluded, groups, of_interest, verdict
 
 _FITTING = (None, EXTENDED, FULL, REFUSED, UNAVAILABLE)
 """Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
@@ -39,30 +38,37 @@ MAX_CANDIDATES = 200
 def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     """The decision as it was taken, and every node type as it stands now for the claim."""
     claim = find_claim(services, id_or_name)
-    evaluations, refused = _evaluations(services, claim)
+    evaluations, relevant, refused = _evaluations(services, claim)
     placed = claim.placement
     selected = None
     if placed is not None:
         fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost"))
         selected = {**fields, "provider": placed.type.partition(".")[0], "zones": list(placed.zones)}
-    message = "; ".join(reason.message for reason in reasons(evaluations))
+    message = "; ".join(group.sentence for group in excluded(relevant))
     return {
         "claim": claim.id,
         "decided_at": placed.decided_at if placed else None,
         "chosen": selected,
         "options": option_views(placed) if placed else [],
+        "groups": _group_views(groups(relevant)),
         "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),
         "message": refused or claim.message or (f"{message}." if message else ""),
     }
 
 
-def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluation], str]:
+def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str]:
+    """Every node type, those of them that tell something, and why the claim cannot be placed at all, if it cannot."""
     catalog = load(services)
     request = ClaimReader(services, catalog, allowed_types(services)).read(claim)
     if isinstance(request, Refused):
-        return (), request.message
-    return explain(catalog.index, request, availability(services, catalog, services.clock.now())), ""
+        return (), (), request.message
+    evaluations = explain(catalog.index, request, availability(services, catalog, services.clock.now()))
+    return evaluations, of_interest(evaluations, request), ""
+
+
+def _group_views(listed_groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [attributes(group, ("rule", "message", "count", "types")) for group in listed_groups]
 
 
 def _candidate(evaluation: Evaluation) -> dict[str, Any]:
@@ -72,36 +78,39 @@ def _candidate(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
-    return dict(Counter(evaluation.rule or "Fits" for evaluation in evaluations))
+    return dict(Counter(evaluation.rule or FITS for evaluation in evaluations))
 
 
 def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     """The dry run of a creation: where it would be placed, at what price, and what was ruled out."""
     draft = draft_of(services, request, "", None)
-    best, rejected, refused = cheapest(services, draft)
+    best, judged = cheapest(services, draft, "it will wait")
     creates = [{"kind": "node-claim", "name": draft.name}]
     items: list[PriceItem] = []
     if best is not None:
         creates.append({"kind": "node", "name": best.node_type.name})
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
-    waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
+    waits = [{"pointer": "", "detail": judged["verdict"]}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
-    return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+    return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
 def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
     """The node types that the claim, or one that asks for what only some have, could get now or when they are free,
     each with the price of the cheapest way to it."""
-    evaluations, _ = _evaluations(services, claim)
+    evaluations, _, _ = _evaluations(services, claim)
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
-def cheapest(services: Services, claim: NodeClaim) -> tuple[Evaluation | None, list[dict[str, str]], str]:
-    """The way that the claim would be placed now, if any; what was ruled out and why; why it cannot be placed at all,
-    empty where that is not so."""
-    evaluations, refused = _evaluations(services, claim)
-    best = next((evaluation for evaluation in evaluations if evaluation.selected), None)
-    # Who names a provider asks for none of the others' types.
-    against = (v for v in evaluations if v.rule not in (None, PROVIDER))
-    rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in against]
-    return best, rejected[:MAX_CANDIDATES], refused
+def cheapest(services: Services, claim: NodeClaim, waits: str) -> tuple[Evaluation | None, dict[str, Any]]:
+    """The way that the claim would be placed now, if any, and what a plan says of that: the ``verdict``, node types in
+    ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits."""
+    _, relevant, refused = _evaluations(services, claim)
+    best = next((evaluation for evaluation in relevant if evaluation.selected), None)
+    rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
+    lacking = unnamed_cluster(claim) if best is None else ""
+    judged = {
+        "verdict": refused or lacking or verdict(relevant, waits=waits),
+        "groups": _group_views(excluded(relevant)),
+    }
+    return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

@@ -26,13 +26,14 @@ from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
-from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Replace, Write
-from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, Evaluation, explain, reasons
+from stockyard.scheduling.explain import FULL, REFUSED, Evaluation, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
 from stockyard.scheduling.order import by_priority_and_age
+from stockyard.scheduling.verdict import excluded, of_interest
 
 CLOCKS_APART = timedelta(minutes=1)
 """How far the clock of who wrote a claim may be ahead of ours."""
@@ -305,16 +306,18 @@ def _why_not(
             known_reason = claim.reason == _NEVER or claim.reason in _PASSING.values()
             return (claim.reason, claim.message) if known_reason else (_NEVER, _UNEXPLAINED)
         current.refused[shape] = _reason(index, availability, request)
-    return current.refused[shape]
+    reason, message = current.refused[shape]
+    return reason, " ".join(filter(None, (unnamed_cluster(claim), message)))
 
 
 def _reason(index: Index, availability: Availability, request: SchedulingRequest) -> tuple[str, str]:
     evaluations = explain(index, request, availability)
-    rejections = reasons(evaluations)
-    relevant = [rejection for rejection in rejections if rejection.rule != PROVIDER]
-    rules = {rejection.rule for rejection in relevant}
+    relevant = of_interest(evaluations, request)
+    rules = {evaluation.rule for evaluation in relevant}
     reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), _NEVER)
-    text = "; ".join(rejection.message for rejection in relevant)
+    if len(relevant) == 1:
+        return reason, f"{relevant[0].node_type.name} does not fit: {relevant[0].message}."
+    text = "; ".join(group.sentence for group in excluded(relevant))
     if reason == ABOVE_BID:
         text = f"{text}; {_least_seen(evaluations)}"
     return reason, f"No node type fits: {text}."

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount
 from stockyard.ports import Finding
+from stockyard.ports.clouds import PublicPrices
 from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
 from stockyard.providers.clouds.aws.calls import Calls
 
@@ -20,6 +21,13 @@ def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
         yield Finding("/settings/region_name", f"{region} is not the account's default region {usual}.", warning=True)
     if region not in regions.every():
         yield Finding("/settings/region_name", f"AWS has no region {region}.")
+
+
+def price_remarks(region: str, prices: PublicPrices) -> Iterator[Finding]:
+    """That nobody has asked for the region's prices yet, so a plan cannot tell them."""
+    if prices.rate(region, "gp3") is None:
+        text = f"Prices of {region} are not known yet: they are asked for once a cluster or a node provider is there."
+        yield Finding("/settings/region_name", text, warning=True)
 
 
 def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:

@@ -65,7 +65,7 @@ class CudoNodeGroup(Input):
     @model_validator(mode="wrap")
     @classmethod
     def _no_fields_of_aws(cls, document: Any, handler: ModelWrapValidatorHandler[CudoNodeGroup]) -> CudoNodeGroup:
-        return beside(_OF_AWS, document, handler)
+        return beside(cls, _OF_AWS, document, handler)
 
     @model_validator(mode="after")
     def _whole(self) -> CudoNodeGroup:
@@ -115,7 +115,7 @@ class CudoSettings(ClusterSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _no_integrations(cls, document: Any, handler: ModelWrapValidatorHandler[CudoSettings]) -> CudoSettings:
-        return beside(_ABSENT, document, handler)
+        return beside(cls, _ABSENT, document, handler)
 
     @model_validator(mode="after")
     def _agree(self) -> CudoSettings:

@@ -11,7 +11,7 @@ from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER,
 from stockyard.domain.node_types import ON_DEMAND, SPOT
 from stockyard.domain.offers import SpotPrices
 from stockyard.domain.pool_records import NewPool, Pool
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 from stockyard.providers.clouds.aws.reserved import DISK_GIB
@@ -104,9 +104,10 @@ def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None
 
 
 def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-    """One line for each worker group with a floor, at the price of its cheapest type: on demand, or as spot what it
-    costs now in its dearest zone and at most the bid. No price where that of a type is not known."""
-    items = []
+    """For each worker group with a floor a line of nodes, at the price of its cheapest type: on demand, or as spot what
+    it costs now in its dearest zone and at most the bid; no price where that of a type is not known. And their disks.
+    """
+    items: list[PriceItem] = []
     for group in cluster.settings.get("autoscaler_node_groups") or ():
         count = int(group.get("min_size") or 0)
         if group.get("role") != WORKER or not count:
@@ -115,8 +116,9 @@ def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         rates = [_rate(group, prices.instance(region(cluster), name), spot, name) for name in group["instance_types"]]
         known_rates = [each for each in rates if each is not None]
         rate = min(known_rates) if len(known_rates) == len(rates) else None
-        noun = "node" if count == 1 else "nodes"
-        items.append(
-            PriceItem(f"{count} {noun} of pool {group['name']}", count, None if rate is None else rate * count)
-        )
+        of_pool = f"{'node' if count == 1 else 'nodes'} of pool {group['name']}"
+        items.append(PriceItem(f"{count} {of_pool}", count, None if rate is None else rate * count))
+        gib, month = int(written(group)[ROOT_DISK]), prices.rate(region(cluster), "gp3")
+        disk = None if month is None else month * gib * count / HOURS_A_MONTH
+        items.append(PriceItem(f"disk gp3 {gib} GiB of {count} {of_pool}", count, disk))
     return items

@@ -37,7 +37,8 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
         # there is nobody to ask, and each answer would be a time-out
         return
     yield from offerings.template_findings(calls, account, [KUBEADM])
-    yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
+    if key_pair := cluster.settings.get("key_pair"):
+        yield from _key_pair(calls, str(key_pair))
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
     yield from _bastion(calls, cluster)

@@ -140,7 +140,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         MinCount=1,
         MaxCount=1,
         ClientToken=_token(line),
-        KeyName=settings["key_pair"],
+        **({"KeyName": settings["key_pair"]} if settings.get("key_pair") else {}),
         IamInstanceProfile={"Name": identity.control_plane_profile(builder)},
         MetadataOptions={**images.METADATA},
         BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, control_plane_disk_gib(settings))],

@@ -9,6 +9,7 @@ from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clouds.aws.offerings import price_remarks
 from stockyard.providers.clusters.ec2 import etcd_backup
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
@@ -96,7 +97,9 @@ def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
 
 
 def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
-    """What the other choice of NAT gateways would cost, where somebody has chosen or there are zones to choose for."""
+    """That prices are not known; and what the other choice of NAT gateways would cost, where somebody has chosen or
+    there are zones to choose for."""
+    yield from price_remarks(region(cluster), prices)
     settings = cluster.settings
     if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
         return

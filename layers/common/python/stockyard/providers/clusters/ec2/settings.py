@@ -88,6 +88,7 @@ class AwsSettings(ClusterSettings):
         }
     )
 
+    CALLED_HERE: ClassVar[Mapping[str, str]] = {"node_groups": "autoscaler_node_groups"}
     REMOVABLE: ClassVar[frozenset[str]] = frozenset({"etcd_backup"})
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
     MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
@@ -108,8 +109,8 @@ class AwsSettings(ClusterSettings):
         "integrations": frozenset(),
     }
 
-    key_pair: aws_fields.KeyPair
-    """The EC2 key pair whose owner may log in to the machines."""
+    key_pair: aws_fields.KeyPair | None = None
+    """The EC2 key pair whose owner may log in to the machines; without one nobody may."""
     region_name: aws_fields.Region | None = None
     """The region that the cluster is in; ``us-east-1`` where none is given."""
     control_plane_instance_type: aws_fields.InstanceType | None = None
@@ -165,6 +166,8 @@ class AwsSettings(ClusterSettings):
         if self.etcd_backup is not None and not self.cloud_controllers:
             text = "needs cloud_controllers: without them nodes have the role of the control plane"
             faults.append((("etcd_backup",), text))
+        if self.bastion is not None and self.bastion.enabled and self.key_pair is None:
+            faults.append((("key_pair",), "is needed by the bastion: without a key pair nobody could log in to it"))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
         faults += placement_faults({**placement, "region_name": self.region_name or DEFAULT_REGION})
         control = self._control_group()

@@ -53,7 +53,9 @@ class Part(Camel):
         nonempty = {
             name: value for name, value in document.items() if name not in cls.UNSUPPORTED or value not in _NOTHING
         }
-        return beside({name: text for name, text in cls.UNSUPPORTED.items() if name in nonempty}, nonempty, handler)
+        return beside(
+            cls, {name: text for name, text in cls.UNSUPPORTED.items() if name in nonempty}, nonempty, handler
+        )
 
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {}, False)

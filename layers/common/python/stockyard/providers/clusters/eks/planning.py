@@ -8,6 +8,7 @@ from typing import Any
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clouds.aws.offerings import price_remarks
 from stockyard.providers.clusters.eks import access, addons, identity, layout, names, network
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has_template, node_groups, region
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
@@ -18,7 +19,8 @@ USUAL_DISK_GIB = 20
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins the names of roles."""
-    return ClusterPlan(tuple(_creates(cluster, prefix)), tuple(price_items(cluster, prices)))
+    remarks = tuple(price_remarks(region(cluster), prices))
+    return ClusterPlan(tuple(_creates(cluster, prefix)), tuple(price_items(cluster, prices)), remarks)
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:

@@ -104,6 +104,7 @@ def _node_type(provider: NodeProvider, kind: MachineType, size: Size, written: D
             arch="amd64",
             available=not any(sizing.shortages(kind, size)),
             offerings=(Offering(ON_DEMAND, (kind.data_center,), float(sizing.price(kind, size))),),
+            boots=True,
         )
     )
 

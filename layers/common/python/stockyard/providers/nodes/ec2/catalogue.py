@@ -95,6 +95,7 @@ def _kind(
             instance_type=offer.name,
             arch=ARCHITECTURES[offer.architecture],
             offerings=offerings,
+            boots=True,
         )
     )
 
