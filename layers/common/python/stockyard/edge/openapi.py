@@ -239,7 +239,7 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "IfMatch", {**header, "required": True}
     if route.media or (route.waits and not route.paged):
         text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
-        yield "IfNoneMatch", _header("If-None-Match", text, minLength=1, maxLength=1024)
+        yield "IfNoneMatch", _header("If-None-Match", text)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"
