@@ -231,7 +231,7 @@ _KNOWN_PRICES = (
     "GET /v1/costs",
     roles=Roles.READERS,
     answers={200: "costs:CostsView"},
-    query=(Query("cluster", "Only what belongs to this cluster, by id or name."),),
+    query=(Query("cluster", "Only what belongs to this cluster, by id or name.", finds=True),),
     description="From list prices: an estimate, no bill.",
 )
 def get_costs(request: Request) -> Answer:

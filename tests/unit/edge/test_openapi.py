@@ -69,6 +69,14 @@ def document(world):
         query=(Query("n", "A number.", "integer", minimum=1, maximum=3), Query("p", "", pattern="^x")),
     )(lambda _: Answer(200))
     second_function.route(
+        "GET /v1/costs",
+        summary="Costs",
+        action="GetCosts",
+        roles=Roles.READERS,
+        answers={200: None},
+        query=(Query("cluster", "Of a cluster.", finds=True),),
+    )(lambda _: Answer(200))
+    second_function.route(
         "GET /v1/clusters/{id}/kubeconfig",
         summary="Kubeconfig",
         action="ReadKubeconfig",
@@ -95,6 +103,8 @@ def test_operations_list_all_their_statuses(document):
     changed = {"200", "400", "401", "403", "404", "409", "412", "415", "428"}
     assert statuses("/v1/clusters/{id}", "patch") == always | changed
     assert statuses("/v1/health", "get") == always | {"200"}
+    assert statuses("/v1/prices", "get") == always | {"200", "401", "403"}
+    assert statuses("/v1/costs", "get") == always | {"200", "401", "403", "404"}, "its parameter names a cluster"
     # a part of a cluster may not be there yet
     assert statuses("/v1/clusters/{id}/kubeconfig", "get") == always | {"200", "401", "403", "404", "409"}
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.edge import etag
 from stockyard.edge.identity import header
 
 _NO_WEIGHT = re.compile(r"q=0(\.0*)?")
@@ -44,20 +45,12 @@ class Content:
             "Vary": "Accept-Encoding",
             "X-Content-Type-Options": "nosniff",
         }
-        if _names(header(event, "if-none-match") or "", self.tag):
+        if etag.matches(header(event, "if-none-match"), self.tag.removeprefix("W/")):
             return 304, headers, "", False
         headers["Content-Type"] = f"{self.media}; charset=utf-8" if self.media.startswith("text/") else self.media
         if not _takes_gzip(header(event, "accept-encoding") or ""):
             return 200, headers, self.raw.decode(), False
         return 200, {**headers, "Content-Encoding": "gzip"}, base64.b64encode(self.compressed).decode(), True
-
-
-def _names(if_none_match: str, tag: str) -> bool:
-    """Whether the header field names the tag; weak and strong ones of one value are the same (RFC 9110)."""
-    value = tag.removeprefix("W/")
-    return if_none_match.strip() == "*" or any(
-        name.strip().removeprefix("W/") == value for name in if_none_match.split(",")
-    )
 
 
 def _takes_gzip(accept_encoding: str) -> bool:

@@ -290,7 +290,7 @@ def _refusals(route: Route) -> set[int]:
     statuses = {413, 422, 429, 500, 502, 503}
     if not route.open_because or route.body is not None:
         statuses |= {401, 403}
-    if "{" in route.path:
+    if "{" in route.path or any(query.finds for query in route.query):
         statuses.add(404)
     if route.method in ("POST", "PUT", "PATCH"):
         statuses |= {400, 409, 415}

@@ -25,6 +25,10 @@ an hour. `page_size` is 50 unless it is given.
 **Changes.** Each resource has a `version`, which is its `ETag`. PUT and PATCH send it back as `If-Match`: without one
 the answer is 428, with a stale one 412. PATCH is a JSON merge patch (RFC 7396).
 
+**News.** One resource answers 304 while its `ETag` is in `If-None-Match`. Where a route has `wait`, the answer comes
+as soon as there is news, at most 20 seconds later: of one resource with `If-None-Match`, of a list in order of time
+with `after`, which takes the `cursor` of the last answer, so that nothing is missed or told twice.
+
 **Long work.** The answer is 202, and `Location` names the operation to follow. To delete again names the same one.
 
 **Repetition.** A POST with an `Idempotency-Key` may be sent again: for 24 hours the same key gets the same answer, with

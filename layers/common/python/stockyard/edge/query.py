@@ -25,7 +25,8 @@ _ELSEWHERE: Mapping[str, str] = {
 class Query:
     """One parameter. ``values`` lists what it may be; ``minimum`` and ``maximum`` bound an integer.
 
-    ``pattern`` is found in every text that is allowed.
+    ``pattern`` is found in every text that is allowed. ``finds``: it names a resource, and the answer is 404 where
+    there is no such one.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Query:
     minimum: int | None = None
     maximum: int | None = None
     pattern: str | None = None
+    finds: bool = False
 
 
 DRY_RUN = Query("dry_run", "Answer with the plan; nothing is written.", "boolean")
