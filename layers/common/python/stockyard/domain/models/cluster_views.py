@@ -25,7 +25,7 @@ class ClusterView(View):
     """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation. ``bastion``:
     the public address of the machine that is the way in for SSH, empty where there is none. ``last_snapshot``: the id
     of the newest snapshot of etcd in the cluster's cloud, empty for none. ``reason`` and ``message`` say why it failed,
-    or is degraded; empty while all is well. ``warnings`` are those of the creation, in its answer alone."""
+    or is degraded; empty while all is well. ``warnings`` are those of a creation or a change, in its answer alone."""
 
     id: str
     name: str
