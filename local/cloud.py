@@ -51,8 +51,11 @@ PATH = (ROOT, ROOT / "layers" / "common" / "python")
 """Where functions find their modules."""
 SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
-WORKERS = {"scheduler": 16}
-"""Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
+WAITS = 8
+"""Requests that may wait for news at a time."""
+WORKERS = {"scheduler": 16, **dict.fromkeys(("records", "clusters", "node_claims", "pools"), WAITS + 4)}
+"""Processes that a function may have, where four are too few: only many schedulers get in each other's way, and who
+waits for news holds one."""
 SCALED = {
     "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
     "AGENT_QUIET": 60, "AGENT_IDLE": 60,
@@ -147,7 +150,8 @@ class LocalCloud:
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
         try:
-            self.gateway = Gateway(self.functions, self._port)
+            simulated = None if self._kubernetes else "kubernetes"
+            self.gateway = Gateway(self.functions, self._port, simulated=simulated)
         except OSError as error:
             raise StartError(f"port {self._port} cannot be used: {error.strerror}") from None
         self._stack.callback(self.gateway.close)
@@ -295,6 +299,8 @@ class LocalCloud:
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "POWERTOOLS_TRACE_DISABLED": "true",
+            "STOCKYARD_TENANT_WAITS": str(WAITS),
+            "STOCKYARD_WAITS": str(WAITS),
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,

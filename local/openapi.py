@@ -31,11 +31,19 @@ def functions() -> list[HttpFunction]:
     return [handler.http for handler in handlers if hasattr(handler, "http")]
 
 
+def examples() -> dict[str, Any]:
+    """Documents by the name of the model that they are of: bodies of requests, and answers."""
+    folder = ROOT / "examples"
+    read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("api/*.json"))}
+    cluster = json.loads((folder / "aws-cluster.json").read_text(encoding="utf-8"))
+    return {**read["bodies"], **read["answers"], "ClusterCreate": cluster}
+
+
 def generated() -> Mapping[Path, str]:
     """File, below the root -> its text."""
     from stockyard.edge import openapi, paths
 
-    document = openapi.build(functions())
+    document = openapi.build(functions(), examples=examples())
     table = {path: sorted(method.upper() for method in methods) for path, methods in document["paths"].items()}
     rows = ",\n".join(f"  {json.dumps(path)}: {json.dumps(methods)}" for path, methods in table.items())
     return {

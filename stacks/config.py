@@ -281,6 +281,8 @@ CHECKS: dict[str, Check] = {
     "open_burst_limit": _whole(1, 5000),
     "tenant_rate_limit": _whole(0, 10000),
     "tenant_burst_limit": _whole(1, 10000),
+    "tenant_waits": _whole(0, 1000),
+    "waits": _whole(0, 1000),
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
     "report_only": _truth,

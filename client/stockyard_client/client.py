@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stockyard_client.costs import CostReports
     from stockyard_client.disruption import Disruption
+    from stockyard_client.following import Pace
     from stockyard_client.models import Cluster, Operation
     from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
     from stockyard_client.pool_models import Pool
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stockyard_client.profiles import Profiles
     from stockyard_client.resources import Accounts, Clusters, Events, Operations
     from stockyard_client.simulations import Simulations
+    from stockyard_client.tenant_resources import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
@@ -54,26 +56,32 @@ class Client:
         self._sleep = sleep
         self._clock = clock
 
+    @property
+    def simulates_kubernetes(self) -> bool:
+        """Whether the API has said, in an answer to this client, that its clusters have no API servers to reach: a
+        local cloud's."""
+        return self._transport.simulated == "kubernetes"
+
     @cached_property
     def accounts(self) -> Accounts:
         """Cloud accounts."""
         from stockyard_client.resources import Accounts
 
-        return Accounts(self._transport)
+        return Accounts(self._transport, self._pace)
 
     @cached_property
     def clusters(self) -> Clusters:
         """Clusters."""
         from stockyard_client.resources import Clusters
 
-        return Clusters(self._transport)
+        return Clusters(self._transport, self._pace)
 
     @cached_property
     def pools(self) -> Pools:
         """Pools of a cluster."""
         from stockyard_client.pool_resources import Pools
 
-        return Pools(self._transport)
+        return Pools(self._transport, self._pace)
 
     @cached_property
     def disruption(self) -> Disruption:
@@ -108,21 +116,21 @@ class Client:
         """Long-running changes."""
         from stockyard_client.resources import Operations
 
-        return Operations(self._transport)
+        return Operations(self._transport, self._pace)
 
     @cached_property
     def events(self) -> Events:
         """What happened."""
         from stockyard_client.resources import Events
 
-        return Events(self._transport)
+        return Events(self._transport, self._pace)
 
     @cached_property
     def node_providers(self) -> NodeProviders:
         """Sources of nodes."""
         from stockyard_client.node_resources import NodeProviders
 
-        return NodeProviders(self._transport)
+        return NodeProviders(self._transport, self._pace)
 
     @cached_property
     def node_types(self) -> NodeTypes:
@@ -136,7 +144,7 @@ class Client:
         """Wanted, promised and existing nodes."""
         from stockyard_client.node_resources import NodeClaims
 
-        return NodeClaims(self._transport)
+        return NodeClaims(self._transport, self._pace)
 
     @cached_property
     def manifests(self) -> Manifests:
@@ -159,6 +167,47 @@ class Client:
 
         return CostReports(self._transport)
 
+    @cached_property
+    def quotas(self) -> Quotas:
+        """Limits of the tenant."""
+        from stockyard_client.tenant_resources import Quotas
+
+        return Quotas(self._transport)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who did what."""
+        from stockyard_client.tenant_resources import Audit
+
+        return Audit(self._transport)
+
+    @cached_property
+    def node_environments(self) -> NodeEnvironments:
+        """What providers set up for clusters."""
+        from stockyard_client.tenant_resources import NodeEnvironments
+
+        return NodeEnvironments(self._transport)
+
+    @cached_property
+    def allowed_types(self) -> AllowedTypes:
+        """The node types that the tenant may use."""
+        from stockyard_client.tenant_resources import AllowedTypes
+
+        return AllowedTypes(self._transport)
+
+    @cached_property
+    def event_accounts(self) -> AccountsOfEvents:
+        """The AWS accounts whose events are the tenant's requests."""
+        from stockyard_client.tenant_resources import AccountsOfEvents
+
+        return AccountsOfEvents(self._transport)
+
+    def _pace(self) -> Pace:
+        """How a follower asks again."""
+        from stockyard_client.following import Pace
+
+        return Pace(self._sleep, self._clock)
+
     def wait_operation(
         self,
         operation: str,
@@ -169,7 +218,7 @@ class Client:
     ) -> Operation:
         """The operation once it has succeeded; see :func:`stockyard_client.waiting.wait_operation`."""
         return waiting.wait_operation(
-            lambda: self.operations.get(operation),
+            lambda earlier, wait: self.operations.newer(operation, earlier, wait),
             timeout=timeout,
             sleep=self._sleep,
             clock=self._clock,
@@ -182,7 +231,7 @@ class Client:
     ) -> Pool:
         """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
         return waiting.wait_until(
-            lambda: self.pools.get(cluster, pool),
+            lambda earlier, wait: self.pools.newer(cluster, pool, earlier, wait),
             lambda record: record.ready,
             _state_of_pool,
             f"pool {pool}",
@@ -197,9 +246,9 @@ class Client:
     ) -> None:
         """Returns once there is no such pool. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
 
-        def read() -> Pool | None:
+        def read(earlier: Pool | None, wait: int) -> Pool | None:
             try:
-                return self.pools.get(cluster, pool)
+                return self.pools.newer(cluster, pool, earlier, wait)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -227,7 +276,7 @@ class Client:
         if next(self.pools.list(record.id, page_size=1), None) is None:
             return record
         return waiting.wait_until(
-            lambda: self.clusters.get(record.id),
+            lambda earlier, wait: self.clusters.newer(record.id, earlier, wait),
             lambda current: _pools_state(current)[0] == "True",
             lambda current: _pools_state(current)[1],
             f"the pools of cluster {record.name}",

@@ -59,7 +59,13 @@ class ApiError(StockyardClientError):
 
 
 class ConnectionFailed(StockyardClientError):
-    """The API did not answer. Whether the request arrived is unknown."""
+    """The API did not answer. ``unreached``: nothing was sent, because nobody listens there; otherwise whether the
+    request arrived is unknown. ``final``: another attempt is of no use, because there is no such host."""
+
+    def __init__(self, text: str, *, unreached: bool = False, final: bool = False) -> None:
+        super().__init__(text)
+        self.unreached = unreached
+        self.final = final
 
 
 class LoginFailed(StockyardClientError):

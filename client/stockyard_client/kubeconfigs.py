@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,12 @@ import yaml
 from stockyard_client.errors import StockyardClientError, UnexpectedAnswer
 from stockyard_client.sessions import write_private
 
+PROGRAM = "stockyard"
+INSTALL_HINT = (
+    "The command line of Stockyard gives kubectl its token. Install it (pip install ./client of Stockyard's"
+    " repository), then write this entry anew: stockyard cluster kubeconfig CLUSTER"
+)
+"""What kubectl says where the command is not there."""
 CREDENTIAL_VERSION = "client.authentication.k8s.io/v1"
 _LISTS = ("clusters", "users", "contexts")
 _DATA = {
@@ -64,17 +70,19 @@ def default_path(environment: Mapping[str, str]) -> Path:
     return Path(first) if first else Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
 
 
-def for_person(config: dict[str, Any], name: str, url: str, tenant: str = "") -> dict[str, Any]:
+def for_person(
+    config: dict[str, Any], name: str, url: str, tenant: str = "", command: Sequence[str] = (PROGRAM,)
+) -> dict[str, Any]:
     """``config`` as it can stand beside others: its one cluster, user and context are called ``name``.
 
-    A user that asks ``stockyard`` for tokens is told the API's ``url``, so that it finds the right login, and the
-    ``tenant`` that somebody of the platform means.
+    A user that asks ``stockyard`` for tokens calls it by ``command``, and is told the API's ``url``, so that it finds
+    the right login, and the ``tenant`` that somebody of the platform means.
     """
     variables = {"STOCKYARD_URL": url, **({"STOCKYARD_TENANT": tenant} if tenant else {})}
     adapted = {**config, "current-context": name}
     adapted["clusters"] = [{**entry, "name": name} for entry in config.get("clusters") or ()]
     adapted["users"] = [
-        {**entry, "name": name, "user": _with_variables(entry.get("user") or {}, variables)}
+        {**entry, "name": name, "user": _callable(entry.get("user") or {}, variables, command)}
         for entry in config.get("users") or ()
     ]
     adapted["contexts"] = [{"name": name, "context": {"cluster": name, "user": name}}]
@@ -110,29 +118,34 @@ def login(config: dict[str, Any]) -> tuple[str, str]:
         raise UnexpectedAnswer("the cluster's kubeconfig does not say how people log in") from None
 
 
-def _with_variables(user: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    command = user.get("exec") or {}
-    if command.get("command") != "stockyard":
+def _callable(user: dict[str, Any], variables: Mapping[str, str], program: Sequence[str]) -> dict[str, Any]:
+    """The user with what its call needs, wherever kubectl runs. One that does not ask ``stockyard`` stays."""
+    plugin = user.get("exec") or {}
+    if plugin.get("command") != PROGRAM:
         return user
-    more = [variable for variable in command.get("env") or () if variable.get("name") not in variables]
-    named = [{"name": name, "value": value} for name, value in variables.items()]
-    return {**user, "exec": {**command, "env": [*more, *named]}}
+    more = [variable for variable in plugin.get("env") or () if variable.get("name") not in variables]
+    environment = [*more, *({"name": name, "value": value} for name, value in variables.items())]
+    arguments = [*program[1:], *(plugin.get("args") or ())]
+    call = {"command": program[0], "args": arguments, "env": environment, "installHint": INSTALL_HINT}
+    return {**user, "exec": {**plugin, **call}}
 
 
-def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """``old`` with the entries of ``new``, which win by name, and its current context."""
+def merge(old: dict[str, Any], new: dict[str, Any], *, use: bool = False) -> dict[str, Any]:
+    """``old`` with the entries of ``new``, which win by name. Its current context is that of ``new`` where ``use`` asks
+    for it, or there was none."""
     merged = {"apiVersion": "v1", "kind": "Config", **old}
     for name in _LISTS:
         entries = {entry["name"]: entry for entry in old.get(name) or []}
         entries.update({entry["name"]: entry for entry in new.get(name) or []})
         merged[name] = list(entries.values())
-    if new.get("current-context"):
+    if new.get("current-context") and (use or not old.get("current-context")):
         merged["current-context"] = new["current-context"]
     return merged
 
 
-def write(path: Path, new: dict[str, Any]) -> None:
-    """Merges ``new`` into the file at ``path`` (mode 0600). Any other file is left alone, with an error."""
+def write(path: Path, new: dict[str, Any], *, use: bool = False) -> str | None:
+    """Merges ``new`` into the file at ``path`` (mode 0600), and returns its current context. Any other file is left
+    alone, with an error."""
     old: Any = {}
     if path.exists():
         try:
@@ -141,7 +154,9 @@ def write(path: Path, new: dict[str, Any]) -> None:
             old = None
         if not isinstance(old, dict):
             raise StockyardClientError(f"{path} is not a kubeconfig; it was left as it is")
-    write_private(path, dump(merge(old, new)))
+    merged = merge(old, new, use=use)
+    write_private(path, dump(merged))
+    return merged.get("current-context")
 
 
 def dump(config: dict[str, Any]) -> str:

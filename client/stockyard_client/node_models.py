@@ -81,12 +81,22 @@ class Candidate(Model):
     message: str = ""
 
 
+class TypeGroup(Model):
+    """Node types that one rule excluded, or with the rule ``Fits`` those that were not chosen: the first names."""
+
+    rule: str
+    message: str = ""
+    count: int = 0
+    types: tuple[str, ...] = ()
+
+
 class Explanation(Model):
     """Why a claim got its node type, or has none."""
 
     claim: str
     decided_at: str | None = None
     chosen: dict[str, Any] | None = None
+    groups: tuple[TypeGroup, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     considered: dict[str, int] = Field(default_factory=dict)
     message: str = ""

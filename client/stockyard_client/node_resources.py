@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from stockyard_client.following import OnTrouble
 from stockyard_client.models import Operation, Plan
 from stockyard_client.node_models import Applied, Explanation, NodeClaim, NodeProvider, NodeType, PriceOf
 from stockyard_client.resources import Body, Collection, parsed, path
@@ -32,6 +33,10 @@ class NodeProviders(Collection):
         """One provider."""
         return self._read(NodeProvider, provider)
 
+    def watch(self, provider: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeProvider]:
+        """The provider as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(NodeProvider, path(self.name, provider), on_trouble)
+
     def manifest(self, provider: str) -> dict[str, Any]:
         """A provider as its manifest."""
         return self._transport.send("GET", path(self.name, provider), query={"form": "manifest"}).object()
@@ -39,6 +44,10 @@ class NodeProviders(Collection):
     def update(self, provider: NodeProvider | str, changes: Body) -> NodeProvider:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(NodeProvider, provider, changes)
+
+    def plan_update(self, provider: NodeProvider, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(provider, changes)
 
     def delete(self, provider: str) -> Operation:
         """Removes a provider; 409 while claims or clusters use it."""
@@ -85,6 +94,10 @@ class NodeClaims(Collection):
         """One claim."""
         return self._read(NodeClaim, claim)
 
+    def watch(self, claim: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeClaim]:
+        """The claim as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(NodeClaim, path(self.name, claim), on_trouble)
+
     def manifest(self, claim: str) -> dict[str, Any]:
         """A claim as its manifest."""
         return self._transport.send("GET", path(self.name, claim), query={"form": "manifest"}).object()
@@ -92,6 +105,10 @@ class NodeClaims(Collection):
     def update(self, claim: NodeClaim | str, changes: Body) -> NodeClaim:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(NodeClaim, claim, changes)
+
+    def plan_update(self, claim: NodeClaim, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(claim, changes)
 
     def delete(self, claim: str, grace_seconds: int | None = None) -> Operation:
         """Gives the node back, or gives the operation that does so already. ``grace_seconds`` is how long pods may

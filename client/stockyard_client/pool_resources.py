@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from stockyard_client.errors import ApiError
+from stockyard_client.following import OnTrouble
 from stockyard_client.models import Plan
 from stockyard_client.pool_models import Placements, Pool
 from stockyard_client.resources import Body, Collection, parsed, path
@@ -27,13 +29,22 @@ class Pools(Collection):
         """What :meth:`create` would make at first, and cost."""
         return self._plan("POST", _path(cluster), body)
 
-    def list(self, cluster: str, *, page_size: int | None = None) -> Iterator[Pool]:
-        """All pools of the cluster in order of name, page by page."""
-        return self._pages(Pool, {}, page_size, _path(cluster))
+    def list(self, cluster: str, *, page_size: int | None = None, **query: Any) -> Iterator[Pool]:
+        """All pools of the cluster in order of name, or those of a ``kind`` or ``label``, page by page."""
+        return self._pages(Pool, query, page_size, _path(cluster))
 
     def get(self, cluster: str, pool: str) -> Pool:
         """One pool."""
         return self._record(Pool, self._transport.send("GET", _path(cluster, pool)))
+
+    def newer(self, cluster: str, pool: str, earlier: Pool | None, wait: int) -> Pool:
+        """The pool once it differs from ``earlier``; ``earlier`` when it does not within ``wait`` seconds."""
+        return self._newer(Pool, _path(cluster, pool), earlier, wait)
+
+    def watch(self, cluster: str, pool: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Pool]:
+        """The pool as it is, and again after each change of it or its nodes, until it is gone (:class:`ApiError`,
+        404)."""
+        return self._watch(Pool, _path(cluster, pool), on_trouble)
 
     def update(self, cluster: str, pool: Pool | str, changes: Body, *, latest: Pool | None = None) -> Pool:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed).

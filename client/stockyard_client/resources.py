@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from stockyard_client.errors import UnexpectedAnswer
+from stockyard_client.errors import ApiError, UnexpectedAnswer
+from stockyard_client.following import Feed, OnTrouble, Pace, is_older_api, watch
 from stockyard_client.models import CloudAccount, Cluster, Event, Model, Operation, Plan, Resource
 from stockyard_client.transport import Answer, Transport
 
@@ -37,8 +39,9 @@ class Collection:
 
     name = ""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, new_pace: Callable[[], Pace] = Pace) -> None:
         self._transport = transport
+        self._new_pace = new_pace
 
     def _record(self, model: type[R], answer: Answer) -> R:
         record = parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
@@ -68,8 +71,41 @@ class Collection:
         headers = {"If-Match": current.etag}
         return self._record(model, self._transport.send("PATCH", url, body=changes, headers=headers))
 
+    def _plan_update(self, record: Resource, changes: Body) -> Plan:
+        url = path(self.name, record.model_dump()["id"])
+        return self._plan("PATCH", url, changes, {"If-Match": record.etag})
+
     def _read(self, model: type[R], reference: str | int) -> R:
         return self._record(model, self._transport.send("GET", path(self.name, reference)))
+
+    def _newer(self, model: type[R], url: str, earlier: R | None, wait: int) -> R:
+        """The record once it is another one than ``earlier``; ``earlier`` when it is not within ``wait`` seconds."""
+        if earlier is None:
+            return self._record(model, self._transport.send("GET", url))
+        can_wait = self._transport.can_wait
+        try:
+            answer = self._transport.send(
+                "GET", url, headers={"If-None-Match": earlier.etag}, wait=wait if can_wait else 0, retry=wait == 0
+            )
+        except ApiError as error:
+            if not is_older_api(error) or not can_wait:
+                raise
+            self._transport.can_wait = False
+            return earlier
+        return earlier if answer.status == 304 else self._record(model, answer)
+
+    def _watch(self, model: type[R], url: str, on_trouble: OnTrouble | None) -> Iterator[R]:
+        pace = self._new_pace()
+        pace.on_trouble = on_trouble
+        return watch(
+            lambda earlier, wait: self._newer(model, url, earlier, wait), pace, lambda: self._transport.can_wait
+        )
+
+    def _feed(self, prefix: str, query: Body, on_trouble: OnTrouble | None, **start: Any) -> Feed:
+        pace = self._new_pace()
+        pace.on_trouble = on_trouble
+        filters = {name: value for name, value in query.items() if value is not None}
+        return Feed(self._transport, path(self.name), prefix, filters, pace, **start)
 
     def _started(self, answer: Answer) -> Operation:
         """The operation a 202 points to: in the body, or behind ``Location`` or ``operation_id``."""
@@ -105,9 +141,17 @@ class Accounts(Collection):
         """One account."""
         return self._read(CloudAccount, account)
 
+    def watch(self, account: str | int, *, on_trouble: OnTrouble | None = None) -> Iterator[CloudAccount]:
+        """The account as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(CloudAccount, path(self.name, account), on_trouble)
+
     def update(self, account: CloudAccount | str | int, changes: Body) -> CloudAccount:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(CloudAccount, account, changes)
+
+    def plan_update(self, account: CloudAccount, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        return self._plan_update(account, changes)
 
     def delete(self, account: str | int) -> None:
         """Forgets an account; 409 while clusters use it."""
@@ -148,6 +192,14 @@ class Clusters(Collection):
         """One cluster."""
         return self._read(Cluster, cluster)
 
+    def newer(self, cluster: str, earlier: Cluster | None, wait: int) -> Cluster:
+        """The cluster once it differs from ``earlier``; ``earlier`` when it does not within ``wait`` seconds."""
+        return self._newer(Cluster, path(self.name, cluster), earlier, wait)
+
+    def watch(self, cluster: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Cluster]:
+        """The cluster as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(Cluster, path(self.name, cluster), on_trouble)
+
     def manifest(self, cluster: str) -> dict[str, Any]:
         """A cluster as a manifest, where its driver has a form of manifests."""
         return self._transport.send("GET", path(self.name, cluster), query={"form": "manifest"}).object()
@@ -159,7 +211,7 @@ class Clusters(Collection):
     def plan_update(self, cluster: Cluster | str, changes: Body) -> Plan:
         """What :meth:`update` would do, and what the cluster costs before and after."""
         current = cluster if isinstance(cluster, Cluster) else self.get(cluster)
-        return self._plan("PATCH", path(self.name, current.id), changes, {"If-Match": current.etag})
+        return self._plan_update(current, changes)
 
     def cancel(self, cluster: str, operation: str | None = None) -> Operation:
         """Stops an operation that changes a ready cluster, between two of its steps; or the queued one of that id."""
@@ -230,6 +282,14 @@ class Clusters(Collection):
         """The cluster with everything below it."""
         return self._transport.send("GET", path(self.name, cluster, "tree")).object()
 
+    def agent(self, cluster: str) -> dict[str, Any]:
+        """The manifest that installs the cluster's agent; only the cluster's own client may read it."""
+        return self._transport.send("GET", path(self.name, cluster, "agent")).object()
+
+    def client_secret(self, cluster: str) -> dict[str, Any]:
+        """The cluster's Keycloak client and its secret, for admins; audited."""
+        return self._transport.send("GET", path(self.name, cluster, "client-secret")).object()
+
     def kubeconfig(self, cluster: str, *, static: bool = False) -> Any:
         """The kubeconfig as the API sends it; ``static`` holds credentials and is for admins."""
         query = {"static": "true" if static else None}
@@ -255,9 +315,17 @@ class Operations(Collection):
         """One operation."""
         return self._read(Operation, operation)
 
+    def watch(self, operation: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Operation]:
+        """The operation as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(Operation, path(self.name, operation), on_trouble)
+
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Operation]:
-        """Operations of the tenant, page by page."""
+        """Operations of the tenant, page by page; ``status``, ``subject``, ``kind``, ``since``, ``order="desc"``."""
         return self._pages(Operation, query, page_size)
+
+    def newer(self, operation: str, earlier: Operation | None, wait: int) -> Operation:
+        """The operation once it differs from ``earlier``; ``earlier`` when it does not within ``wait`` seconds."""
+        return self._newer(Operation, path(self.name, operation), earlier, wait)
 
 
 class Events(Collection):
@@ -268,9 +336,49 @@ class Events(Collection):
     def list(
         self, *, subject: str | None = None, after: str | None = None, page_size: int | None = None, **query: Any
     ) -> Iterator[Event]:
-        """Events in order, of one ``subject`` (an id) and ``after`` an event, when given."""
+        """Events in order, of one ``subject`` (an id) and ``after`` an event, when given; also ``reason``,
+        ``detail_type``, ``since`` (a time), ``order="desc"``."""
         return self._pages(Event, {"subject": subject, "after": after, **query}, page_size)
+
+    def follow(
+        self,
+        *,
+        subject: str | None = None,
+        after: str | None = None,
+        since: str | None = None,
+        newest: int = 0,
+        on_trouble: OnTrouble | None = None,
+        **query: Any,
+    ) -> Iterator[Event]:
+        """Each event once, in order, as soon as it has happened; for ever.
+
+        It begins ``after`` a cursor or an id, or ``since`` a time, or with the ``newest`` so many, else now. Lost
+        connections are made again for five minutes; ``on_trouble`` gets the error and the seconds until then.
+        """
+        feed = self.feed(subject=subject, after=after, since=since, newest=newest, on_trouble=on_trouble, **query)
+        while True:
+            for item in feed.poll():
+                yield parsed(Event, item)
+
+    def feed(
+        self,
+        *,
+        subject: str | None = None,
+        after: str | None = None,
+        since: str | None = None,
+        newest: int = 0,
+        on_trouble: OnTrouble | None = None,
+        **query: Any,
+    ) -> Feed:
+        """What :meth:`follow` reads from: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
+        filters = {"subject": subject, **query}
+        return self._feed("evt", filters, on_trouble, after=after, since=since, newest=newest)
 
     def newest(self, subject: str, count: int) -> Sequence[Event]:
         """The last ``count`` events of a subject, the newest at the end."""
+        try:
+            return list(islice(self.list(subject=subject, order="desc", page_size=min(count, 200)), count))[::-1]
+        except ApiError as error:
+            if not is_older_api(error):
+                raise
         return deque(self.list(subject=subject, page_size=200), maxlen=count)

@@ -85,6 +85,18 @@ class SessionStore:
         """Keeps the refreshed ``session``; the current API stays what it is."""
         self._keep(session, self.current_url())
 
+    def forget(self, url: str) -> None:
+        """Drops the session for the API at ``url``, and that it is the current one."""
+        content = self._read()
+        sessions = {key: value for key, value in content.get("sessions", {}).items() if key != url.rstrip("/")}
+        current = content.get("current")
+        kept_current = None if current == url.rstrip("/") else current
+        write_private(self.path, json.dumps({"current": kept_current, "sessions": sessions}, indent=2))
+
+    def urls(self) -> list[str]:
+        """What sessions are kept for: APIs, and clusters."""
+        return list(self._read().get("sessions", {}))
+
     def _keep(self, session: Session, current: str | None) -> None:
         """The file is readable by its owner only."""
         sessions = {**self._read().get("sessions", {}), session.url: asdict(session)}
@@ -188,12 +200,36 @@ def refreshed(session: Session, now: float, transport: httpx.BaseTransport | Non
     return fresh if fresh.refresh_token else replace(fresh, refresh_token=session.refresh_token)
 
 
+def revoked(session: Session, transport: httpx.BaseTransport | None = None) -> bool:
+    """Whether the issuer has ended ``session``: its refresh token is revoked (RFC 7009). False where the issuer cannot
+    do that, did not answer, or there is no such token."""
+    if not session.refresh_token:
+        return False
+    form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": session.client_id}
+    try:
+        with httpx.Client(timeout=10.0, transport=transport, mounts=PAST_PROXIES) as http:
+            document = http.get(f"{session.issuer.rstrip('/')}/.well-known/openid-configuration").json()
+            endpoint = document.get("revocation_endpoint") if isinstance(document, dict) else None
+            return isinstance(endpoint, str) and http.post(endpoint, data=form).is_success
+    except (httpx.HTTPError, ValueError):
+        return False
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """What ``token`` says of its holder; nothing is verified. Empty where it cannot be read."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (IndexError, ValueError, binascii.Error):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
 def ends_at(token: str) -> int | None:
     """When ``token`` says that it ends; nothing is verified, that is its reader's part."""
     try:
-        payload = token.split(".")[1]
-        return int(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return int(claims_of(token)["exp"])
+    except (KeyError, TypeError, ValueError):
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from stockyard_client.version import VERSION
 
 ATTEMPTS = 5
 RETRY_SECONDS = 60.0
+LONGEST_WAIT = 20
+"""Seconds that the API lets a request wait for news."""
+WAIT_MARGIN = 10.0
+"""Seconds that the answer to such a request may take beyond its wait."""
 LONGEST_RETRY_AFTER = 30.0
+SIMULATED = "X-Stockyard-Simulated"
+"""The header by which a local cloud says what it only imitates."""
+UNREACHED_PAUSE = 0.3
+"""Seconds between attempts where nobody listens: a server that starts is found, and a wrong URL is said soon."""
 _GATEWAY_TYPES = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -26,6 +35,7 @@ _GATEWAY_TYPES = {
     503: "ServiceUnavailable",
     504: "GatewayTimeout",
 }
+_DESCRIPTION = re.compile(r'error_description="([^"]+)"')
 _RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 PAST_PROXIES: Mapping[str, None] = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
 """An API or an issuer on this machine is reached through no proxy, whatever ``HTTP_PROXY`` says."""
@@ -41,6 +51,11 @@ class Answer:
     headers: httpx.Headers
     body: Any
 
+    @property
+    def retry_after(self) -> float:
+        """Seconds after which to ask again, where the API did not let the request wait; else 0."""
+        return _seconds(self.headers.get("Retry-After")) or 0.0
+
     def object(self) -> dict[str, Any]:
         """The body, which must be a JSON object. Raises :class:`UnexpectedAnswer` otherwise."""
         if not isinstance(self.body, dict):
@@ -49,7 +64,10 @@ class Answer:
 
 
 class Transport:
-    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key."""
+    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key.
+
+    ``simulated`` is what the API has said that it only imitates: ``kubernetes``, or nothing.
+    """
 
     def __init__(
         self,
@@ -61,8 +79,11 @@ class Transport:
         transport: httpx.BaseTransport | None = None,
         new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
+        self.simulated = ""
         self._token = token
         self._new_key = new_key
+        self.can_wait = True
+        """Whether the API lets requests wait, as far as is known."""
         self._http = httpx.Client(
             base_url=url.rstrip("/"),
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
@@ -89,25 +110,32 @@ class Transport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
+        wait: int = 0,
+        retry: bool = True,
     ) -> Answer:
-        """The good answer to a request. Raises :class:`ApiError` or :class:`ConnectionFailed`.
+        """The good answer to a request, a 304 among them. Raises :class:`ApiError` or :class:`ConnectionFailed`.
 
-        A POST gets an ``Idempotency-Key`` when none is given; all its repetitions carry the same one.
+        ``wait`` is how many seconds the API may take until there is news. Without ``retry`` it is sent once. A POST
+        gets an ``Idempotency-Key`` when none is given; all its repetitions carry the same one.
         """
         sent = dict(headers or {})
         if method == "POST":
             sent["Idempotency-Key"] = idempotency_key or self._new_key()
-        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        parameters = {
+            name: value for name, value in {**(query or {}), "wait": wait or None}.items() if value is not None
+        }
 
         def once() -> Answer:
             # no arguments: stamina logs those of the function it calls, and the body may hold a secret
-            return self._once(method, path, parameters, body, sent)
+            return self._once(method, path, parameters, body, sent, wait)
 
-        if method in {"GET", "DELETE", "POST"}:
+        if retry and method in {"GET", "DELETE", "POST"}:
             return self._retrying(backoff, once)
         return once()
 
-    def _once(self, method: str, path: str, query: Mapping[str, Any], body: Any, headers: Mapping[str, str]) -> Answer:
+    def _once(
+        self, method: str, path: str, query: Mapping[str, Any], body: Any, headers: Mapping[str, str], wait: int
+    ) -> Answer:
         sent = dict(headers)
         token = self._token() if callable(self._token) else self._token
         if token:
@@ -115,11 +143,18 @@ class Transport:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
         try:
-            response = self._http.request(method, path, params=query, json=body, headers=sent)
+            limits = self._http.timeout
+            if wait and limits.read is not None:
+                seconds = max(limits.read, wait + WAIT_MARGIN)
+                limits = httpx.Timeout(connect=limits.connect, read=seconds, write=limits.write, pool=limits.pool)
+            response = self._http.request(method, path, params=query, json=body, headers=sent, timeout=limits)
         except httpx.HTTPError as error:
             host = self._http.base_url
-            raise ConnectionFailed(f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}") from error
-        if response.is_success:
+            text = f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}"
+            unreached, final = isinstance(error, httpx.ConnectError), text.endswith(_NO_HOST)
+            raise ConnectionFailed(text, unreached=unreached, final=final) from error
+        self.simulated = response.headers.get(SIMULATED, self.simulated)
+        if response.is_success or response.status_code == 304:
             return Answer(response.status_code, response.headers, _decoded(response))
         raise api_error(response)
 
@@ -138,11 +173,11 @@ def api_error(response: httpx.Response) -> ApiError:
         for item in (problems if isinstance(problems, list) else [])
         if isinstance(item, dict)
     ]
-    detail = problem.get("detail") or problem.get("message") or problem.get("title") or response.reason_phrase
+    detail = problem.get("detail") or _challenge(response) or problem.get("message") or problem.get("title")
     return ApiError(
         status,
         str(problem.get("error_type") or _GATEWAY_TYPES.get(status, f"Http{status}")),
-        str(detail),
+        str(detail or response.reason_phrase),
         errors=errors,
         request_id=problem.get("request_id") or response.headers.get("apigw-requestid"),
         retryable=bool(problem.get("retryable", status in _RETRYABLE_STATUS)),
@@ -150,10 +185,17 @@ def api_error(response: httpx.Response) -> ApiError:
     )
 
 
+def _challenge(response: httpx.Response) -> str:
+    """Why the gateway refused the token, in its own words; empty where it does not say so."""
+    match = _DESCRIPTION.search(response.headers.get("WWW-Authenticate", "")) if response.status_code == 401 else None
+    return f"{match[1][:1].upper()}{match[1][1:]}." if match else ""
+
+
 def backoff(error: Exception) -> bool | float:
-    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30."""
+    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30, and soon
+    where nobody listens."""
     if isinstance(error, ConnectionFailed):
-        return True
+        return not error.final and (UNREACHED_PAUSE if error.unreached else True)
     if not isinstance(error, ApiError) or not error.retryable:
         return False
     if error.retry_after is None:
@@ -180,4 +222,20 @@ def _decoded(response: httpx.Response) -> Any:
 
 
 def _cause(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What went wrong, in words for people."""
+    if isinstance(error, httpx.TimeoutException):
+        return "it took too long"
+    text = _NUMBER.sub("", str(error)).strip() or "the connection broke"
+    return _WORDS.get(text, text[:1].lower() + text[1:])
+
+
+_NUMBER = re.compile(r"\[(?:Errno -?\d+|SSL: \w+)\] |\(_ssl\.c:\d+\)")
+"""What the interpreter writes around a cause."""
+_NO_HOST = "there is no host of that name"
+_WORDS = {
+    "Name or service not known": _NO_HOST,
+    "nodename nor servname provided, or not known": _NO_HOST,
+    "No address associated with hostname": _NO_HOST,
+    "Temporary failure in name resolution": "the name of the host cannot be resolved now",
+    "All connection attempts failed": "the connection was refused",
+}

@@ -12,7 +12,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import TAG, tagged
+from stockyard.edge.query import TAG, Query, tagged
 from stockyard.errors import InUse
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.cloud_accounts import accounts
@@ -24,6 +24,7 @@ lambda_handler = http.lambda_handler
 VIEW = "cloud_accounts:CloudAccountView"
 SEALED, EXCHANGED = "(sealed)", "(sealed anew)"
 """What a plan shows of a secret."""
+VERIFICATIONS = ("unverified", "verified", "failed")
 
 
 def _account_answer(account: CloudAccount, status: int, **settings: Any) -> Answer:
@@ -75,19 +76,30 @@ def register_cloud_account(request: Request) -> Answer:
     return _account_answer(account, 201, location=f"/v1/cloud-accounts/{account.id}")
 
 
-@http.route("GET /v1/cloud-accounts", roles=Roles.READERS, answers={200: VIEW}, query=(TAG,), paged=True)
+@http.route(
+    "GET /v1/cloud-accounts",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+    query=(
+        Query("provider", "Only accounts of this cloud.", pattern="^[a-z]+$"),
+        Query("verification", "Only accounts whose last verification went so.", values=VERIFICATIONS),
+        TAG,
+    ),
+    paged=True,
+)
 def list_cloud_accounts(request: Request) -> Answer:
-    """List cloud accounts."""
+    """List cloud accounts. The tenant's accounts in order of number, without their secrets."""
     store = wiring.store(request.caller.tenant)
+    where = {name: request.query[name] for name in ("provider", "verification") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
+        lambda after, limit: store.list(CloudAccount, after=after, limit=limit, where=where),
         lambda account: tagged(account.tags, request.query.get("tag")),
         cloud_account_view,
     )
 
 
-@http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW})
+@http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW}, waits=True)
 def get_cloud_account(request: Request) -> Answer:
     """Get a cloud account. By its number."""
     return _account_answer(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
@@ -149,7 +161,7 @@ def get_cloud_account_template(request: Request) -> Answer:
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
 def verify_cloud_account(request: Request) -> Answer:
-    """Prove that the credentials work. A role must not without the external id. The result is on the account."""
+    """Prove that the credentials work. The role must work with the external id, and must not without it."""
     services = wiring.services(request.caller.tenant)
     return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
 

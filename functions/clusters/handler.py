@@ -9,8 +9,9 @@ from stockyard.domain import ids
 from stockyard.domain.records import UNSEEN, Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.etag import digest_of
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, TAG, Query, tagged
+from stockyard.edge.query import FORM, ORDER, TAG, Query, tagged
 from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
@@ -42,7 +43,7 @@ def _operation(services: Services, cluster: Cluster) -> Answer:
     dry_run=True,
 )
 def create_cluster(request: Request) -> Answer:
-    """Create a cluster. Validate, make the Keycloak client, start the background work."""
+    """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
     from stockyard.operations.clusters import create
     from stockyard.operations.clusters.plan import warnings_of
 
@@ -66,17 +67,22 @@ def create_cluster(request: Request) -> Answer:
     "GET /v1/clusters",
     roles=Roles.READERS,
     answers={200: "cluster_views:ClusterView"},
-    query=(Query("status", "Only clusters in this status.", values=STATUSES), TAG),
+    query=(
+        Query("status", "Only clusters in this status.", values=STATUSES),
+        Query("phase", "Only clusters whose operation is in this phase, such as `network`.", pattern="^[a-z_]+$"),
+        TAG,
+        ORDER,
+    ),
     paged=True,
 )
 def list_clusters(request: Request) -> Answer:
     """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""
     store = wiring.store(request.caller.tenant)
-    status, tag = request.query.get("status"), request.query.get("tag")
-    attributes = {"status": status} if status else None
+    tag, newest_first = request.query.get("tag"), request.query.get("order") == "desc"
+    where = {name: request.query[name] for name in ("status", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: store.list(Cluster, after=after, limit=limit, where=attributes),
+        lambda after, limit: store.list(Cluster, after=after, limit=limit, newest_first=newest_first, where=where),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
         cluster_view,
     )
@@ -87,6 +93,7 @@ def list_clusters(request: Request) -> Answer:
     roles=Roles.READERS,
     answers={200: "cluster_views:ClusterDocument"},
     query=(FORM,),
+    waits=True,
     description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
     " form of manifests.",
 )
@@ -99,7 +106,7 @@ def get_cluster(request: Request) -> Answer:
         from stockyard.operations.profiles.clusters import packs_record
 
         manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
-        return Answer(200, manifest, version=cluster.version)
+        return Answer(200, manifest, version=cluster.version, digest=digest_of(manifest))
     return _cluster_answer(cluster, 200)
 
 
@@ -279,7 +286,7 @@ def start_repave(request: Request) -> Answer:
 
 @http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "cluster_views:CertificatesView"})
 def get_certificates(request: Request) -> Answer:
-    """Get when the certificates of a cluster's control plane end."""
+    """Get when the certificates of a cluster's control plane end. And whether they are being renewed."""
     from stockyard.operations.clusters.repaves import certificates_view
 
     services = wiring.services(request.caller.tenant)
@@ -347,7 +354,7 @@ def restore_cluster(request: Request) -> Answer:
     "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
 )
 def read_kubeconfig(request: Request) -> Answer:
-    """Get a kubeconfig. With an ``exec`` user by default."""
+    """Get a kubeconfig."""
     import json
 
     from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
@@ -402,7 +409,7 @@ def _role_in_cluster(roles: Roles) -> str:
     audited=True,
 )
 def read_client_secret(request: Request) -> Answer:
-    """Read the Keycloak client's secret. From Keycloak; audited."""
+    """Read the Keycloak client's secret. It comes from Keycloak, and reading it is audited."""
     services = wiring.services(request.caller.tenant)
     cluster = find_cluster(services, request.params["id"])
     try:

@@ -41,7 +41,7 @@ def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluste
     "renewed kubeconfig is taken, with its proof.",
 )
 def report_ready(request: Request) -> Answer:
-    """A control plane reports ready. Keep kubeconfig and CA, write the fact, wake the workflow."""
+    """A control plane reports ready. Kubeconfig and certificate authority are kept, and the creation goes on."""
     from stockyard.operations.clusters import await_report
 
     services = wiring.services(request.caller.tenant)

@@ -13,7 +13,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, LABEL, Query, tagged
+from stockyard.edge.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.errors import NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
@@ -99,7 +99,10 @@ def create_node_claim(request: Request) -> Answer:
         Query("cluster", "Only claims of this cluster, by id or name."),
         Query("provider", "Only claims that ask for this provider by name, or have a node of it."),
         Query("phase", "Only claims in this phase.", values=PHASES),
+        Query("reason", "Only claims with this reason, such as `InsufficientCapacity`.", pattern="^[A-Za-z]+$"),
+        Query("pool", "Only claims of pools of this name."),
         LABEL,
+        ORDER,
     ),
     paged=True,
     description="A cluster's own client sees those of its cluster.",
@@ -110,7 +113,8 @@ def list_node_claims(request: Request) -> Answer:
 
     services = wiring.services(request.caller.tenant)
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
-    phase, label = request.query.get("phase"), request.query.get("label")
+    label, newest_first = request.query.get("label"), request.query.get("order") == "desc"
+    where = {name: request.query[name] for name in ("phase", "reason", "pool") if name in request.query} or None
     own_cluster = _own_cluster(request, services)
 
     def matches(claim: NodeClaim) -> bool:
@@ -127,7 +131,7 @@ def list_node_claims(request: Request) -> Answer:
     return Answer.matching(
         request.page,
         lambda after, limit: services.store.list(
-            NodeClaim, after=after, limit=limit, where={"phase": phase} if phase else None
+            NodeClaim, after=after, limit=limit, newest_first=newest_first, where=where
         ),
         matches,
         node_claim_view,
@@ -153,6 +157,7 @@ def _clusters(services: Services, reference: str | None) -> set[str] | None:
     machine=True,
     answers={200: "node_claims:NodeClaimDocument"},
     query=(FORM,),
+    waits=True,
     description="A cluster's own client sees those of its cluster.",
 )
 def get_node_claim(request: Request) -> Answer:

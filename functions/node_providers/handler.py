@@ -21,6 +21,8 @@ http = wiring.http("node_providers")
 lambda_handler = http.lambda_handler
 
 VIEW = "node_providers:NodeProviderView"
+PHASES = ("Pending", "Available", "Failed")
+TYPE_PHASES = ("Pending", "Available", "Unavailable", "Failed")
 KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
 
 
@@ -74,7 +76,11 @@ def create_node_provider(request: Request) -> Answer:
     roles=Roles.READERS,
     platform=True,
     answers={200: VIEW},
-    query=(Query("kind", "Only providers of this kind.", values=KINDS), LABEL),
+    query=(
+        Query("kind", "Only providers of this kind.", values=KINDS),
+        Query("phase", "Only providers in this phase.", values=PHASES),
+        LABEL,
+    ),
     paged=True,
 )
 def list_node_providers(request: Request) -> Answer:
@@ -83,10 +89,11 @@ def list_node_providers(request: Request) -> Answer:
 
     tenant = request.caller.tenant
     store = wiring.store(tenant)
-    kind, label = request.query.get("kind"), request.query.get("label")
+    label = request.query.get("label")
+    where = {name: request.query[name] for name in ("kind", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: page_of(store, after, limit, {"kind": kind} if kind else None),
+        lambda after, limit: page_of(store, after, limit, where),
         lambda provider: tagged(provider.labels, label),
         lambda provider: node_provider_view(provider, tenant),
     )
@@ -98,6 +105,7 @@ def list_node_providers(request: Request) -> Answer:
     platform=True,
     answers={200: "node_providers:NodeProviderDocument"},
     query=(FORM,),
+    waits=True,
 )
 def get_node_provider(request: Request) -> Answer:
     """Get a node provider. By id or name."""
@@ -164,7 +172,10 @@ def delete_node_provider(request: Request) -> Answer:
     roles=Roles.READERS,
     platform=True,
     answers={200: "node_types:NodeTypeView"},
-    query=(Query("provider", "Only types of this provider, by id or name."),),
+    query=(
+        Query("provider", "Only types of this provider, by id or name."),
+        Query("phase", "Only types in this phase.", values=TYPE_PHASES),
+    ),
     paged=True,
 )
 def list_node_types(request: Request) -> Answer:
@@ -172,7 +183,8 @@ def list_node_types(request: Request) -> Answer:
     from stockyard.operations.node_providers.types import list_types
 
     services, page = wiring.services(request.caller.tenant), request.page
-    types, following = list_types(services, provider=request.query.get("provider"), after=page.after, limit=page.size)
+    provider, phase = request.query.get("provider"), request.query.get("phase")
+    types, following = list_types(services, provider=provider, phase=phase, after=page.after, limit=page.size)
     return Answer.listing(types, following)
 
 
@@ -213,6 +225,7 @@ def list_node_environments(request: Request) -> Answer:
     "GET /v1/node-environments/{id}",
     roles=Roles.READERS,
     answers={200: "node_environments:NodeEnvironmentView"},
+    waits=True,
 )
 def get_node_environment(request: Request) -> Answer:
     """Get a node environment. By its id."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stockyard import wiring
 from stockyard.domain import ids
 from stockyard.domain.pool_manifests import pool_manifest
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.pool_views import pool_view
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Event
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.etag import digest_of
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, Query
+from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.clusters import groups
 from stockyard.operations.engine.find import find_cluster
@@ -22,7 +24,7 @@ from stockyard.operations.services import Services
 http = wiring.http("pools")
 lambda_handler = http.lambda_handler
 
-VIEW = "pools:PoolView"
+VIEW = "pool_views:PoolView"
 
 
 def _cluster(request: Request, services: Services) -> Cluster:
@@ -36,8 +38,9 @@ def _cluster(request: Request, services: Services) -> Cluster:
 
 
 def _answer(services: Services, pool: Pool, status: int, **settings: Any) -> Answer:
-    claims = pools.claims_of(services, pool.cluster_id, pool.name)
-    return Answer(status, pool_view(pool, claims), version=pool.version, subject=pool.id, **settings)
+    view = pool_view(pool, pools.claims_of(services, pool.cluster_id, pool.name))
+    digest = digest_of(view["nodes"])
+    return Answer(status, view, version=pool.version, subject=pool.id, digest=digest, **settings)
 
 
 @http.route(
@@ -67,7 +70,14 @@ def create_pool(request: Request) -> Answer:
     return Answer(201, created_view, version=pool.version, subject=pool.id, location=location)
 
 
-@http.route("GET /v1/clusters/{id}/pools", roles=Roles.READERS, machine=True, answers={200: VIEW}, paged=True)
+@http.route(
+    "GET /v1/clusters/{id}/pools",
+    roles=Roles.READERS,
+    machine=True,
+    answers={200: VIEW},
+    query=(Query("kind", "Only pools of this kind.", values=(DYNAMIC, STATIC)), LABEL),
+    paged=True,
+)
 def list_pools(request: Request) -> Answer:
     """List the pools of a cluster. In order of name. A cluster's own client sees those of its cluster."""
     services = wiring.services(request.caller.tenant)
@@ -75,10 +85,12 @@ def list_pools(request: Request) -> Answer:
     by_pool: dict[str, list[Any]] = {}
     for claim in pools.claims_of(services, cluster.id):
         by_pool.setdefault(claim.pool, []).append(claim)
+    kind, label = request.query.get("kind"), request.query.get("label")
+    where = {"kind": kind} if kind else None
     return Answer.matching(
         request.page,
-        lambda after, limit: services.store.list(Pool, prefix=f"{cluster.id}/", after=after, limit=limit),
-        lambda _: True,
+        lambda after, limit: services.store.list(Pool, prefix=f"{cluster.id}/", after=after, limit=limit, where=where),
+        lambda pool: tagged(pool.labels, label),
         lambda pool: pool_view(pool, by_pool.get(pool.name, ())),
     )
 
@@ -87,8 +99,9 @@ def list_pools(request: Request) -> Answer:
     "GET /v1/clusters/{id}/pools/{name}",
     roles=Roles.READERS,
     machine=True,
-    answers={200: "pools:PoolDocument"},
+    answers={200: "pool_views:PoolDocument"},
     query=(FORM,),
+    waits=True,
     description="A cluster's own client sees those of its cluster. With `form=manifest` the answer is the document that"
     " the pool came as: a vcluster.yaml with it, a NodePool, a node group, or a Pool of ours.",
 )
@@ -99,7 +112,16 @@ def get_pool(request: Request) -> Answer:
     pool = pools.find_pool(services, cluster, request.params["name"])
     if request.query.get("form"):
         return Answer(200, pool_manifest(pool, cluster.name), version=pool.version)
-    return _answer(services, pool, 200)
+    answer = _answer(services, pool, 200)
+    return replace(answer, probe=lambda: _state(services, pool.id))
+
+
+def _state(services: Services, pool_id: str) -> tuple[int, str]:
+    """What changes with what is shown of a pool: its record, or the newest event, since each change of a claim has one.
+    Less to read than all claims of the pool."""
+    pool = services.store.get(Pool, pool_id)
+    newest = services.store.list(Event, limit=1, newest_first=True).items
+    return pool.version if pool else 0, newest[0].id if newest else ""
 
 
 def _change_of_groups(
@@ -178,7 +200,8 @@ def delete_pool(request: Request) -> Answer:
     answers={200: "disruption:ClusterDisruptionView"},
 )
 def get_disruption(request: Request) -> Answer:
-    """Get what is being done to a cluster's nodes, and what it saves."""
+    """Get what is being done to a cluster's nodes, and what it saves. The decision that is being carried out, or the
+    last one."""
     from stockyard.operations.disruption.preview import disruption_view
 
     services = wiring.services(request.caller.tenant)
@@ -218,7 +241,7 @@ def preview_disruption(request: Request) -> Answer:
 
 @http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "disruption:DisruptionSwitchView"})
 def get_disruption_switch(request: Request) -> Answer:
-    """Get the switch that pauses the disruption of all clusters."""
+    """Get the switch that pauses the disruption of all clusters. Each cluster has another one of its own."""
     from stockyard.operations.disruption.pause import tenant_view
 
     return Answer(200, tenant_view(wiring.services(request.caller.tenant)))
@@ -231,7 +254,7 @@ def get_disruption_switch(request: Request) -> Answer:
     answers={200: "disruption:DisruptionSwitchView"},
 )
 def set_disruption_switch(request: Request) -> Answer:
-    """Pause the disruption of all clusters, or let it go on."""
+    """Pause the disruption of all clusters, or let it go on. Decisions whose nodes have not left yet are given up."""
     from stockyard.operations.disruption.pause import pause_tenant
 
     view = pause_tenant(wiring.services(request.caller.tenant), paused=request.body.paused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, TypeVar
 
 from stockyard import wiring
@@ -11,31 +10,43 @@ from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Event, Operation
 from stockyard.domain.views import audit_view, event_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.etag import digest_of
+from stockyard.edge.following import cursor_after, first_of, news, read_cursor, settled_bound
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import Query
+from stockyard.edge.query import ORDER, SINCE, Query, moment_of
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
 from stockyard.operations.engine.find import children_of, find_cluster
 from stockyard.operations.quotas import limits as quotas
+from stockyard.ports import Page
 
 http = wiring.http("records")
 lambda_handler = http.lambda_handler
 
 R = TypeVar("R", Operation, Event, AuditRecord)
-SETTLED = timedelta(seconds=5)
-"""An id is made a little before what it names is stored: the order of a list is final only afterwards. Longer than a
-write with its repetitions in the way of others; one that the table does not answer may come later (decision 11)."""
 PRICE_KINDS = (pricing.INSTANCE, pricing.RATE)
 FOLLOW = Query(
     "after",
-    "Only what is newer than this id: follow a list without page tokens. What is younger than five seconds is told"
-    " by a later call, so that the last id passes nothing that is just being stored; begin with an id of zeros.",
+    "Only what is new since the answer that gave this `cursor`: each item is told once, as soon as it is there. An id"
+    " of an item is taken too; what is younger than five seconds is then told by a later call, so that the last id"
+    " passes nothing that is just being stored. An id of zeros begins with the first item.",
 )
-SUBJECT = Query("subject", "Only what is about this resource.")
+SUBJECT = Query("subject", "Only what is about this resource, by its id.")
+LIST = (FOLLOW, SINCE, ORDER, SUBJECT)
+"""What every list in order of time takes."""
+OPERATION_STATUSES = ("queued", "running", "succeeded", "failed", "reverted")
+DETAIL_TYPES = ("Cluster", "Pool", "NodeClaim", "Operation", "CloudAccount")
+WORD = "^[A-Za-z][A-Za-z0-9_]*$"
 
 
-@http.route("GET /v1/operations/{id}", roles=Roles.READERS, platform=True, answers={200: "operations:OperationView"})
+@http.route(
+    "GET /v1/operations/{id}",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: "operations:OperationView"},
+    waits=True,
+)
 def get_operation(request: Request) -> Answer:
     """Get an operation. Phases, progress, error."""
     store = wiring.store(request.caller.tenant)
@@ -43,7 +54,8 @@ def get_operation(request: Request) -> Answer:
     if operation is None:
         raise NotFound(f"There is no operation {request.params['id']}.")
     done = progress(operation, children_of(store, operation))
-    return Answer(200, operation_view(operation, done), version=operation.version)
+    digest = digest_of(done) if operation.children else ""
+    return Answer(200, operation_view(operation, done), version=operation.version, digest=digest)
 
 
 @http.route(
@@ -51,13 +63,24 @@ def get_operation(request: Request) -> Answer:
     roles=Roles.READERS,
     platform=True,
     answers={200: "operations:OperationView"},
-    query=(FOLLOW, SUBJECT),
+    query=(
+        *LIST,
+        Query("status", "Only operations in this status.", values=OPERATION_STATUSES),
+        Query("kind", "Only operations of this kind, such as `create_cluster`.", pattern=WORD),
+    ),
     paged=True,
+    waits=True,
 )
 def list_operations(request: Request) -> Answer:
     """List operations. In order of time."""
     store = wiring.store(request.caller.tenant)
-    return _listing(request, Operation, ids.OPERATION, lambda o: operation_view(o, progress(o, children_of(store, o))))
+    return _listing(
+        request,
+        Operation,
+        ids.OPERATION,
+        lambda o: operation_view(o, progress(o, children_of(store, o))),
+        ("subject", "status", "kind"),
+    )
 
 
 @http.route(
@@ -65,12 +88,18 @@ def list_operations(request: Request) -> Answer:
     roles=Roles.READERS,
     platform=True,
     answers={200: "events:EventView"},
-    query=(FOLLOW, SUBJECT),
+    query=(
+        *LIST,
+        Query("reason", "Only events with this reason, such as `DeletionBlocked`.", pattern=WORD),
+        Query("detail_type", "Only events of resources of this kind.", values=DETAIL_TYPES),
+    ),
     paged=True,
+    waits=True,
 )
 def list_events(request: Request) -> Answer:
     """List events. What happened, in order of time."""
-    return _listing(request, Event, ids.EVENT, lambda event: event_view(event, request.caller.tenant))
+    filters = ("subject", "reason", "detail_type")
+    return _listing(request, Event, ids.EVENT, lambda event: event_view(event, request.caller.tenant), filters)
 
 
 @http.route(
@@ -78,37 +107,55 @@ def list_events(request: Request) -> Answer:
     roles=Roles.ADMINISTRATORS,
     platform=True,
     answers={200: "events:AuditView"},
-    query=(FOLLOW, SUBJECT),
+    query=(
+        *LIST,
+        Query("actor", "Only what this actor did, as `user:ann`."),
+        Query("action", "Only calls of this operation, by its operationId.", pattern=WORD),
+        Query("outcome", "Only calls that ended so: `done`, or the type of an error.", pattern=WORD),
+    ),
     paged=True,
+    waits=True,
 )
 def list_audit(request: Request) -> Answer:
     """List audit records. Who did what, in order of time."""
-    return _listing(request, AuditRecord, ids.AUDIT, audit_view)
+    return _listing(request, AuditRecord, ids.AUDIT, audit_view, ("subject", "actor", "action", "outcome"))
 
 
-def _after(request: Request, prefix: str) -> str | None:
-    """What the list goes on behind. Nothing is told of a subject before it was made: a busy tenant's older items, of
-    which there may be many, need not be looked at."""
-    newer_than = request.query.get("after")
-    if newer_than is not None and not (ids.is_id(newer_than) and newer_than.startswith(f"{prefix}_")):
-        raise InvalidInput(f"after must be the id of an item of this list ({prefix}_...).")
-    after = request.page.after or newer_than
-    subject = str(request.query.get("subject") or "")
-    return max(after or "", ids.lower_bound(prefix, subject)) if ids.is_id(subject) else after
+def _since(request: Request, prefix: str) -> str:
+    """Below which ids nothing is looked at: ``since``, and nothing is told of a subject before it was made, so that the
+    older items of a busy tenant need not be read."""
+    subject, since = str(request.query.get("subject") or ""), request.query.get("since")
+    bound = ids.lower_bound(prefix, subject) if ids.is_id(subject) else ""
+    return max(bound, ids.before(prefix, moment_of(since))) if since else bound
 
 
-def _listing(request: Request, kind: type[R], prefix: str, view: Callable[[R], dict[str, Any]]) -> Answer:
+def _listing(
+    request: Request, kind: type[R], prefix: str, view: Callable[[R], dict[str, Any]], filters: tuple[str, ...]
+) -> Answer:
     """A page of a list in order of time. Who follows it is shown nothing that others may still come before."""
-    subject = request.query.get("subject")
-    attributes = {"subject": subject} if subject else None
-    store = wiring.store(request.caller.tenant)
-    page = store.list(kind, after=_after(request, prefix), limit=request.page.size, where=attributes)
-    records, next_id = page.items, page.next_id
-    if request.query.get("after") is not None:
-        end = ids.before(prefix, wiring.clock().now() - SETTLED)
-        records = [item for item in page.items if item.id < end]
-        next_id = page.next_id if len(records) == len(page.items) else None
-    return Answer.listing([view(record) for record in records], next_id)
+    query, store = request.query, wiring.store(request.caller.tenant)
+    where = {name: query[name] for name in filters if name in query} or None
+    newest_first, since = query.get("order") == "desc", _since(request, prefix)
+
+    def read(after: str | None, limit: int) -> Page[R]:
+        return store.list(kind, after=after, limit=limit, newest_first=newest_first, since=since, where=where)
+
+    after, continued = query.get("after"), request.page.after
+    cursor = read_cursor(after, prefix) if after else None
+    if (after and newest_first) or (cursor and continued):
+        raise InvalidInput("after goes on in order of time, from cursor to cursor: leave order and page_token out.")
+    settled = settled_bound(prefix, wiring.clock().now())
+    if cursor is not None:
+        items, cursor = news(read, cursor, settled, request.page.size)
+        return Answer.listing([view(item) for item in items], None, str(cursor))
+    page = read(continued or after, request.page.size)
+    items = [item for item in page.items if item.id < settled] if after else first_of(page.items, settled)
+    next_id = page.next_id
+    if len(items) < len(page.items):
+        next_id = None if after else items[-1].id
+    if continued is None:
+        cursor = cursor_after(items, None if newest_first else next_id, settled, after or "")
+    return Answer.listing([view(item) for item in items], next_id, str(cursor) if cursor else None)
 
 
 def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
@@ -203,3 +250,22 @@ def get_costs(request: Request) -> Answer:
 def health(_: Request) -> Answer:
     """The API answers. No token; says nothing else."""
     return Answer(200, {"status": "ok"})
+
+
+_OPEN = "A reader of the contract needs no token yet; it says nothing of any tenant"
+
+
+@http.route("GET /v1/openapi.json", open_because=_OPEN, answers={200: None}, media="application/json")
+def get_contract(_: Request) -> Answer:
+    """Get this document. Compressed to who takes gzip, and only when it has changed to who names its ETag."""
+    from functions.records.contract import document
+
+    return Answer(200, content=document())
+
+
+@http.route("GET /v1/docs", open_because=_OPEN, answers={200: None}, media="text/html")
+def get_reference(_: Request) -> Answer:
+    """Get a page that shows this document. It loads nothing from elsewhere."""
+    from functions.records.contract import page
+
+    return Answer(200, content=page())

@@ -16,9 +16,20 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.hashes import SHA256
 
+ABSENT = "no bearer token"
+_WORDS = {"audience": "the token does not have a valid audience", "expired": "the token has expired"}
+
 
 class Refused(Exception):
-    """The token is not accepted. The text is for the log only: callers see ``Unauthorized``."""
+    """The token is not accepted: callers see ``Unauthorized``, and why in the header field ``WWW-Authenticate``."""
+
+    @property
+    def challenge(self) -> str:
+        """That header field. Of AWS's words only those for the audience and the end are known."""
+        if str(self) == ABSENT:
+            return "Bearer"
+        words = _WORDS.get(str(self), "the token is not valid")
+        return f'Bearer scope="" error="invalid_token" error_description="{words}"'
 
 
 @dataclass(slots=True)
@@ -34,7 +45,7 @@ class JwtAuthorizer:
         """The claims of the token in an ``Authorization`` header. Raises ``Refused``."""
         scheme, _, token = (header or "").strip().rpartition(" ")
         if not token or scheme.lower() not in {"", "bearer"}:
-            raise Refused("no bearer token")
+            raise Refused(ABSENT)
         try:
             head, body, signature = token.split(".")
             fields, claims = json.loads(_decoded(head)), json.loads(_decoded(body))

@@ -62,11 +62,9 @@ class Answer:
     body: bytes
 
 
-def own(status: int, message: str) -> Answer:
+def own(status: int, message: str, *headers_beside: tuple[str, str]) -> Answer:
     """An answer of the gateway itself."""
-    headers = [("content-type", "application/json")]
-    if status == 401:
-        headers.append(("www-authenticate", "Bearer"))
+    headers = [("content-type", "application/json"), *headers_beside]
     return Answer(status, headers, json.dumps({"message": message}).encode())
 
 
@@ -91,9 +89,13 @@ class Bucket:
 
 
 class Gateway:
-    """Listens from the start (``url``); answers 503 until ``routes`` are set."""
+    """Listens from the start (``url``); answers 503 until ``routes`` are set. Each answer says by the header
+    ``X-Stockyard-Simulated`` what is ``simulated`` here, for programs that would look for it in vain."""
 
-    def __init__(self, invoker: Invoker, port: int = 0, account: str = "111111111111") -> None:
+    def __init__(
+        self, invoker: Invoker, port: int = 0, account: str = "111111111111", simulated: str | None = None
+    ) -> None:
+        self.simulated = simulated
         self._invoker = invoker
         self._account = account
         self._routes: list[Route] = []
@@ -134,8 +136,8 @@ class Gateway:
         if route.authorizer:
             try:
                 claims = route.authorizer.claims(headers.get("authorization"))
-            except Refused:
-                return own(401, "Unauthorized")
+            except Refused as refused:
+                return own(401, "Unauthorized", ("www-authenticate", refused.challenge))
         event = self._event(route, method, target, headers, body, source)
         if parameters:
             event["pathParameters"] = parameters
@@ -277,6 +279,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, text in answer.headers:
             if name != "content-length":
                 self.send_header(name, text.replace("\r", "").replace("\n", ""))
+        if self.server.gateway.simulated:
+            self.send_header("x-stockyard-simulated", self.server.gateway.simulated)
         self.send_header("date", self.date_time_string())
         if answer.status not in {204, 304}:
             self.send_header("content-length", str(len(answer.body)))

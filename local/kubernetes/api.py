@@ -45,8 +45,10 @@ _SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval", "
 _LEAST_SECONDS = 600
 """The shortest time that a token of an account may have."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
+_PAGE = re.compile("/version|/api|/apis|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
+_ALL_VERBS = {"singularName": "", "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"]}
+"""What discovery says of each resource; who may do what is judged at the call."""
 _MASTER = ("", "kubernetes-admin")  # no rules hold for it
 Account = tuple[str, str] | Person
 """Who asks: a service account, or whom the webhook knows."""
@@ -299,11 +301,11 @@ class KubeApi:
 
     def _discovery(self) -> dict[str, Object]:
         """What every authenticated user may read: the version, and the resources of each group."""
-        pages: dict[str, Object] = {"/version": {"gitVersion": self.version}}
+        pages: dict[str, Object] = {"/version": {"gitVersion": self.version}, **_roots(self.store.resources)}
         for resource in self.store.resources:
             path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
             empty = {"kind": "APIResourceList", "groupVersion": resource.api_version, "resources": []}
-            entry = {"name": resource.name, "kind": resource.kind, "namespaced": resource.namespaced}
+            entry = {"name": resource.name, "kind": resource.kind, "namespaced": resource.namespaced, **_ALL_VERBS}
             pages.setdefault(path, empty)["resources"].append(entry)
             if resource.name == "pods":
                 pages[path]["resources"].append({"name": "pods/eviction", "kind": "Eviction", "namespaced": True})
@@ -320,6 +322,22 @@ class KubeApi:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+
+
+def _roots(resources: Sequence[Resource]) -> dict[str, Object]:
+    """Where a client such as kubectl begins: the versions, and the groups."""
+    groups: dict[str, list[Object]] = {}
+    for resource in resources:
+        version = {"groupVersion": resource.api_version, "version": resource.version}
+        if resource.group and version not in groups.setdefault(resource.group, []):
+            groups[resource.group].append(version)
+    listed = [
+        {"name": name, "versions": versions, "preferredVersion": versions[0]} for name, versions in groups.items()
+    ]
+    return {
+        "/api": {"kind": "APIVersions", "versions": ["v1"]},
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed},
+    }
 
 
 def key_of(document: Mapping[str, Any], namespace: str = "", served: Sequence[Resource] = RESOURCES) -> Key:

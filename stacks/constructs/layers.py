@@ -46,9 +46,9 @@ class Layers(Construct):
         )
 
 
-BESIDE = {"machines": ("agent",), "cluster_phases": ("agent",)}
-"""The folders that a function needs besides its own: control planes download the agent from the one, and the other
-installs it where a cluster has no machine that does."""
+BESIDE = {"machines": ("agent",), "cluster_phases": ("agent",), "records": ("openapi.json",)}
+"""What a function needs besides its own folder: control planes download the agent from the one, and the other
+installs it where a cluster has no machine that does; the third serves the document."""
 
 
 def function_code(name: str) -> lambda_.Code:

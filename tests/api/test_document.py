@@ -29,10 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_17000_lines(document_path):
-    """70 operations; those of disruption added 670, the trace of a simulation and its answer 730, the settings of a
-    managed cluster 190, its tokens 160, the report of a control plane's member and its answer 210."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 17_000
+def test_the_document_has_at_most_22000_lines(document_path):
+    """88 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
+    2,900. Who has to read a change of it sees a line for each thing that has changed."""
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 22_000
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):

@@ -114,6 +114,7 @@ class Cli:
     api: FakeApi
     clock: FakeClock
     environment: dict[str, str] = field(default_factory=dict)
+    terminal: bool = False
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> Result:
         context = Context(
@@ -122,6 +123,7 @@ class Cli:
             sleep=self.clock.sleep,
             clock=self.clock,
             now=self.clock,
+            terminal=self.terminal,
         )
         return CliRunner().invoke(app, list(arguments), obj=context, input=stdin, prog_name="stockyard")
 

@@ -90,7 +90,8 @@ def test_static_entry_that_is_no_object_is_refused(entry):
 def test_merge_replaces_by_name_and_keeps_the_rest():
     old = {**config("other"), "preferences": {"colors": True}}
     once = kubeconfigs.merge(old, config())
-    twice = kubeconfigs.merge(once, config(server="https://new:6443"))
+    assert once["current-context"] == "other"
+    twice = kubeconfigs.merge(once, config(server="https://new:6443"), use=True)
     assert [entry["name"] for entry in twice["clusters"]] == ["other", "demo"]
     assert twice["clusters"][1]["cluster"]["server"] == "https://new:6443"
     assert twice["current-context"] == "demo"

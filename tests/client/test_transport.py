@@ -11,7 +11,7 @@ import pytest
 
 from stockyard_client import ApiError, Client, ConnectionFailed, FieldProblem
 from stockyard_client.errors import UnexpectedAnswer
-from stockyard_client.transport import backoff
+from stockyard_client.transport import ATTEMPTS, backoff
 
 BODY = {"name": "demo", "secret": "canary-secret-0123456789"}
 
@@ -52,6 +52,14 @@ def test_problem_document_becomes_api_error(api, client):
     assert error.errors == (FieldProblem("/settings/key_pair", "is missing"),)
     assert not error.retryable
     assert len(api.requests) == 1
+
+
+def test_words_of_the_gateway_about_a_token_are_told(api, client):
+    challenge = 'Bearer scope="" error="invalid_token" error_description="the token has expired"'
+    api.answer("GET", "/v1/clusters/x", {"message": "Unauthorized"}, status=401, WWW_Authenticate=challenge)
+    with pytest.raises(ApiError) as caught:
+        client.clusters.get("x")
+    assert (caught.value.error_type, caught.value.detail) == ("Unauthorized", "The token has expired.")
 
 
 def test_gateway_answer_becomes_api_error(api, client):
@@ -129,6 +137,30 @@ def test_missing_answer_raises_connection_failed_after_all_attempts(api, client)
     with pytest.raises(ConnectionFailed, match=r"https://api\.test: refused"):
         client.clusters.get("demo")
     assert len(api.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "attempts"),
+    [
+        (httpx.ConnectError("[Errno 111] Connection refused"), "connection refused", 3),
+        (httpx.ConnectError("[Errno -2] Name or service not known"), "there is no host of that name", 1),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed (_ssl.c:1006)"),
+         "certificate verify failed", 3),
+        (httpx.ReadTimeout("timed out"), "it took too long", 3),
+        (httpx.RemoteProtocolError(""), "the connection broke", 3),
+    ],
+)  # fmt: skip
+def test_what_went_wrong_is_said_in_words(api, client, error, text, attempts):
+    api.fault("GET", "/v1/clusters/demo", error)
+    with pytest.raises(ConnectionFailed) as failed:
+        client.clusters.get("demo")
+    assert str(failed.value) == f"no answer from https://api.test: {text}"
+    assert len(api.requests) == attempts
+
+
+def test_where_nobody_listens_is_said_within_two_seconds():
+    pauses = [backoff(ConnectionFailed("x", unreached=True)) for _ in range(ATTEMPTS - 1)]
+    assert sum(pauses) < 2
 
 
 def test_retries_log_neither_body_nor_token(api, client, caplog, cluster_document):

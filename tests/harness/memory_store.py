@@ -80,6 +80,7 @@ class MemoryStore:
         after: str | None = None,
         limit: int = 50,
         newest_first: bool = False,
+        since: str = "",
         where: Mapping[str, Any] | None = None,
     ) -> Page[R]:
         """A page of records; see ``ports.Store.list``."""
@@ -88,7 +89,8 @@ class MemoryStore:
         conditions = batch.equalities(kind, where or {})
         with self._table.lock:
             partition = self._partition(kind, prefix)
-            names = sorted((name for name in partition if name.startswith(prefix)), reverse=newest_first)
+            matches = (name for name in partition if name.startswith(prefix) and name >= since)
+            names = sorted(matches, reverse=newest_first)
             if after is not None:
                 names = [name for name in names if (name < after if newest_first else name > after)]
             matching = [name for name in names if all(equal.holds(partition[name]) for equal in conditions)]

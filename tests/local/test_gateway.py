@@ -119,28 +119,31 @@ def test_only_valid_tokens_pass(gateway: Gateway, identity: IdentityServer) -> N
     stranger = other_server.token("acme", ["stockyard-viewer"])
     other_server.stop()
     none = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    invalid = 'Bearer scope="" error="invalid_token" error_description="the token is not valid"'
     bad = {
-        "": "missing",
-        f"Basic {good}": "scheme",
-        f"Bearer {head}.{body}.{signature[:-8]}AAAAAAAA": "signature",
-        f"Bearer {stranger}": "issuer",
-        f"Bearer {identity.token('acme', [], ttl=-10)}": "expired",
-        f"Bearer {none}.{body}.": "algorithm",
-        "Bearer nonsense": "form",
+        "": ("missing", "Bearer"),
+        f"Basic {good}": ("scheme", "Bearer"),
+        f"Bearer {head}.{body}.{signature[:-8]}AAAAAAAA": ("signature", invalid),
+        f"Bearer {stranger}": ("issuer", invalid),
+        f"Bearer {identity.token('acme', [], ttl=-10)}": ("expired", invalid.replace("is not valid", "has expired")),
+        f"Bearer {none}.{body}.": ("algorithm", invalid),
+        "Bearer nonsense": ("form", invalid),
     }
-    for header, reason in bad.items():
+    for header, (reason, challenge) in bad.items():
         status, headers, text = call(
             gateway, "GET", "/v1/things/a", headers={"Authorization": header} if header else {}
         )
         assert (status, json.loads(text)) == (401, {"message": "Unauthorized"}), reason
         assert headers["content-type"] == "application/json"
+        assert headers["www-authenticate"] == challenge, reason
     assert call(gateway, "GET", "/v1/things/a", headers={"Authorization": f"Bearer {good}"})[0] == 200
 
 
 def test_another_audience_is_refused(gateway: Gateway, identity: IdentityServer, echo: Echo) -> None:
     gateway.serve([Route("GET /v1/things/{id}", "things", JwtAuthorizer(identity.issuer, ("other",)))])
     bearer = {"Authorization": f"Bearer {identity.token('acme', [])}"}
-    assert call(gateway, "GET", "/v1/things/a", headers=bearer)[0] == 401
+    status, headers, _ = call(gateway, "GET", "/v1/things/a", headers=bearer)
+    assert (status, "does not have a valid audience" in headers["www-authenticate"]) == (401, True)
 
 
 def test_nested_claims_become_text() -> None:
@@ -200,3 +203,15 @@ def test_requests_before_the_routes_are_set_are_answered_503(echo: Echo) -> None
     gateway = Gateway(echo)
     assert call(gateway, "GET", "/v1/health")[0] == 503
     gateway.close()
+
+
+@pytest.mark.parametrize(("simulated", "header"), [("kubernetes", "kubernetes"), (None, None)])
+def test_answers_say_what_is_simulated(echo, simulated, header):
+    gateway = Gateway(echo, simulated=simulated)
+    try:
+        connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
+        connection.request("GET", "/v1/health")
+        assert connection.getresponse().getheader("x-stockyard-simulated") == header
+        connection.close()
+    finally:
+        gateway.close()

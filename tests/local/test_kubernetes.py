@@ -22,6 +22,7 @@ from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes import pods as kube_pods
+from local.kubernetes.api import KubeApi
 from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.simulated import SimulatedCluster
@@ -305,3 +306,19 @@ def test_pod_waits_for_missing_secret(clusters: Clusters, cluster: SimulatedClus
         "name": manifest.SECRET, "namespace": NAMESPACE}}])  # fmt: skip
     cluster.work()
     assert len(clusters.processes) == 1
+
+
+def test_discovery_begins_at_its_roots():
+    """As kubectl reads it before it asks for nodes."""
+    api = KubeApi()
+    headers = {"authorization": f"Bearer {api.administrator()}"}
+    assert api.request("GET", "/api?timeout=32s", headers) == (200, {"kind": "APIVersions", "versions": ["v1"]})
+    _, groups = api.request("GET", "/apis", headers)
+    assert {"apps", "rbac.authorization.k8s.io"} <= {group["name"] for group in groups["groups"]}
+    for group in groups["groups"]:
+        status, resources = api.request("GET", f"/apis/{group['preferredVersion']['groupVersion']}", headers)
+        assert (status, resources["groupVersion"]) == (200, group["versions"][0]["groupVersion"])
+    _, core = api.request("GET", "/api/v1", headers)
+    nodes = next(resource for resource in core["resources"] if resource["name"] == "nodes")
+    assert (nodes["kind"], "list" in nodes["verbs"]) == ("Node", True)
+    assert api.request("GET", "/api", {})[0] == 401

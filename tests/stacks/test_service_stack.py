@@ -117,9 +117,11 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 86
+    assert len(functions) == 89
     assert unguarded == {
         "GET /v1/health",
+        "GET /v1/openapi.json",
+        "GET /v1/docs",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/clusters/{id}/boot-reports",
         "POST /v1/clusters/{id}/snapshot-reports",
@@ -318,7 +320,8 @@ def test_service_stack_has_no_custom_resource(assembly: Any) -> None:
 
 def test_function_asset_has_own_folder_and_declared_extras_only(assembly: Any) -> None:
     for name in NAMES:
-        folders = (f"functions/{name}/", *(f"{folder}/" for folder in BESIDE.get(name, ())))
+        beside = (f"{extra}/" if (ROOT / extra).is_dir() else extra for extra in BESIDE.get(name, ()))
+        folders = (f"functions/{name}/", *beside)
         key = assembly.function(name)[1]["Code"]["S3Key"].removesuffix(".zip")
         root = assembly.folder / f"asset.{key}"
         files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}

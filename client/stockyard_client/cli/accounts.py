@@ -10,14 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans
+from stockyard_client.cli import listings, losses, plans, updates, watching
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import FAILURE, BadInput
-from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, File
+from stockyard_client.cli.inputs import pairs, read_body
+from stockyard_client.cli.options import DryRun, File, Watch
 from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.policies import NOTE, policies_of
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
+app.command("update")(updates.update_account)
+app.command("edit")(updates.edit_account)
 Account = Annotated[str, typer.Argument(help="The account's number.")]
 
 
@@ -40,13 +43,15 @@ def create(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Register a cloud account, from a file, from options, or both (options win).
+    """Register a cloud account.
+
+    From a file, from options, or both; options win.
 
     Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, the secret of an access key
     from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
     """
     context = contexts.of(run)
-    body = read_document(file) if file else {}
+    body = read_body(context, file, "account") if file else {}
     options = {"name": name, "description": description, "provider": provider}
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
@@ -80,24 +85,30 @@ def create(
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """List the cloud accounts."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.accounts(client))
         show_many(context, output, ACCOUNTS, client.accounts.list())
 
 
 @app.command()
-def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, account: Account, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one cloud account."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.accounts.watch(account, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, ACCOUNTS, records)
+            return
         show_one(context, output, ACCOUNTS, client.accounts.get(account))
 
 
 @app.command()
 def describe(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
-    """Describe a cloud account: whether it can be used, and which clusters use it."""
+    """Describe a cloud account. Whether it can be used, and which clusters use it, is shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)
@@ -111,7 +122,7 @@ def describe(run: typer.Context, account: Account, output: Output = Form.TABLE) 
 
 @app.command()
 def template(run: typer.Context, account: Account) -> None:
-    """Print the CloudFormation template that the account's owner deploys."""
+    """Print the template that the account's owner deploys."""
     # Without spaces: CloudFormation takes no larger file than 51,200 bytes from who has no bucket for it.
     with contexts.of(run).client() as client:
         body: Any = client.accounts.template(account)
@@ -129,7 +140,7 @@ def policies(
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show the least permissions that Stockyard needs in that cloud account, as managed policies of IAM."""
+    """Show the least permissions that are needed there. They are managed policies of IAM."""
     context = contexts.of(run)
     with context.client() as client:
         template = client.accounts.template(account)
@@ -155,7 +166,7 @@ def policies(
 
 @app.command()
 def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
-    """Prove that the account's credentials work; exit 1 when they do not."""
+    """Prove that the account's credentials work. Exit 1 when they do not."""
     context = contexts.of(run)
     with context.client() as client:
         verified = client.accounts.verify(account)
@@ -169,12 +180,20 @@ def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) ->
 
 
 @app.command()
-def delete(run: typer.Context, account: Account, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    account: Account,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Forget a cloud account that no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.accounts.plan_delete(account))
             return
+        lines = losses.safely(losses.of_account(client, account), f"Cloud account {account} is forgotten.")
+        confirm(context, lines, yes=yes)
         client.accounts.delete(account)
     context.say(f"Cloud account {account} was removed.")

@@ -30,11 +30,22 @@ COMMANDS = {
     "claim": Command("claims", "app", "Node claims."),
     "disruption": Command("disruption", "app", "Nodes that leave: empty, out of date, too old or too dear."),
     "price": Command("node_providers", "prices", "Prices."),
+    "events": Command("events", "events", "List what happened, the newest last; --follow goes on."),
+    "logs": Command("logs", "logs", "Show what an operation did, with times."),
     "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
+    "quota": Command("tenancy", "quotas", "Limits of a tenant."),
+    "audit": Command("tenancy", "audit", "Who did what."),
+    "environment": Command("tenancy", "environments", "What providers set up for clusters."),
+    "event-account": Command("tenancy", "accounts", "AWS accounts whose events are your requests."),
     "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),
+    "diff": Command("diff", "diff", "Show what apply would change, field by field."),
+    "delete": Command("delete", "delete", "Delete what files name, in reverse order."),
     "plan": Command("placements", "plan", "Say which nodes pods would need, and what they cost."),
     "simulate": Command("simulations", "simulate", "Replay a history of pods against policies."),
     "login": Command("people", "login", "Log in with a browser."),
+    "logout": Command("people", "logout", "Forget the login, and end it at the issuer."),
+    "whoami": Command("whoami", "whoami", "Show who you are to the API, and until when."),
+    "health": Command("version", "health", "Say whether the API answers."),
     "token": Command("people", "token", "Print a token for kubectl, which calls this by itself."),
     "version": Command("version", "version", "Show the version of this command."),
 }
@@ -71,11 +82,13 @@ app = typer.Typer(
 def root(
     run: typer.Context,
     url: Annotated[
-        str | None, typer.Option(help="The API; default STOCKYARD_URL, else that of the last login.")
+        str | None, typer.Option(metavar="URL", help="The API; default STOCKYARD_URL, else that of the last login.")
     ] = None,
     tenant: Annotated[
         str | None,
-        typer.Option(help="Whom you act for, with the platform's role; `_platform` is the platform itself."),
+        typer.Option(
+            metavar="TENANT", help="Whom you act for, with the platform's role; `_platform` is the platform itself."
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say when a call is repeated.")] = False,
 ) -> None:

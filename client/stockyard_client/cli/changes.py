@@ -38,6 +38,20 @@ def change(
         plans.show(context, output, client.clusters.plan_update(current, patch(current)))
         return
     changed = _sent(client, current, patch)
+    finish(context, client, current, changed, wait=wait, timeout=timeout, output=output)
+
+
+def finish(
+    context: Context,
+    client: Client,
+    current: Cluster,
+    changed: Cluster,
+    *,
+    wait: bool,
+    timeout: float | None,
+    output: Form,
+) -> None:
+    """Show what became of a change of ``current``: the record, or the operation that carries it out."""
     identifier = changed.started_operation or changed.operation_id
     if identifier is None or identifier == current.operation_id:
         show_one(context, output, CLUSTERS, changed)

@@ -8,17 +8,22 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, progress
+from stockyard_client.cli import listings, losses, operations, plans, power, progress, updates, watching
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
+from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.inputs import pairs, read_either
 from stockyard_client.cli.node_sheets import CLAIMS
-from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait
+from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
 from stockyard_client.node_models import NodeClaim
 
 app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=None)
+app.command("update")(updates.update_claim)
+app.command("edit")(updates.edit_claim)
+app.command()(power.power)
 Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
 Cluster = Annotated[str | None, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
 
@@ -46,11 +51,11 @@ def create(
 ) -> None:
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
-    body = read_document(file) if file else {}
+    body, manifest = read_either(context, file, "claim", ["NodeClaim"]) if file else ({}, False)
     options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
-    if "apiVersion" in body:
+    if manifest:
         if options or resources or require or label:
             raise BadInput("a manifest says everything itself: give no options beside it")
         body = _from_manifest(context, body, output, dry_run=dry_run)
@@ -67,11 +72,16 @@ def create(
         if wait:
             claim = _waited(context, client, claim, timeout)
     show_one(context, output, CLAIMS, claim)
+    if wait:
+        context.say(f"Next: stockyard claim describe {claim.name}")
+    elif claim.operation_id:
+        progress.say_how_to_follow(context, claim.operation_id)
 
 
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:
     """The id of what the manifest made; nothing when it was only planned."""
     with context.client() as client:
+        refuse_existing("node claim", named(body), client.node_claims.get)
         if dry_run:
             plans.show(context, output, client.manifests.plan([body], create_only=True))
             return {}
@@ -119,13 +129,28 @@ def list_(
     ] = None,
     provider: Annotated[str | None, typer.Option(help="Only claims of this provider.")] = None,
     phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Only claims with this reason.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Only claims of pools of this name.")] = None,
     label: Annotated[str | None, typer.Option(help="key=value.")] = None,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List the node claims."""
     context = contexts.of(run)
+    query: dict[str, Any] = {
+        "cluster": cluster,
+        "provider": provider,
+        "phase": phase,
+        "reason": reason,
+        "pool": pool,
+        "label": label,
+    }
     with context.client() as client:
-        claims = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
+        if watch:
+            watching.watch_list(
+                context, client, output, listings.claims(client, query, named=output not in {Form.JSON, Form.YAML})
+            )
+        claims = client.node_claims.list(**query)
         show_many(context, output, CLAIMS, claims if output in {Form.JSON, Form.YAML} else with_names(client, claims))
 
 
@@ -139,16 +164,20 @@ def with_names(client: Client, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
 
 
 @app.command()
-def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, claim: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one node claim."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_claims.watch(claim, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, CLAIMS, records)
+            return
         show_one(context, output, CLAIMS, client.node_claims.get(claim))
 
 
 @app.command()
 def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
-    """Describe a claim: its node and price, what waits and why, its last operation and events."""
+    """Describe a claim, its node and price. What waits and why, its last operation and events are shown."""
     from stockyard_client.cli import claim_descriptions
 
     context = contexts.of(run)
@@ -171,7 +200,7 @@ def explain(
     limit: Annotated[int, typer.Option(min=1, help="How many of the types that fit are shown.")] = 10,
     output: Output = Form.TABLE,
 ) -> None:
-    """Say why a claim got its node type, and what ruled the others out. -o wide has a line for each type."""
+    """Say why a claim got its node type. What else fits, and what ruled others out, is shown; -o wide has each type."""
     from stockyard_client.cli import explanations
 
     context = contexts.of(run)
@@ -187,6 +216,7 @@ def delete(
     grace_seconds: Annotated[
         int | None, typer.Option(min=0, help="How long pods may still hold the node; 0 ends them at once.")
     ] = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -198,6 +228,8 @@ def delete(
         if dry_run:
             plans.show(context, output, client.node_claims.plan_delete(claim))
             return
+        lines = losses.safely(losses.of_claim(client, claim), f"Claim {claim} is given back.")
+        confirm(context, lines, yes=yes)
         operation = client.node_claims.delete(claim, grace_seconds)
         context.say(f"Claim {claim} is being given back by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

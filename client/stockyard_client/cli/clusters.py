@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli import changes, operations, plans, progress, snapshots
+from stockyard_client.cli import (
+    changes,
+    kubeconfig,
+    listings,
+    losses,
+    operations,
+    plans,
+    progress,
+    secrets,
+    snapshots,
+    updates,
+    watching,
+)
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli import events as event_lists
+from stockyard_client.cli.assignments import Set
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait
+from stockyard_client.cli.inputs import pairs, read_body
+from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait, Watch
+from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import (
     CLUSTERS,
-    EVENTS,
     ONE_CLUSTER,
     OPERATIONS,
     Form,
@@ -29,6 +43,12 @@ from stockyard_client.cli.profiles import ProfileNames, choices_from, of_cluster
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
+app.command("update")(updates.update_cluster)
+app.command("edit")(updates.edit_cluster)
+app.command("change", hidden=True)(updates.update_cluster)
+app.command()(kubeconfig.kubeconfig)
+app.command("client-secret")(secrets.client_secret)
+app.command("agent")(secrets.agent)
 app.command("profiles")(of_cluster)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
@@ -52,7 +72,17 @@ def create(
 ) -> None:
     """Create a cluster from a document."""
     context = contexts.of(run)
-    body = read_document(file)
+    body = read_body(context, file, "cluster")
+    options_given = {
+        "/name": name and "--name",
+        "/description": description and "--description",
+        "/cloud_account_id": account and "--account",
+        "/settings/region_name": region and "--region",
+        "/settings/key_pair": key_pair and "--key-pair",
+        "/tags": tag and "--tag",
+        "/profiles": profile and "--profile",
+    }
+    context.origins.append(Origin(options={pointer: option for pointer, option in options_given.items() if option}))
     _override(body, {"name": name, "description": description, "cloud_account_id": account, "keep_failed": keep_failed})
     settings = {"region_name": region, "key_pair": key_pair}
     if any(value is not None for value in settings.values()):
@@ -71,16 +101,31 @@ def create(
             started = context.clock()
             progress.wait(context, client, cluster.operation_id, timeout)
             remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
+            context.interrupted = f"Stopped waiting for pools. To look: stockyard cluster get {cluster.name} --watch"
             cluster = client.wait_pools(cluster.id, timeout=remaining, on_change=progress.lines(context))
     show_one(context, output, CLUSTERS, cluster)
+    if wait:
+        context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")
+    elif cluster.operation_id:
+        progress.say_how_to_follow(context, cluster.operation_id)
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(
+    run: typer.Context,
+    status: Annotated[str | None, typer.Option(help="preparing, ready, failed or deleting.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only those whose operation is in this phase.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag, key=value.")] = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
     """List the clusters."""
     context = contexts.of(run)
+    query: dict[str, Any] = {"status": status, "phase": phase, "tag": tag}
     with context.client() as client:
-        show_many(context, output, CLUSTERS, client.clusters.list())
+        if watch:
+            watching.watch_list(context, client, output, listings.clusters(client, query))
+        show_many(context, output, CLUSTERS, client.clusters.list(**query))
 
 
 @app.command()
@@ -88,6 +133,7 @@ def get(
     run: typer.Context,
     cluster: Name,
     manifest: Annotated[bool, typer.Option(help="As a manifest that can be applied, such as an EKSCluster.")] = False,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show one cluster."""
@@ -96,6 +142,10 @@ def get(
         if manifest:
             write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
             return
+        if watch:
+            records = client.clusters.watch(cluster, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, CLUSTERS, records)
+            return
         record = client.clusters.get(cluster)
         has_bastion = bool((record.model_extra or {}).get("bastion"))
         show_one(context, output, ONE_CLUSTER if has_bastion else CLUSTERS, record)
@@ -103,7 +153,8 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Describe a cluster: its price, what it lacks and why, its pools, nodes, last operation and events."""
+    """Describe a cluster and what it lacks. Its price, pools, nodes, last operation and events are shown, and what to
+    type next."""
     from stockyard_client.cli import cluster_descriptions
 
     context = contexts.of(run)
@@ -126,7 +177,7 @@ def tree(
     everything: Annotated[bool, typer.Option("--all", help="With each phase and each thing in the cloud.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Draw a cluster with all that is below it: what stands in the cloud, its pools, claims and nodes."""
+    """Draw a cluster with all that is below it. What stands in the cloud, its pools, claims and nodes are shown."""
     from stockyard_client.cli import cluster_descriptions, trees
 
     context = contexts.of(run)
@@ -144,14 +195,21 @@ def tree(
 def events(
     run: typer.Context,
     cluster: Name,
-    after: Annotated[str | None, typer.Option(help="Only what came after this event.")] = None,
+    after: event_lists.After = None,
+    since: event_lists.Since = None,
+    limit: event_lists.Limit = None,
+    follow: event_lists.Follow = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List what happened to a cluster. A cluster that is gone is named by its id."""
     context = contexts.of(run)
     with context.client() as client:
-        subject = cluster if cluster.startswith("clu_") else client.clusters.get(cluster).id
-        show_many(context, output, EVENTS, client.events.list(subject=subject, after=after))
+        subject = event_lists.subject_of(client, cluster)
+        if follow and not (since or limit or after):
+            # all that there is, and what comes
+            since = "2020-01-01T00:00:00Z"
+        query = {"subject": subject}
+        event_lists.show(context, client, output, query, since=since, newest=limit, after=after, follow=follow)
 
 
 @app.command()
@@ -159,6 +217,7 @@ def delete(
     run: typer.Context,
     cluster: Name,
     force: Annotated[bool, typer.Option(help="Forget one whose deletion does not end; says what may be left.")] = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -170,6 +229,8 @@ def delete(
         if dry_run:
             plans.show(context, output, client.clusters.plan_delete(cluster))
             return
+        lines = losses.safely(losses.of_cluster(client, cluster, force=force), f"Cluster {cluster} is deleted.")
+        confirm(context, lines, yes=yes, question="Forget it?" if force else "Delete it?")
         if force:
             forced = client.clusters.force_delete(cluster)
             context.say(f"Cluster {cluster} is forgotten. What may be left is named here.", "yellow")
@@ -178,24 +239,6 @@ def delete(
         operation = client.clusters.delete(cluster)
         context.say(f"Cluster {cluster} is being deleted by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
-
-
-@app.command()
-def change(
-    run: typer.Context,
-    cluster: Name,
-    file: Annotated[str, typer.Option("--file", "-f", help="JSON or YAML merge patch; - reads standard input.")],
-    queue: Queue = False,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """Change a cluster by a JSON merge patch; a list, such as the node groups, is replaced as a whole."""
-    context, patch = contexts.of(run), read_document(file)
-    with context.client() as client:
-        sent = changes.queued(lambda _: patch, queue=queue)
-        changes.change(context, client, cluster, sent, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
 
 
 @app.command()
@@ -209,7 +252,7 @@ def upgrade(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Upgrade a cluster by one minor of Kubernetes, while it goes on serving."""
+    """Upgrade a cluster by one minor of Kubernetes. It goes on serving."""
     context, patch = contexts.of(run), {"kubernetes_version": to}
     with context.client() as client:
         sent = changes.queued(lambda _: patch, queue=queue)
@@ -223,7 +266,7 @@ def cancel(
     queued: Annotated[str | None, typer.Option(metavar="OPERATION", help="One that waits and is not to begin.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Stop an operation that changes a ready cluster, between two of its steps; a resume goes on."""
+    """Stop a change of a ready cluster. It stops between two of its steps; a resume goes on."""
     context = contexts.of(run)
     with context.client() as client:
         operation = client.clusters.cancel(cluster, queued)
@@ -244,7 +287,7 @@ def repave(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show whether the last change replaces nodes and waits for approval; decide on it, or replace all nodes."""
+    """Decide on a change that replaces nodes, or replace all. Without an option: show whether one waits."""
     if approve + revert + start > 1:
         raise BadInput("give one of --approve, --revert and --start")
     context = contexts.of(run)
@@ -273,7 +316,7 @@ def certificates(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show when the certificates of a control plane end, or renew them."""
+    """Show when a control plane's certificates end, or renew them."""
     context = contexts.of(run)
     with context.client() as client:
         if renew and dry_run:
@@ -297,50 +340,27 @@ def resume(
             "--with", metavar="FILE", help="Merge patch for a creation that has failed; - reads standard input."
         ),
     ] = None,
+    assignments: Set = None,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Continue a failed operation from the phase that failed; a creation with other settings from its first one."""
+    """Go on with a failed operation, also with other settings.
+
+    It goes on from the phase that failed; a creation with other settings goes through all of its phases again.
+    """
     context = contexts.of(run)
-    document = read_document(other) if other is not None else None
+    wish = updates.wishes(context, assignments, other, "cluster") if assignments or other is not None else None
     with context.client() as client:
+        # only a field by --set may need to know what there is
+        record = client.clusters.get(cluster).document() if assignments else {}
+        document = wish(record) if wish else None
         operation = client.clusters.resume(cluster, document)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 
 
-@app.command()
-def kubeconfig(
-    run: typer.Context,
-    cluster: Name,
-    file: Annotated[Path | None, typer.Option(help="Default: the first of $KUBECONFIG, else ~/.kube/config.")] = None,
-    stdout: Annotated[bool, typer.Option("--print", help="Print it; write no file.")] = False,
-    static: Annotated[bool, typer.Option(help="Stored credentials for admins, not the user's own token.")] = False,
-    secret: Annotated[bool, typer.Option(help="Print a Secret with it and a token of now; write no file.")] = False,
-) -> None:
-    """Put a cluster into your kubeconfig (other entries stay), with a user that asks this command for tokens."""
-    from stockyard_client import kubeconfigs
-
-    context = contexts.of(run)
-    if secret:
-        if static or file:
-            raise BadInput("--secret goes without --static and --file")
-        with context.client() as client:
-            typer.echo(kubeconfigs.dump(client.clusters.kubeconfig_secret(cluster)).rstrip("\n"))
-        return
-    with context.client() as client:
-        config = kubeconfigs.document(client.clusters.kubeconfig(cluster, static=static))
-        if static:
-            kubeconfigs.check_static(config)
-        name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
-    config = kubeconfigs.for_person(config, name, context.api_url(), context.means_tenant)
-    if stdout:
-        typer.echo(kubeconfigs.dump(config).rstrip("\n"))
-        return
-    path = file or kubeconfigs.default_path(context.environment)
-    kubeconfigs.write(path, config)
-    context.say(f"Context {config.get('current-context', name)} is current in {path}.")
+app.command("retry", hidden=True)(resume)
 
 
 def _override(document: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

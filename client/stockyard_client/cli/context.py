@@ -19,12 +19,21 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
+    from stockyard_client.cli.origins import Origin
     from stockyard_client.client import Client
     from stockyard_client.sessions import Session, SessionStore
 
 
 class NotConfigured(StockyardClientError):
     """The command line does not know which API to call."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldToken:
+    """A token, and where it comes from, as a sentence names it."""
+
+    text: str = field(repr=False)
+    source: str
 
 
 @dataclass
@@ -40,6 +49,12 @@ class Context:
     tenant: str | None = None
     call_timeout: float = 30.0
     verbose: bool = False
+    terminal: bool | None = None
+    """Whether somebody sits at the standard input; None: look."""
+    origins: list[Origin] = field(default_factory=list)
+    """Where the fields of the request that is sent come from."""
+    interrupted: str = "interrupted; what was started goes on by itself"
+    """What is said when somebody interrupts: what goes on, and how to look at it again."""
 
     # The streams are looked up at first use, because a test runner replaces them.
     @cached_property
@@ -62,6 +77,17 @@ class Context:
     def say(self, text: str, style: str | None = None) -> None:
         """Talk, for people: goes to stderr."""
         self.err.print(text, style=style, soft_wrap=True)
+
+    def place_of(self, pointer: str) -> str:
+        """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
+        from stockyard_client.cli.origins import place_of
+
+        return place_of(pointer, self.origins)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question can be asked: somebody sits at the standard input."""
+        return sys.stdin.isatty() if self.terminal is None else self.terminal
 
     def api_url(self) -> str:
         """Where the API is: the option, the environment, the last login."""
@@ -109,6 +135,20 @@ class Context:
             return token
         session = self._session(url)
         return session.access_token if session else None
+
+    def held_token(self) -> HeldToken | None:
+        """The token that calls of the API carry, as it is kept; nothing is refreshed for it. None: there is none."""
+        if token := self.environment.get("STOCKYARD_TOKEN"):
+            return HeldToken(token, "STOCKYARD_TOKEN")
+        session = self.store.load(self.api_url())
+        return HeldToken(session.access_token, "the token of the last login") if session else None
+
+    @property
+    def is_local_api(self) -> bool:
+        """Whether the API is on this machine."""
+        from urllib.parse import urlsplit
+
+        return urlsplit(self.api_url()).hostname in ("127.0.0.1", "localhost", "::1")
 
     def cluster_token(self, issuer: str, client_id: str) -> str:
         """The token for the cluster whose people log in with ``client_id``: the environment's, else the ID token of the
@@ -172,7 +212,14 @@ def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
     from rich.console import Console
 
     plain = not stream.isatty() or bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
-    return Console(
+
+    class Plain(Console):
+        """A console that leaves a pipe that nobody reads to the command."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(
         file=stream,
         force_terminal=False if plain else None,
         color_system=None if plain else "auto",

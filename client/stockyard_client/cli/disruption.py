@@ -54,10 +54,17 @@ NODES: Sheet[PreviewedNode] = Sheet(
 
 
 @app.command()
-def show(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Show what is being done to a cluster's nodes, and what it saves."""
+def show(run: typer.Context, cluster: SomeCluster = None, output: Output = Form.TABLE) -> None:
+    """Show what is being done to a cluster's nodes. Without a cluster: whether disruption is paused for all."""
     context = contexts.of(run)
     with context.client() as client:
+        if cluster is None:
+            switch = client.disruption.switch()
+            if output in {Form.JSON, Form.YAML}:
+                write_document(output, switch.document())
+            else:
+                typer.echo("paused for all clusters" if switch.paused else "not paused")
+            return
         state = client.disruption.get(cluster)
     show_one(context, output, STATES, state)
     if state.message:
@@ -66,7 +73,7 @@ def show(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> N
 
 @app.command()
 def preview(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Say which nodes would leave now, why, what it saves, and which rule keeps each of the others."""
+    """Say which nodes would leave now, why, and what it saves. Also which rule keeps each of the others."""
     context = contexts.of(run)
     with context.client() as client:
         answer = client.disruption.preview(cluster)
@@ -81,13 +88,13 @@ def preview(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -
 
 @app.command()
 def pause(run: typer.Context, cluster: SomeCluster = None, pool: Pool = None, every: All = False) -> None:
-    """Let no node of a pool, of a cluster or of all clusters leave for its price, its drift or its age."""
+    """Let no node leave for its price, its drift or its age. Of a pool, of a cluster, or of all clusters."""
     _switch(run, cluster, pool, every=every, paused=True)
 
 
 @app.command()
 def resume(run: typer.Context, cluster: SomeCluster = None, pool: Pool = None, every: All = False) -> None:
-    """Let the nodes of a pool, of a cluster or of all clusters leave again."""
+    """Let the nodes leave again. Of a pool, of a cluster, or of all clusters."""
     _switch(run, cluster, pool, every=every, paused=False)
 
 

@@ -17,6 +17,8 @@ from stockyard_client.models import HOURS_A_MONTH, Model
 from stockyard_client.node_models import Candidate, Explanation
 
 MOST_NAMES = 3
+FITS = "Fits"
+"""The rule of the group of those that fit and were not chosen."""
 
 CANDIDATES: Sheet[Candidate] = Sheet(
     (
@@ -45,6 +47,7 @@ class RuledOut(Model):
     rule: str
     message: str
     types: tuple[str, ...] = ()
+    count: int = 0
 
 
 FITTING: Sheet[Fitting] = Sheet(
@@ -59,9 +62,9 @@ FITTING: Sheet[Fitting] = Sheet(
 )
 RULED_OUT: Sheet[RuledOut] = Sheet(
     (
-        Column("TYPES", lambda r: len(r.types)),
+        Column("TYPES", lambda r: r.count),
         Column("RULED OUT BY", lambda r: r.rule),
-        Column("FOR EXAMPLE", lambda r: names_of(r.types), give=2),
+        Column("FOR EXAMPLE", lambda r: names_of(r.types, r.count), give=2),
         Column("BECAUSE", lambda r: r.message, give=1),
     ),
     lambda r: r.rule,
@@ -79,13 +82,12 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
         show_many(context, form, CANDIDATES, explanation.candidates)
         return
     context.out.print(Text(verdict(context, explanation), style="bold"), soft_wrap=True)
-    fitting = fitting_types(explanation)
-    remaining = len(fitting) - limit
+    fitting, (fit_count, groups) = fitting_types(explanation), grouped(explanation)
+    fit_count = max(fit_count, len(fitting))
+    remaining = fit_count - min(limit, len(fitting))
     more = f"and {remaining} more that fit: -o wide, or --limit" if remaining > 0 else ""
-    sections.table(context, f"{len(fitting)} types fit", FITTING, fitting[:limit], more)
-    groups = ruled_out(explanation.candidates)
-    count = sum(len(group.types) for group in groups)
-    sections.table(context, f"{count} types are ruled out", RULED_OUT, groups)
+    sections.table(context, f"{fit_count} types fit", FITTING, fitting[:limit], more)
+    sections.table(context, f"{sum(group.count for group in groups)} types are ruled out", RULED_OUT, groups)
 
 
 def verdict(context: Context, explanation: Explanation) -> str:
@@ -119,18 +121,34 @@ def fitting_types(explanation: Explanation) -> list[Fitting]:
     ]
 
 
+def grouped(explanation: Explanation) -> tuple[int, list[RuledOut]]:
+    """How many types fit, and those that do not by rule, as the API counts them; an older one lists them."""
+    if not explanation.groups:
+        return 0, ruled_out(explanation.candidates)
+    fit_count = sum(group.count for group in explanation.groups if group.rule == FITS)
+    is_placed = (explanation.chosen or {}).get("type") is not None
+    groups = [
+        RuledOut(rule=group.rule, message=group.message, types=group.types, count=group.count)
+        for group in explanation.groups
+        if group.rule != FITS
+    ]
+    return fit_count + is_placed, groups
+
+
 def ruled_out(candidates: Iterable[Candidate]) -> list[RuledOut]:
     """The types that do not fit, by rule, the largest group first. The message is that of the first of each group."""
-    groups: dict[str, RuledOut] = {}
+    groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         if candidate.rule is not None:
-            group = groups.get(candidate.rule) or RuledOut(rule=candidate.rule, message=candidate.message)
-            types = (*group.types, candidate.type)
-            groups[candidate.rule] = RuledOut(rule=group.rule, message=group.message, types=types)
-    return sorted(groups.values(), key=lambda group: (-len(group.types), group.rule))
+            groups.setdefault(candidate.rule, []).append(candidate)
+    rows = [
+        RuledOut(rule=rule, message=listed[0].message, types=tuple(entry.type for entry in listed), count=len(listed))
+        for rule, listed in groups.items()
+    ]
+    return sorted(rows, key=lambda group: (-group.count, group.rule))
 
 
-def names_of(types: Sequence[str]) -> str:
+def names_of(types: Sequence[str], count: int) -> str:
     """The first names, and how many more there are."""
-    more = len(types) - MOST_NAMES
+    more = count - len(types[:MOST_NAMES])
     return ", ".join(types[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

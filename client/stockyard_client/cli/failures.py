@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +15,7 @@ from typer.core import TyperGroup
 from stockyard_client.cli.context import Context, NotConfigured
 from stockyard_client.errors import (
     ApiError,
+    ConnectionFailed,
     LoginFailed,
     OperationFailed,
     PoolsNotReady,
@@ -22,7 +27,10 @@ if TYPE_CHECKING:
     from stockyard_client.models import Operation
 
 FAILURE, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMED_OUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 124, 130
+BROKEN_PIPE = 141
+"""As a shell says it of a program that wrote to a pipe that nobody reads."""
 
+INVALID = "InvalidInput"
 _QUOTA_TYPES = frozenset({"QuotaExceeded", "VendorQuotaExceeded", "InsufficientCapacity"})
 # AWS's own words for a full account or an empty zone, as they stand in the cause of an operation without a type of
 # its cause, which older APIs send; throttling (RequestLimitExceeded, BandwidthLimitExceeded) is neither.
@@ -70,9 +78,11 @@ def explain(context: Context, error: BaseException) -> None:
     """Says what went wrong, where, and what to do; never more than the API itself told."""
     match error:
         case KeyboardInterrupt():
-            context.say("interrupted; what was started goes on by itself")
+            context.say(context.interrupted)
         case ApiError():
             _explain_refusal(context, error)
+        case ConnectionFailed():
+            _explain_silence(context, error)
         case OperationFailed():
             _explain_operation(context, error.operation)
         case WaitTimedOut():
@@ -103,15 +113,60 @@ def _headline(context: Context, text: str) -> None:
 
 
 def _explain_refusal(context: Context, error: ApiError) -> None:
-    _headline(context, f"{error.detail} ({error.error_type}, {error.status})")
-    for problem in error.errors:
-        context.say(f"  {problem.pointer or '/'}: {problem.detail}")
+    code = f"({error.error_type}, {error.status})"
+    problems = list(dict.fromkeys(_located(context, problem.pointer, problem.detail) for problem in error.errors))
+    if len(problems) == 1 and error.error_type == INVALID:
+        _headline(context, f"{problems[0]} {code}")
+    else:
+        summary = f"{len(problems)} fields are not valid" if problems and error.error_type == INVALID else error.detail
+        _headline(context, f"{summary} {code}")
+        for problem in problems:
+            context.say(f"  {problem}")
     if error.status == 401:
-        context.say("Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
+        context.say(_about_token(context))
     if error.retry_after is not None:
         context.say(f"Try again in {error.retry_after:g} s.")
     if error.request_id:
         context.say(f"Request id: {error.request_id}", "dim")
+
+
+def _located(context: Context, pointer: str, detail: str) -> str:
+    place = context.place_of(pointer)
+    return f"{place}: {detail}" if place else detail
+
+
+def _about_token(context: Context) -> str:
+    """Why the token was refused, as far as it can be seen here, and what helps."""
+    cure = "log in with `stockyard login`, or set STOCKYARD_TOKEN"
+    credential = context.held_token()
+    if credential is None:
+        return f"There is no token: {cure}."
+    from stockyard_client.sessions import ends_at
+
+    end, source = ends_at(credential.text), credential.source
+    if end is None:
+        return f"{source} is no token of an issuer (a JWT): {cure}."
+    if end <= context.now():
+        return f"{source} expired at {_moment(end)}: {cure}."
+    return (
+        f"{source} is refused, and ends only at {_moment(end)}: is it of the issuer that this API trusts? Else {cure}."
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _explain_silence(context: Context, error: ConnectionFailed) -> None:
+    _headline(context, str(error))
+    if not error.unreached:
+        return
+    if context.is_local_api:
+        context.say("Is a local cloud running? `make serve` starts one, and says where its environment is.")
+        if context.environment.get("STOCKYARD_URL"):
+            context.say("STOCKYARD_URL may be that of one that has stopped: source its `env` again.")
+    else:
+        context.say("Is the URL right? It is STOCKYARD_URL, --url, or that of the last login.")
 
 
 def _explain_operation(context: Context, operation: Operation) -> None:
@@ -127,7 +182,9 @@ def _explain_operation(context: Context, operation: Operation) -> None:
         context.say(f"Console of the machine, its last lines:\n{error.console}", "dim")
     context.say(f"Operation: {operation.id}", "dim")
     if operation.kind == "create_cluster":
-        context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait (--with FILE: other settings)")
+        from stockyard_client.cli.cures import cure_of
+
+        context.say(cure_of(context, operation, short=_operation_code(operation) == QUOTA))
 
 
 class FailuresAsText(TyperGroup):
@@ -141,3 +198,14 @@ class FailuresAsText(TyperGroup):
             context = ctx.find_object(Context) or Context()
             explain(context, error)
             raise typer.Exit(exit_code(error)) from None
+        except BrokenPipeError:
+            # whoever read has seen enough, as `head` does
+            _close_output()
+            raise typer.Exit(BROKEN_PIPE) from None
+
+
+def _close_output() -> None:
+    """Lets nothing more be written to a pipe that nobody reads, also not when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError):  # a test's output is no file
+        os.dup2(nowhere, sys.stdout.fileno())

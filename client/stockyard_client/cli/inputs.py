@@ -2,84 +2,83 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from stockyard_client.cli.bodies import check_body, check_kind, check_manifest, is_manifest
 from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.origins import Origin
+from stockyard_client.cli.sources import source_of, sources_of
+
+if TYPE_CHECKING:
+    from stockyard_client.cli.context import Context
+    from stockyard_client.cli.documents import Document
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
-def read_document(source: str) -> dict[str, Any]:
-    """The JSON or YAML object in the file ``source``, or on standard input for ``-``.
+def read_document(path: str) -> Document:
+    """The one object in the file ``path``, or on standard input for ``-``.
 
     Raises :class:`BadInput` with the place of a fault, never with the text there: it may be a secret.
     """
-    documents = read_documents(source)
-    if len(documents) != 1:
-        raise BadInput(f"{source} does not hold one object")
-    return documents[0]
+    # YAML is read here alone: most commands read no document
+    from stockyard_client.cli.documents import document_of
+
+    return document_of(source_of(path))
 
 
-def read_documents(source: str) -> list[dict[str, Any]]:
-    """All JSON or YAML objects in the file ``source``, or on standard input for ``-``; a list's items count as well.
+def read_body(context: Context, path: str, noun: str) -> dict[str, Any]:
+    """The body of a request for ``noun`` in the file ``path``, or on standard input for ``-``. Refusals name its lines.
 
-    Raises :class:`BadInput`, as ``read_document`` does.
+    Raises as :func:`read_document`; for another kind of document it names the command that takes it.
     """
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"cannot read {source}: {reason}") from None
-    documents = _parsed(text, "standard input" if source == "-" else source)
-    objects = [
-        item
-        for document in documents
-        for item in (document if isinstance(document, list) else [document])
-        if item is not None
-    ]
-    if not objects or not all(isinstance(item, dict) for item in objects):
-        raise BadInput(f"{source} does not hold one object")
-    return objects
+    document = read_document(path)
+    check_body(document, noun)
+    context.origins.append(Origin(document, noun=noun))
+    return dict(document.value)
 
 
-def _parsed(text: str, name: str) -> list[Any]:
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            return [json.loads(text)]
-        except json.JSONDecodeError as error:
-            fault = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}"
-            # a flow mapping of YAML starts with a brace, too
-            return _yaml(text, name, fault)
-    return _yaml(text, name, None)
+def read_either(context: Context, path: str, noun: str, kinds: Collection[str]) -> tuple[dict[str, Any], bool]:
+    """The body of a request, or a manifest of one of these kinds, in a file; and whether it is a manifest.
+
+    Raises as :func:`read_body`.
+    """
+    document = read_document(path)
+    manifest = is_manifest(document.value)
+    if manifest:
+        check_kind(document, kinds)
+    else:
+        check_body(document, noun)
+    context.origins.append(Origin(document, at="/0" if manifest else "", noun=noun))
+    return dict(document.value), manifest
 
 
-def _yaml(text: str, name: str, json_fault: str | None) -> list[Any]:
-    try:
-        return list(yaml.load_all(text, Loader=_Plain))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise BadInput(json_fault or f"{name}{place}: neither JSON nor YAML") from None
-    except yaml.YAMLError:
-        raise BadInput(json_fault or f"{name} is neither JSON nor YAML") from None
+def read_patch(context: Context, path: str, noun: str) -> dict[str, Any]:
+    """A merge patch in a file, or on standard input for ``-``. Raises :class:`BadInput`."""
+    document = read_document(path)
+    if is_manifest(document.value):
+        check_body(document, noun)
+    context.origins.append(Origin(document, noun=noun))
+    return dict(document.value)
 
 
-class _Plain(yaml.SafeLoader):
-    """The safe loader with dates, ``On``, ``yes`` and the like left as text, as JSON has it."""
+def read_manifests(
+    context: Context, paths: Sequence[str], *, at: str = "", recursive: bool = False, own: bool = True
+) -> list[dict[str, Any]]:
+    """The manifests in files, folders and standard input, as they stand in a list at the pointer ``at`` of a request.
 
+    Raises :class:`BadInput`; with ``own``, where they are resources of the product, also for the body of a request.
+    """
+    from stockyard_client.cli.documents import documents_of
 
-_TAG = "tag:yaml.org,2002:"
-_Plain.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rows if tag not in (f"{_TAG}timestamp", f"{_TAG}bool")]
-    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Plain.add_implicit_resolver(f"{_TAG}bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+    documents = documents_of(sources_of(paths, recursive=recursive))
+    for number, document in enumerate(documents):
+        if own:
+            check_manifest(document)
+        context.origins.append(Origin(document, at=f"{at}/{number}"))
+    return [document.value for document in documents]
 
 
 def seconds(text: str) -> float:

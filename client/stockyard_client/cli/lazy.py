@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from stockyard_client.cli.wording import worded
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -29,7 +31,7 @@ class Command:
             alone.command(name)(target)
             command = typer.main.get_command(alone)
         command.name = name
-        return command
+        return worded(command)
 
 
 class Commands(MutableMapping[str, Any]):

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans
-from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli import listings, losses, plans, tenancy, updates, watching
+from stockyard_client.cli.confirmations import Yes, confirm
+from stockyard_client.cli.existing import named, refuse_existing
+from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
-from stockyard_client.cli.options import DryRun
+from stockyard_client.cli.options import DryRun, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 
 app = typer.Typer(no_args_is_help=True, help="Node providers.", rich_markup_mode=None)
 types = typer.Typer(no_args_is_help=True, help="Node types.", rich_markup_mode=None)
 prices = typer.Typer(no_args_is_help=True, help="Prices.", rich_markup_mode=None)
+app.command("update")(updates.update_provider)
+app.command("edit")(updates.edit_provider)
+types.command("allowed")(tenancy.allowed)
+types.command("allow")(tenancy.allow)
 Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.")]
 
 
@@ -29,13 +35,14 @@ def create(
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Add a node provider from a document of the API or a NodeProvider manifest."""
+    """Add a node provider. From a document of the API, or a NodeProvider manifest."""
     context = contexts.of(run)
-    body = read_document(file)
+    body, manifest = read_either(context, file, "provider", ["NodeProvider"])
     with context.client() as client:
-        if "apiVersion" in body:
+        if manifest:
             if name:
                 body["metadata"] = {**(body.get("metadata") or {}), "name": name}
+            refuse_existing("node provider", named(body), client.node_providers.get)
             if dry_run:
                 plans.show(context, output, client.manifests.plan([body], create_only=True))
                 return
@@ -54,24 +61,37 @@ def create(
 
 
 @app.command("list")
-def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_(
+    run: typer.Context,
+    kind: Annotated[str | None, typer.Option(help="Only providers of this kind.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
     """List the node providers."""
     context = contexts.of(run)
+    query: dict[str, Any] = {"kind": kind, "phase": phase}
     with context.client() as client:
-        show_many(context, output, PROVIDERS, client.node_providers.list())
+        if watch:
+            watching.watch_list(context, client, output, listings.providers(client, query))
+        show_many(context, output, PROVIDERS, client.node_providers.list(**query))
 
 
 @app.command()
-def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, provider: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one node provider."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_providers.watch(provider, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, PROVIDERS, records)
+            return
         show_one(context, output, PROVIDERS, client.node_providers.get(provider))
 
 
 @app.command()
 def describe(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
-    """Describe a node provider: its state and why, its types and prices, the claims that it serves."""
+    """Describe a node provider and its state. Its types, their prices and the claims that it serves are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)
@@ -84,13 +104,21 @@ def describe(run: typer.Context, provider: Name, output: Output = Form.TABLE) ->
 
 
 @app.command()
-def delete(run: typer.Context, provider: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    provider: Name,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Remove a node provider that no claim and no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.node_providers.plan_delete(provider))
             return
+        lines = losses.safely(losses.of_provider(client, provider), f"Node provider {provider} is removed.")
+        confirm(context, lines, yes=yes)
         client.node_providers.delete(provider)
     context.say(f"Node provider {provider} was removed.")
 
@@ -101,7 +129,7 @@ def list_types(
     provider: Annotated[str | None, typer.Option(help="Only types of this provider.")] = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """List the node types with cost, price and capacity; -o wide shows their properties."""
+    """List the node types with cost, price and capacity. -o wide shows their properties."""
     context = contexts.of(run)
     with context.client() as client:
         show_many(context, output, TYPES, client.node_types.list(provider=provider, page_size=200))
@@ -125,7 +153,7 @@ def describe_type(
     node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
     output: Output = Form.TABLE,
 ) -> None:
-    """Describe a node type: what it has, what of it a claim can have, and at which prices."""
+    """Describe a node type and its prices. What it has, and what of that a claim can have, is shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)

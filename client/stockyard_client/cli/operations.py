@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import progress
-from stockyard_client.cli.options import Timeout
-from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
+from stockyard_client.cli import events as event_lists
+from stockyard_client.cli import listings, progress, watching
+from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.options import Timeout, Watch
+from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Operation
@@ -18,11 +22,44 @@ app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_marku
 Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
 
 
+@app.command("list")
+def list_(
+    run: typer.Context,
+    status: Annotated[str | None, typer.Option(help="queued, running, succeeded, failed or reverted.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only those of this resource, by its id.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Only those of this cluster itself.", autocompletion=cluster_names)
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as create_cluster.")] = None,
+    since: event_lists.Since = None,
+    limit: event_lists.Limit = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """List operations, the newest first; 50 unless --limit or --since say otherwise."""
+    context = contexts.of(run)
+    if cluster and subject:
+        raise BadInput("give --cluster or --subject")
+    newest = limit or (None if since else event_lists.DEFAULT_LIMIT)
+    with context.client() as client:
+        about = event_lists.subject_of(client, cluster) if cluster else subject
+        moment = event_lists.moment_of(context, since)
+        query = {"status": status, "subject": about, "kind": kind, "since": moment, "order": "desc"}
+        if watch:
+            watching.watch_list(context, client, output, listings.operations(client, query, newest))
+        records = client.operations.list(**query, page_size=min(newest or 200, 200))
+        show_many(context, output, OPERATIONS, islice(records, newest))
+
+
 @app.command()
-def get(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, operation: Id, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one operation, with its phases."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.operations.watch(operation, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, OPERATIONS, records)
+            return
         record = client.operations.get(operation)
     show_one(context, output, OPERATIONS, record)
     if output in {Form.TABLE, Form.WIDE}:
@@ -41,7 +78,7 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
 
 @app.command()
 def describe(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
-    """Describe an operation: each phase, why it failed, what it changed, the last events of its subject."""
+    """Describe an operation, with each phase. Why it failed, what it changed, and the last events are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)
@@ -72,3 +109,5 @@ def finish(
     if wait:
         operation = progress.wait(context, client, operation.id, timeout)
     show_one(context, output, OPERATIONS, operation)
+    if not operation.done:
+        progress.say_how_to_follow(context, operation.id)

@@ -1,4 +1,4 @@
-"""``stockyard login`` and ``stockyard token``: who is calling."""
+"""``stockyard login``, ``logout`` and ``token``: who is calling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at
+from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
 
 def login(
@@ -43,6 +43,29 @@ def login(
         raise BadInput("no issuer is known: give --issuer or set STOCKYARD_ISSUER")
     context.store.save(context.log_in(url, issuer_url, client_id, scope))
     context.say(f"Logged in to {url}.", "green")
+
+
+def logout(
+    run: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="Of all APIs and clusters, not only of this API.")] = False,
+) -> None:
+    """Forget the login, and end it at the issuer. A token that is out already holds until its end, minutes later."""
+    context = contexts.of(run)
+    urls = context.store.urls() if every else [context.api_url()]
+    count = 0
+    for url in urls:
+        session = context.store.load(url)
+        if session is None:
+            continue
+        count += 1
+        has_ended = revoked(session, context.transport)
+        context.store.forget(url)
+        where = "and ended at the issuer" if has_ended else "here; the issuer was not told, so it ends there by itself"
+        context.say(f"The login to {url} is forgotten {where}.", "green" if has_ended else "yellow")
+    if not count:
+        context.say("There was no login to forget.")
+    if context.environment.get("STOCKYARD_TOKEN"):
+        context.say("STOCKYARD_TOKEN is still set, and wins: unset it.", "yellow")
 
 
 def token(

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.inputs import read_documents
+from stockyard_client.cli.inputs import read_manifests
 from stockyard_client.cli.output import Form, Output, show_many, write_document
 from stockyard_client.cli.plans import money
 from stockyard_client.cli.pool_sheets import PLANNED_NODES, PlannedNodes, equal_nodes
@@ -56,7 +56,7 @@ def plan(
 ) -> None:
     """Say which nodes pods would need, and what they cost. Nothing is made. -o wide shows each node with its pods."""
     context = contexts.of(run)
-    manifests = [reduced(document) for source in file for document in read_documents(source)]
+    manifests = [reduced(document) for document in read_manifests(context, file, at="/manifests", own=False)]
     with context.client() as client:
         placements = client.placements.plan(manifests, cluster=cluster, preferences=preferences)
     if output in {Form.JSON, Form.YAML}:
@@ -65,11 +65,12 @@ def plan(
     rows = equal_nodes(placements.nodes)
     if output is Form.WIDE:
         rows = [PlannedNodes(node=node, pods=len(node.pods)) for node in placements.nodes]
+    if output is not Form.NAME:
+        context.out.print(Text(summary(placements), style="bold"), soft_wrap=True)
     if rows:
         show_many(context, output, PLANNED_NODES, rows)
     if output is Form.NAME:
         return
-    context.out.print(Text(summary(placements), style="bold"), soft_wrap=True)
     for item in placements.left_out:
         _show_left_out(context, item)
     for warning in placements.warnings:
@@ -80,12 +81,27 @@ def summary(placements: Placements) -> str:
     """One line: the nodes, their price, and how far it is from what is possible."""
     left_out = sum(item.count for item in placements.left_out)
     existing = sum(len(place.pods) for place in placements.existing)
-    text = f"{len(placements.nodes)} new nodes for {placements.pods - left_out - existing} pods"
-    text += f", {existing} pods on nodes that are there" if existing else ""
-    text += f": {money(placements.usd_hour, 'USD', 4)} /hour"
-    if placements.bound is not None and placements.gap is not None:
-        text += f", at least {placements.bound:.4f} are needed (gap {placements.gap:.2%})"
-    return text + (f". {left_out} pods have no place." if left_out else ".")
+    to_place, count = placements.pods - left_out - existing, len(placements.nodes)
+    parts = [f"{existing} {_pods(existing)} on nodes that are there"] if existing else []
+    if count:
+        clause = f"{count} new node{'s' if count > 1 else ''} for {to_place} {_pods(to_place)}"
+        price = f"{money(placements.usd_hour, 'USD', 4)} /hour"
+        gap = ""
+        if placements.bound is not None and placements.gap is not None:
+            gap = f", at least {placements.bound:.4f} are needed (gap {placements.gap:.2%})"
+        parts.insert(0, f"{clause}: {price}{gap}")
+    else:
+        parts.insert(0, "No new node is needed" if existing and not left_out else "No new node")
+    text = "; ".join(parts)
+    return (
+        f"{text}. {left_out} {_pods(left_out)} {'has' if left_out == 1 else 'have'} no place."
+        if left_out
+        else f"{text}."
+    )
+
+
+def _pods(count: int) -> str:
+    return "pod" if count == 1 else "pods"
 
 
 def _show_left_out(context: contexts.Context, item: LeftOut) -> None:

@@ -63,7 +63,10 @@ def _money_clause(plan: Plan) -> str:
     (hour, month), currency = _total(plan.price), plan.price.currency
     amount = f"{money(hour, currency, 4)}/hour, {money(month, currency, 2)}/month"
     if plan.price_before is not None:
-        return f", for {amount} in place of {money(_total(plan.price_before)[1], currency, 2)}/month"
+        before = _total(plan.price_before)[1]
+        if before == month:
+            return f", at the same price of {amount}"
+        return f", for {amount} in place of {money(before, currency, 2)}/month"
     only_removes = bool(plan.deletes) and not plan.creates and not plan.changes
     return f", which {'saves' if only_removes else 'costs'} {amount}"
 

@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli import changes, operations, plans, progress
+from stockyard_client.cli import changes, listings, losses, operations, plans, pool_edits, progress, updates, watching
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
+from stockyard_client.cli.assignments import Set, origin_of, patch_of
 from stockyard_client.cli.claims import requirement
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
+from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait
+from stockyard_client.cli.inputs import pairs, read_either, read_patch
+from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.pool_options import MaxPrice, RootDisk, Strategy, Zone, fields_of, group_fields_of
 from stockyard_client.cli.pool_sheets import POOLS
@@ -61,12 +64,12 @@ def create(
 ) -> None:
     """Make a pool, from a file, from options, or both (options win). Static with a quantity, otherwise dynamic."""
     context = contexts.of(run)
-    body = read_document(file) if file else {}
+    body, manifest = read_either(context, file, "pool", ["Pool", "NodePool"]) if file else ({}, False)
     options = _options(quantity, floor, weight, require, limit, label, taint)
     options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
     options |= fields_of(zone, max_price, root_disk, update_strategy)
     with context.client() as client:
-        if "apiVersion" in body:
+        if manifest:
             if options:
                 raise BadInput("a manifest says everything itself: give no options beside it")
             pool = _from_manifest(context, client, cluster, body, output, dry_run=dry_run)
@@ -101,6 +104,7 @@ def _from_manifest(
     if manifest.get("kind") == "Pool" and isinstance(spec, dict):
         manifest = {**manifest, "spec": {"cluster": cluster, **spec}}
     manifest = of_cluster(manifest, cluster)
+    refuse_existing("pool", named(manifest), lambda name: client.pools.get(cluster, name))
     if dry_run:
         plans.show(context, output, client.manifests.plan([manifest], create_only=True))
         return None
@@ -109,24 +113,30 @@ def _from_manifest(
 
 
 @app.command("list")
-def list_(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """List the pools of a cluster, with their nodes (available, of those asked for) and price."""
+def list_(run: typer.Context, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
+    """List the pools of a cluster. With their nodes (available, of those asked for) and price."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.pools(client, client.clusters.get(cluster).id))
         show_many(context, output, POOLS, client.pools.list(cluster))
 
 
 @app.command()
-def get(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
+def get(run: typer.Context, pool: Name, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show one pool."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.pools.watch(cluster, pool, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, POOLS, records)
+            return
         show_one(context, output, POOLS, client.pools.get(cluster, pool))
 
 
 @app.command()
 def describe(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
-    """Describe a pool: its nodes and their price, what it may have, what it lacks and why."""
+    """Describe a pool and what it lacks. Its nodes, their price, and what it may have are shown."""
     from stockyard_client.cli import descriptions
 
     context = contexts.of(run)
@@ -138,11 +148,13 @@ def describe(run: typer.Context, pool: Name, cluster: Cluster, output: Output = 
             show_one(context, output, POOLS, record)
 
 
-@app.command()
-def edit(
+@app.command("edit")
+@app.command("update")
+def update(
     run: typer.Context,
     pool: Name,
     cluster: Cluster,
+    assignments: Set = None,
     file: File = None,
     quantity: Quantity = None,
     floor: Floor = None,
@@ -155,26 +167,34 @@ def edit(
     max_price: MaxPrice = None,
     root_disk: RootDisk = None,
     update_strategy: Strategy = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Change a pool by a JSON merge patch, by options, or both (options win).
+    """Change a pool by options, fields, or a merge patch. `edit` without any opens your editor (EDITOR).
 
-    Requirements and taints are replaced as a whole. Limits and labels are merged; an empty value (gpu=) removes one.
+    Options win. Requirements and taints are replaced as a whole. Limits and labels are merged; an empty value (gpu=)
+    removes one.
     """
     context = contexts.of(run)
-    patch = read_document(file) if file else {}
+    patch = read_patch(context, file, "pool") if file else {}
     options = _options(quantity, floor, weight, require, limit, label, taint)
     options |= fields_of(zone, max_price, root_disk, update_strategy)
     for field in ("limits", "labels"):
         if field in options:
             options[field] = {key: value or None for key, value in options[field].items()}
     patch = merged(patch, options, joined=())
-    if not patch:
-        raise BadInput("give --file, or what is to change")
+    if not patch and not assignments:
+        if run.info_name != "edit":
+            raise BadInput("say what changes: options, --set PATH=VALUE, or --file")
+        pool_edits.edit(context, cluster, pool, yes=yes, output=output)
+        return
+    context.origins.append(origin_of(assignments or ()))
     with context.client() as client:
+        if assignments:
+            patch = updates.merged(patch, patch_of(assignments, client.pools.get(cluster, pool).document()))
         _change(context, client, cluster, pool, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
 
 
@@ -193,7 +213,7 @@ def scale(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Change how many nodes a pool has: the quantity of a static one, floor and most of a dynamic one. A node group of
+    """Change how many nodes a pool has. The quantity of a static one, floor and most of a dynamic one. A node group of
     the cluster's settings is changed there, by an operation."""
     if floor is not None and most is not None and floor > most:
         raise BadInput(f"--floor {floor} is more than --most {most}")
@@ -260,7 +280,7 @@ def add_group(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Add a node group to the settings of a cluster on EC2; it becomes a pool, by an operation."""
+    """Add a node group to a cluster on EC2. It stands in the settings, and becomes a pool by an operation."""
     group: dict[str, Any] = {"name": name, "role": "worker", "min_size": count, "max_size": most or count}
     group |= {"instance_types": type_, "capacity_type": "spot" if spot or max_price is not None else "on-demand"}
     group |= {"labels": pairs(label)} if label else {}
@@ -277,17 +297,20 @@ def delete(
     pool: Name,
     cluster: Cluster,
     queue: Queue = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Give every node of a pool back, then the pool is gone. The name confirms it."""
+    """Give every node of a pool back; then the pool is gone."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.pools.plan_delete(cluster, pool))
             return
+        lines = losses.safely(losses.of_pool(client, cluster, pool), f"Pool {pool} of cluster {cluster} is deleted.")
+        confirm(context, lines, yes=yes)
         record = client.pools.delete(cluster, pool, queue=queue)
         context.say(f"Pool {pool} of cluster {cluster} is being deleted; {record.nodes.claims} nodes are given back.")
         if wait:

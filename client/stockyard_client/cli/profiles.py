@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, trees
+from stockyard_client.cli import losses, operations, plans, trees
+from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli.inputs import read_document, read_patch
 from stockyard_client.cli.options import DryRun, Timeout, Wait
+from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
@@ -55,13 +58,19 @@ PACKS: Sheet[PackStatus] = Sheet(
 )
 
 
-def body_of(document: dict[str, Any]) -> dict[str, Any]:
+def body_of(context: contexts.Context, path: str) -> dict[str, Any]:
     """The request that a document stands for: one of kind ClusterProfile, or the request itself."""
-    if "apiVersion" not in document:
-        return document
-    if (document["apiVersion"], document.get("kind")) != ("stockyard/v1", "ClusterProfile"):
-        raise BadInput("the document is not of kind ClusterProfile of stockyard/v1")
-    return {**document.get("spec", {}), "name": document.get("metadata", {}).get("name", "")}
+    document = read_document(path)
+    if not is_manifest(document.value):
+        check_body(document, "profile")
+        context.origins.append(Origin(document, noun="profile"))
+        return document.value
+    check_kind(document, ["ClusterProfile"])
+    version, spec = document.value.get("apiVersion"), document.value.get("spec")
+    if version != "stockyard/v1" or not isinstance(spec, dict):
+        raise BadInput(f"{document.place()}: this is no ClusterProfile of stockyard/v1 with a spec")
+    context.origins.append(Origin(document, inner="/spec"))
+    return {**spec, "name": document.name}
 
 
 def choices_from(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -70,9 +79,9 @@ def choices_from(names: Sequence[str]) -> list[dict[str, Any]]:
     return [{"name": name, "version": version} if version else {"name": name} for name, _, version in pairs]
 
 
-def choices_of(source: str) -> list[dict[str, Any]]:
+def choices_of(context: contexts.Context, source: str) -> list[dict[str, Any]]:
     """The choices of a document, which has to have a list of them, so that a wrong file does not remove all packs."""
-    document = read_document(source)
+    document = read_patch(context, source, "profiles")
     choices = document.get("profiles")
     if not isinstance(choices, list):
         raise BadInput(f"{source} has no list profiles")
@@ -81,8 +90,9 @@ def choices_of(source: str) -> list[dict[str, Any]]:
 
 @app.command()
 def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
-    """Make a profile; where there is one of the name, add a version to it."""
-    context, body = contexts.of(run), body_of(read_document(file))
+    """Make a profile, or add a version to one. The latter where there is one of the name."""
+    context = contexts.of(run)
+    body = body_of(context, file)
     with context.client() as client:
         profiles = client.profiles
         existing = [profile for profile in profiles.list() if profile.name == body.get("name")]
@@ -123,7 +133,7 @@ def get(
 
 @app.command()
 def describe(run: typer.Context, profile: Name, version: Version = None) -> None:
-    """Draw a version of a profile with its packs in order, its variables, and its other versions."""
+    """Draw a version of a profile. With its packs in order, its variables, and its other versions."""
     context = contexts.of(run)
     with context.client() as client:
         record = client.profiles.get(profile, version=version)
@@ -154,21 +164,30 @@ def _pack(pack: dict[str, Any]) -> dict[str, Any]:
 
 
 @app.command()
-def delete(run: typer.Context, profile: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+def delete(
+    run: typer.Context,
+    profile: Name,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Remove a profile that no cluster uses."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.profiles.plan_delete(profile))
             return
+        lines = losses.safely(losses.of_profile(client, profile), f"Profile {profile} is removed.")
+        confirm(context, lines, yes=yes)
         client.profiles.delete(profile)
     context.say(f"Profile {profile} is removed.")
 
 
 @app.command()
 def diff(run: typer.Context, cluster: Cluster, file: Choices, output: Output = Form.TABLE) -> None:
-    """Show what other profiles, versions or values would change in a cluster."""
-    context, choices = contexts.of(run), choices_of(file)
+    """Show what other profiles would change in a cluster. Also other versions and values."""
+    context = contexts.of(run)
+    choices = choices_of(context, file)
     with context.client() as client:
         plans.show(context, output, client.profiles.plan_of_cluster(cluster, choices))
 
@@ -183,9 +202,9 @@ def of_cluster(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Show the packs of a cluster with their status and what has drifted, or set its profiles."""
+    """Show the packs of a cluster, or set its profiles. Shown are their status, and what has drifted."""
     context = contexts.of(run)
-    choices = None if file is None else choices_of(file)
+    choices = None if file is None else choices_of(context, file)
     with context.client() as client:
         if choices is None:
             _show(context, output, client.profiles.of_cluster(cluster, refresh=refresh))

@@ -11,10 +11,11 @@ from rich.text import Text
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.tables import style_of
 from stockyard_client.client import Client
+from stockyard_client.following import seconds_of
 from stockyard_client.models import Operation, Phase
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console, RenderableType
 
 _MARKS = {"succeeded": "✓", "failed": "✗", "running": "●", "skipped": "·", "pending": "○"}
 _ASCII_MARKS = {"succeeded": "+", "failed": "x", "running": "*", "skipped": "-", "pending": "."}
@@ -29,8 +30,33 @@ class Watcher(Protocol):
 
 def wait(context: Context, client: Client, operation: str, timeout: float | None) -> Operation:
     """Waits for ``operation`` and shows its phases on stderr; raises what the SDK raises."""
+    context.interrupted = f"Stopped waiting; the operation goes on. To wait again: stockyard operation wait {operation}"
+    started = context.clock()
     with _watcher(context) as watch:
-        return client.wait_operation(operation, timeout=timeout, on_change=watch)
+        result = client.wait_operation(operation, timeout=timeout, on_change=watch)
+    context.say(f"{result.kind.replace('_', ' ')} succeeded in {duration(context.clock() - started)}")
+    return result
+
+
+def say_how_to_follow(context: Context, operation: str) -> None:
+    """How to wait for what was begun, for whom has not asked for that."""
+    context.say(f"To follow: stockyard operation wait {operation}", "dim")
+
+
+def duration(seconds: float) -> str:
+    """``12s``, ``2m05s`` or ``1h02m``."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, remainder = divmod(whole, 60)
+    return f"{minutes}m{remainder:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def phase_seconds(phase: Phase) -> float | None:
+    """How long a phase took by the API's times; None for one that has not ended."""
+    if not phase.started_at or not phase.ended_at:
+        return None
+    return seconds_of(phase.ended_at) - seconds_of(phase.started_at)
 
 
 def lines(context: Context) -> Callable[[str], None]:
@@ -49,11 +75,14 @@ def mark(console: Console, state: str) -> str:
     return (_MARKS if unicode else _ASCII_MARKS).get(state, "?")
 
 
-def phase_text(console: Console, phase: Phase) -> Text:
-    """Mark, name and message of a phase."""
+def phase_text(console: Console, phase: Phase, seconds: float | None = None) -> Text:
+    """Mark, name, time and message of a phase; ``seconds`` is how long it has been running."""
     text = Text(f"{mark(console, phase.state)} {phase.name}", style=style_of(phase.state) or "")
     if phase.attempt > 1:
         text.append(f" (attempt {phase.attempt})", style="dim")
+    elapsed = seconds if seconds is not None else phase_seconds(phase)
+    if elapsed is not None:
+        text.append(f"  {duration(elapsed)}", style="dim")
     if phase.message:
         text.append(f"  {phase.message}", style="dim")
     return text
@@ -66,26 +95,50 @@ def _watcher(context: Context) -> Iterator[Watcher]:
         return
     from rich.live import Live
 
-    with Live(console=context.err, refresh_per_second=4) as live:
+    picture = _Picture(context)
+    # drawn anew by itself, so that the seconds go on while nothing else changes
+    with Live(console=context.err, refresh_per_second=4, get_renderable=picture.draw) as live:
 
         def watch(operation: Operation) -> None:
-            live.update(_picture(context.err, operation))
+            picture.operation = operation
+            live.refresh()
 
         yield watch
 
 
-def _picture(console: Console, operation: Operation) -> Group:
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
+class _Picture:
+    """What is seen of an operation on a terminal, with the seconds of it and of each phase."""
 
-    head = Table.grid(padding=(0, 2))
-    head.add_row(
-        Text(operation.kind.replace("_", " "), style="bold"),
-        ProgressBar(total=100, completed=operation.progress, width=30),
-        Text(f"{operation.progress}%"),
-    )
-    return Group(head, *(phase_text(console, phase) for phase in operation.phases))
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._started = context.clock()
+        self._phases: dict[tuple[str, int], float] = {}
+        self.operation: Operation | None = None
+
+    def draw(self) -> RenderableType:
+        """The picture as it is now."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        operation = self.operation
+        if operation is None:
+            return Text("")
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            Text(operation.kind.replace("_", " "), style="bold"),
+            ProgressBar(total=100, completed=operation.progress, width=30),
+            Text(f"{operation.progress}%"),
+            Text(duration(self._context.clock() - self._started), style="dim"),
+        )
+        phases = (phase_text(self._context.err, phase, self._running(phase)) for phase in operation.phases)
+        return Group(head, *phases)
+
+    def _running(self, phase: Phase) -> float | None:
+        """Seconds since a phase was first seen running: the API's clock may be another one."""
+        if phase.state != "running":
+            return None
+        return self._context.clock() - self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
 
 
 class _PlainLines:
@@ -103,5 +156,7 @@ class _PlainLines:
             if phase.state == "pending" or self._seen.get(phase.name) == now:
                 continue
             self._seen[phase.name] = now
+            took = phase_seconds(phase) if phase.state != "running" else None
+            state = phase.state if took is None else f"{phase.state} in {duration(took)}"
             message = f"  {phase.message}" if phase.message else ""
-            self._context.say(f"[{elapsed:5.0f}s] {phase.name:<14} {phase.state}{message}")
+            self._context.say(f"[{elapsed:5.0f}s] {phase.name:<14} {state}{message}")

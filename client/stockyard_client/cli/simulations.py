@@ -11,7 +11,7 @@ from rich.text import Text
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli.inputs import read_patch
 from stockyard_client.cli.output import Form, Output, show_many, write_document
 from stockyard_client.cli.placements import reduced
 from stockyard_client.cli.tables import Column, Sheet
@@ -80,7 +80,7 @@ def simulate(
 ) -> None:
     """Replay a history of pods against policies. Money, nodes and evictions of each are shown; nothing is made."""
     context = contexts.of(run)
-    document = read_document(file)
+    document = read_patch(context, file, "")
     policies = _policies_of(document.pop("policies", None), policy or ())
     trace = _reduced(document) | ({"cluster": cluster} if cluster else {})
     rows: list[Replay] = []

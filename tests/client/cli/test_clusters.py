@@ -95,7 +95,7 @@ def test_secret_of_the_document_is_never_printed(cli, api):
     api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors)
     result = cli("-v", "cluster", "create", "-f", "-", stdin=json.dumps({"name": "demo", "secret": SECRET}))
     assert result.exit_code == 2
-    assert "/secret: must have 24 to 32 characters" in result.stderr
+    assert "standard input:1 cluster demo secret: must have 24 to 32 characters" in result.stderr
     assert "Request id: req-1" in result.stderr
     assert SECRET not in result.output
     assert cli.environment["STOCKYARD_TOKEN"] not in result.output
@@ -138,10 +138,12 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[1:] == [
         "[    0s] account        running",
-        "[    2s] account        succeeded",
-        "[    2s] network        running",
-        "[    4s] network        succeeded",
-        "[    4s] control_plane  succeeded",
+        "[    1s] account        succeeded",
+        "[    1s] network        running",
+        "[    1s] network        succeeded",
+        "[    1s] control_plane  succeeded",
+        "create cluster succeeded in 1s",
+        "Next: stockyard cluster kubeconfig demo",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
@@ -167,10 +169,10 @@ def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
     api.answer("GET", "/v1/clusters/clu_01", pools_ready("True", "1 pools have their nodes."))
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.splitlines()[-3:] == [
+    assert result.stderr.splitlines()[-4:-1] == [
         "[    0s] they were not looked at yet",
-        "[    1s] workers: 1 of 2 nodes are available.",
-        "[    2s] 1 pools have their nodes.",
+        "[    0s] workers: 1 of 2 nodes are available.",
+        "[    0s] 1 pools have their nodes.",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
@@ -280,8 +282,33 @@ def test_kubeconfig_is_put_into_the_person_s_file(cli, config, tmp_path):
     result = cli("cluster", "kubeconfig", "demo")
     assert (result.exit_code, result.stdout) == (0, "")
     written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())
+    # a file that had no current context gets one
     assert written["current-context"] == "demo"
-    assert written["users"][0]["user"]["exec"]["command"] == "stockyard"
+    assert Path(written["users"][0]["user"]["exec"]["command"]).is_absolute()
+    assert "pip install" in written["users"][0]["user"]["exec"]["installHint"]
+    assert "Context demo is current" in result.stderr
+
+
+def test_kubeconfig_leaves_the_current_context_alone_unless_told(cli, config, tmp_path):
+    file = tmp_path / ".kube" / "config"
+    cli("cluster", "kubeconfig", "demo", "--context", "prod")
+    result = cli("cluster", "kubeconfig", "demo")
+    assert yaml.safe_load(file.read_text())["current-context"] == "prod"
+    assert "prod stays the current one" in result.stderr
+    assert "kubectl --context demo get nodes" in result.stderr
+    cli("cluster", "kubeconfig", "demo", "--use")
+    written = yaml.safe_load(file.read_text())
+    assert written["current-context"] == "demo"
+    assert [entry["name"] for entry in written["contexts"]] == ["prod", "demo"]
+
+
+def test_kubeconfig_of_a_simulated_cluster_says_what_will_not_answer(cli, config, api):
+    assert "is simulated" not in cli("cluster", "kubeconfig", "demo").stderr
+    api.answer("GET", "/v1/clusters/local/kubeconfig", config, X_Stockyard_Simulated="kubernetes")
+    assert "its API server takes no logins" in cli("cluster", "kubeconfig", "local").stderr
+    config["users"][0]["user"]["exec"]["args"] += ["--cluster", "local"]
+    api.answer("GET", "/v1/clusters/managed/kubeconfig", config, X_Stockyard_Simulated="kubernetes")
+    assert "kubectl shows its nodes" in cli("cluster", "kubeconfig", "managed").stderr
 
 
 @pytest.mark.parametrize("option", ["--static", "--print"])

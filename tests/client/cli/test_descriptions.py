@@ -277,3 +277,15 @@ def test_describe_of_an_operation(cli, world):
     assert {"operation op_01 running create_cluster", "✓ account", "● network", "○ control_plane"} <= set(lines)
     assert "stockyard operation wait op_01" in lines
     assert json.loads(cli("operation", "describe", "op_01", "-o", "json").stdout)["id"] == "op_01"
+
+
+def test_explain_counts_as_the_api_counts(cli, api):
+    """Which names a part of the types alone."""
+    groups = [
+        {"rule": "Fits", "message": "It fits.", "count": 300, "types": ["sim.a", "sim.c"]},
+        {"rule": "Resources", "message": "cpu: 2 asked", "count": 500, "types": ["ec2.0", "ec2.1"]},
+    ]
+    api.answer("GET", "/v1/node-claims/one/explanation", {**EXPLANATION, "groups": groups})
+    lines = [" ".join(line.split()) for line in cli("claim", "explain", "one").stdout.splitlines()]
+    assert {"301 types fit", "and 298 more that fit: -o wide, or --limit", "500 types are ruled out"} <= set(lines)
+    assert "500 Resources ec2.0, ec2.1 and 498 more cpu: 2 asked" in lines

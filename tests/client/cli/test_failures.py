@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import httpx
 import pytest
 
@@ -100,6 +103,104 @@ def test_not_logged_in_says_how(cli, api):
     assert result.exit_code == 4
     assert "stockyard login" in result.stderr
     assert "Authorization" not in api.requests[0].headers
+
+
+def jwt(**claims: object) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{payload}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        ("", "There is no token: log in"),
+        ("abc", "STOCKYARD_TOKEN is no token of an issuer (a JWT): log in"),
+        (jwt(exp=-60), "STOCKYARD_TOKEN expired at 1969-12-31 23:59:00 UTC: log in"),
+        (jwt(exp=60), "STOCKYARD_TOKEN is refused, and ends only at 1970-01-01 00:01:00 UTC"),
+    ],
+)
+def test_a_refused_token_is_looked_at(cli, api, token, text):
+    api.answer("GET", "/v1/clusters", {"message": "Unauthorized"}, status=401)
+    cli.environment["STOCKYARD_TOKEN"] = token
+    result = cli("cluster", "list")
+    assert result.exit_code == 4
+    assert text in result.stderr
+    assert not token or token not in result.output
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("http://127.0.0.1:4566", "STOCKYARD_URL may be that of one that has stopped"),
+        ("https://api.test", "Is the URL right?"),
+    ],
+)
+def test_a_missing_server_is_said_with_what_may_be_the_reason(cli, api, url, hint):
+    cli.environment["STOCKYARD_URL"] = url
+    api.fault("GET", "/v1/clusters", httpx.ConnectError("[Errno 111] Connection refused"))
+    result = cli("cluster", "list")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: no answer from {url}: connection refused\n")
+    assert hint in result.stderr
+    assert "Errno" not in result.stderr
+
+
+def test_a_connection_that_broke_comes_without_that_hint(cli, api):
+    api.fault("GET", "/v1/clusters", httpx.ReadError(""))
+    assert cli("cluster", "list").stderr == "Error: no answer from https://api.test: the connection broke\n"
+
+
+PRICES = [
+    {"region": "us-east-1", "name": name, "price": price}
+    for name, price in (("t3a.xlarge", 0.15), ("m6i.xlarge", 0.192), ("m6g.xlarge", 0.1), ("m5a.large", 0.08),
+                        ("m5a.xlarge", 0.172), ("m7i.xlarge", None), ("t3.xlarge", 0.166))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "types"),
+    [
+        ({"control_plane_instance_types": ["t3.xlarge"]}, '["t3.xlarge", "t3a.xlarge", "m5a.xlarge"]'),
+        ({"control_plane_instance_type": "m6i.xlarge"}, '["m6i.xlarge", "t3a.xlarge", "t3.xlarge"]'),
+    ],
+)
+def test_a_creation_without_capacity_names_the_command_that_goes_on(
+    cli, api, operation_document, cluster_document, settings, types
+):
+    error = {"error_type": "ClusterCouldNotBeDeployed", "cause_type": "InsufficientCapacity", "phase": "control_plane"}
+    api.answer("GET", "/v1/operations/op_01", operation_document("failed", error=error))
+    api.answer("GET", "/v1/clusters/clu_01", cluster_document(settings={"region_name": "us-east-1", **settings}))
+    api.answer("GET", "/v1/prices", {"items": PRICES, "next_page_token": None})
+    result = cli("operation", "wait", "op_01")
+    command = f"stockyard cluster resume demo --set 'settings.control_plane_instance_types={types}' --wait"
+    assert result.stderr.splitlines()[-1] == f"With other types as well: {command}"
+    assert result.exit_code == 6
+
+
+def test_a_creation_that_failed_otherwise_names_resume(cli, api, operation_document, cluster_document):
+    for phase, cause in (("network", "VendorQuotaExceeded"), ("control_plane", "VendorRefused")):
+        error = {"error_type": "ClusterCouldNotBeDeployed", "cause_type": cause, "phase": phase}
+        api.answer("GET", f"/v1/operations/{phase}", operation_document("failed", error=error))
+        text = cli("operation", "wait", phase).stderr
+        assert "Once mended: stockyard cluster resume clu_01 --wait" in text
+        assert "add --set settings.NAME=VALUE, or --with FILE" in text
+    # no family of equals, and an API that does not answer
+    short = {**error, "cause_type": "InsufficientCapacity"}
+    api.answer("GET", "/v1/operations/short", operation_document("failed", error=short))
+    assert "Once mended" in cli("operation", "wait", "short").stderr
+    api.answer("GET", "/v1/clusters/clu_01", cluster_document(settings={"control_plane_instance_type": "g5.xlarge"}))
+    assert "Once mended" in cli("operation", "wait", "short").stderr
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(cli, api, monkeypatch):
+    api.answer("GET", "/v1/clusters", {"items": [], "next_page_token": None})
+
+    def broken(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("stockyard_client.cli.clusters.show_many", broken)
+    result = cli("cluster", "list")
+    assert (result.exit_code, result.output) == (141, "")
 
 
 def test_repetitions_are_said_only_when_asked_for(cli, api):

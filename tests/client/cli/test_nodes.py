@@ -235,7 +235,7 @@ def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
     file = tmp_path / "pools.json"
     file.write_text(json.dumps(documents), encoding="utf-8")
     result = cli("apply", "-f", str(file), "--cluster", "demo")
-    assert "Warning: /0/sync: not looked at" in result.stderr
+    assert "pools.json:1 sync: not looked at" in result.stderr
     (body,) = api.bodies("POST")
     assert [document.get("metadata", {}).get("labels") for document in body] == [
         {label: "demo"},
@@ -257,7 +257,7 @@ def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     sent = api.bodies("POST")[0]
     assert [document["kind"] for document in sent] == ["A", "B", "C", "D", "E"]
     assert sent[0]["spec"] == {"power": {"state": "On"}, "at": "2026-01-01"}
-    assert "Warning: /0: W" in result.stderr
+    assert "one.yaml:1: W" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "- 1\n", "a: [\n"])
@@ -273,10 +273,11 @@ def test_dry_runs_send_nothing_for_good(cli, api):
     document = json.dumps(MANIFEST)
     assert cli("apply", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
     assert cli("claim", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
-    assert cli("provider", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
+    provider = json.dumps({**MANIFEST, "kind": "NodeProvider"})
+    assert cli("provider", "create", "-f", "-", "--dry-run", stdin=provider).stdout == "+ node-claim  one\n"
     assert cli("provider", "create", "-f", "-", "--dry-run", stdin="{}").exit_code == 0
     assert cli("claim", "create", "--cluster", "demo", "--dry-run").exit_code == 0
-    assert {request.url.params.get("dry_run") for request in api.requests} == {"true"}
+    assert {request.url.params.get("dry_run") for request in api.requests if request.method == "POST"} == {"true"}
 
 
 def test_a_plan_of_a_change_names_each_field(cli, api, tmp_path):

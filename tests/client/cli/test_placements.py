@@ -60,11 +60,11 @@ def test_plan_shows_nodes_price_bound_and_who_has_no_place(cli, api):
     assert result.exit_code == 0, result.stderr
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines == [
+        "3 new nodes for 4 pods: 0.9000 USD /hour, at least 0.8955 are needed (gap 0.50%); 1 pod on nodes that are"
+        " there. 5 pods have no place.",
         "NODES TYPE ZONE CAPACITY TYPE USD/HOUR EACH PODS POOL",
         "2 sim.large a spot 0.3000 3 burst",
         "1 sim.small a spot 0.3000 1 burst",
-        "3 new nodes for 4 pods, 1 pods on nodes that are there: 0.9000 USD /hour, at least 0.8955 are needed"
-        " (gap 0.50%). 5 pods have no place.",
         "! default/huge-0 and 4 like it",
         "burst: No node type has room. (Resource)",
         "No node type has room. (Gang)",
@@ -101,7 +101,7 @@ def test_only_what_decides_the_place_of_pods_is_sent(cli, api):
 def test_wide_shows_each_node_with_its_pods(cli, api):
     api.answer("POST", "/v1/placements", ANSWER)
     lines = cli("plan", "-f", "-", "-o", "wide", stdin=MANIFESTS).stdout.splitlines()
-    assert [line.split()[-1] for line in lines[1:4]] == ["default/web-1", "default/web-2", "default/web-3"]
+    assert [line.split()[-1] for line in lines[2:5]] == ["default/web-1", "default/web-2", "default/web-3"]
 
 
 def test_documents_are_the_api_s_answer(cli, api):
@@ -114,7 +114,7 @@ def test_documents_are_the_api_s_answer(cli, api):
 def test_nothing_to_buy_and_no_known_price(cli, api):
     api.answer("POST", "/v1/placements", {"pods": 1, "usd_hour": None, "nodes": [], "existing": [], "left_out": []})
     result = cli("plan", "-f", "-", stdin=MANIFESTS)
-    assert result.stdout == "0 new nodes for 1 pods: unknown /hour.\n"
+    assert result.stdout == "No new node.\n"
 
 
 def test_a_fault_is_shown_with_its_place(cli, api):
@@ -122,4 +122,4 @@ def test_a_fault_is_shown_with_its_place(cli, api):
     api.problem("POST", "/v1/placements", 422, "InvalidInput", errors=[fault])
     result = cli("plan", "-f", "-", stdin=MANIFESTS)
     assert result.exit_code == 2
-    assert "/manifests/0/spec/replicas: an integer is needed" in result.stderr
+    assert "standard input:6 Deployment web spec.replicas: an integer is needed" in result.stderr

@@ -74,13 +74,16 @@ def test_options_win_over_the_file(cli, api):
 )
 def test_create_from_a_manifest(cli, api, manifest, sent):
     api.answer("POST", "/v1/apply", {"results": [{"kind": "Pool", "name": "w", "id": "i", "action": "created"}]})
-    api.answer("GET", f"{POOLS}/workers", document())
+    api.problem("GET", f"{POOLS}/workers", 404, "NotFound").answer("GET", f"{POOLS}/workers", document())
     text = json.dumps({"metadata": {"name": "workers"}, **manifest})
     result = cli("pool", "create", "--cluster", "demo", "-f", "-", "-o", "name", stdin=text)
     assert (result.exit_code, result.stdout) == (0, "workers\n"), result.stderr
     ((body,),) = api.bodies("POST")
     assert {name: body[name] for name in sent} == sent
     assert cli("pool", "create", "--cluster", "demo", "-f", "-", "--floor", "1", stdin=text).exit_code == 2
+    refused = cli("pool", "create", "--cluster", "demo", "-f", "-", stdin=text)
+    assert (refused.exit_code, len(api.bodies("POST"))) == (5, 1)
+    assert "There is a pool workers; `stockyard apply -f` changes it." in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -229,7 +232,7 @@ def test_wait_for_fewer_nodes_waits_until_the_others_are_gone(api, client, clock
     api.answer("GET", f"{POOLS}/workers", document(nodes={"desired": 1}))
     api.answer("GET", f"{POOLS}/workers", document(nodes={"desired": 1, "claims": 1, "available": 1}))
     assert client.wait_pool("demo", "workers").nodes.claims == 1
-    assert clock.slept == [1.0]
+    assert clock.slept == []
 
 
 def test_delete_waits_until_the_pool_is_gone(cli, api):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -30,9 +31,10 @@ class Api:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path == "/v1/operations/op_01":
+                if self.path.partition("?")[0] == "/v1/operations/op_01":
                     api.looks += 1
                     api.looked.set()
+                    time.sleep(0.5 if "wait=" in self.path else 0)  # the API answers once there is news
                     done = api.looks > 1 and not api.hang
                     self.reply(operation("succeeded", *["succeeded"] * 3) if done else operation("running", "running"))
                 elif self.path.startswith("/v1/clusters?") or self.path == "/v1/clusters":
@@ -173,7 +175,7 @@ def test_interruption(environment, server):
         process.kill()
     assert process.returncode == 130
     assert "Traceback" not in talk
-    assert "goes on by itself" in talk
+    assert "the operation goes on. To wait again: stockyard operation wait op_01" in talk
 
 
 def test_token_is_shown_nowhere_in_a_crash_or_help(environment, server):

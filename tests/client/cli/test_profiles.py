@@ -70,7 +70,7 @@ def test_a_dry_run_asks_for_a_plan_and_writes_nothing(cli, api, written, existin
 def test_a_document_of_another_kind_is_refused_before_anything_is_sent(cli, api, written):
     result = cli("profile", "create", "-f", written({**MANIFEST, "kind": "NodePool"}))
     assert result.exit_code != 0
-    assert "not of kind ClusterProfile" in result.stderr
+    assert "this is a manifest of kind NodePool: use `stockyard apply -f" in result.stderr
     assert api.requests == []
 
 

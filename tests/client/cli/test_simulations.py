@@ -119,7 +119,7 @@ def test_faults_are_told_with_their_place(cli, api):
     api.problem("POST", ROUTE, 422, "InvalidInput", errors=[fault])
     result = cli("simulate", "-f", "-", stdin=TRACE)
     assert result.exit_code == 2
-    assert "/events/1/at: must be within the trace" in result.stderr
+    assert "standard input:15 events[1].at: must be within the trace" in result.stderr
     for policies in ("policies: 1", "policies: [{name: a}, {name: a}]", "policies: [{}]"):
         result = cli("simulate", "-f", "-", stdin=PLAIN + policies)
         assert result.exit_code == 2

@@ -71,6 +71,21 @@ def test_list_by_prefix(store: Store, newest_first: bool) -> None:
     assert (behind.items, before.items, before.next_id) == ([], [], None)
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("limit", [1, 3, 20])
+def test_list_since_an_id_leaves_out_what_is_older(
+    store: Store, limit: int, newest_first: bool, event: Callable[..., Any]
+) -> None:
+    store.commit(*[Create(event(number)) for number in range(10)])
+    ids = [f"evt_{number:04}" for number in range(6, 10)]
+    ids_read = walk(store, Event, limit, newest_first=newest_first, since="evt_0006")
+    assert ids_read == (ids[::-1] if newest_first else ids)
+    assert walk(store, Event, limit, newest_first=newest_first, since="evt_0005x") == ids_read
+    assert walk(store, Event, limit, newest_first=newest_first, since="evt_1") == []
+    nothing = store.list(Event, after="", newest_first=True, since="evt_0006")
+    assert (nothing.items, nothing.next_id) == ([], None)
+
+
 def test_list_where_matches_none_and_several_fields(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(
         Create(cluster("clu_1", phase="network")), Create(cluster("clu_2")), Create(cluster("clu_3", name="x"))

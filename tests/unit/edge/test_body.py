@@ -47,6 +47,26 @@ def test_malformed_json_is_refused(text):
         parse(text.encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("{bad", "line 1, column 2: a name in double quotes is expected"),
+        ('{"a":\n  oops}', "line 2, column 3: a value is expected"),
+        ("", "line 1, column 1: a value is expected"),
+        ('{"a" 1}', "line 1, column 6: a colon is expected"),
+        ('["a" "b"]', "line 1, column 6: a comma or the end of the list or object is expected"),
+        ("{} {}", "line 1, column 4: the end is expected"),
+        ('["a', "line 1, column 2: a string begins here that has no end"),
+        ('["a\nb"]', "line 1, column 4: a string has no line ends or other control characters"),
+        ('["\\x"]', "line 1, column 3: JSON has no such escape"),
+    ],
+)
+def test_malformed_json_says_where_and_what_is_expected(text, place):
+    with pytest.raises(MalformedBody) as refused:
+        parse(text.encode())
+    assert refused.value.detail == f"The body is not JSON: {place}."
+
+
 def test_nesting_is_limited_outside_of_texts():
     assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     with pytest.raises(MalformedBody, match="deeper"):

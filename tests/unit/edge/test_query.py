@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.edge.query import TAG, Query, read, tagged
+from stockyard.edge.query import DRY_RUN, PAGE, TAG, Query, read, tagged
 from stockyard.errors import InvalidInput
 
 DECLARED = (
@@ -82,6 +82,32 @@ def test_tag_filter_is_used_unchanged():
     assert parsed("tag=env%3Ddev") == {"tag": "env=dev"}
     assert all(tagged(tags, tag) for tag in (None, "env=dev", "a=b=c=d", "empty="))
     assert not any(tagged(tags, tag) for tag in ("env=", "env=d", "a=b", "a=c=d"))
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("limit", "; did you mean page_size?"),
+        ("per_page", "; did you mean page_size?"),
+        ("pageSize", "; did you mean page_size?"),
+        ("maxResults", "; did you mean page_size?"),
+        ("cursor", "; did you mean page_token?"),
+        ("next_page_token", "; did you mean page_token?"),
+        ("dryrun", "; did you mean dry_run?"),
+        ("dry-run", "; did you mean dry_run?"),
+        ("satus", "; did you mean status?"),
+        ("colour", "."),
+    ],
+)
+def test_who_names_another_parameter_is_told_the_one_that_there_is(name, end):
+    with pytest.raises(InvalidInput) as refused:
+        read({"rawQueryString": f"{name}=1"}, (*PAGE, DRY_RUN, *DECLARED))
+    assert refused.value.detail == f"There is no query parameter '{name}' here{end}"
+
+
+def test_no_parameter_is_named_that_a_route_has_not():
+    with pytest.raises(InvalidInput, match=r"'limit' here\.$"):
+        parsed("limit=1")
 
 
 def test_unknown_parameter_is_named_in_printable_characters():

@@ -25,6 +25,9 @@ class Choices:
     tenant_rate_limit: int = 20
     tenant_burst_limit: int = 60
     """Requests a second of one tenant's people that one process of a function serves, and at once; a rate of 0: all."""
+    tenant_waits: int = 20
+    waits: int = 200
+    """Requests of one tenant, and of all, that wait for news at a time; each holds a function. 0: none waits."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600

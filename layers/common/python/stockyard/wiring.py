@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stockyard.operations.relay.outbox import Relay
     from stockyard.operations.scheduler.wake import Scheduler
     from stockyard.operations.sweep.run import Reaper
+    from stockyard.operations.wait_turns import WaitTurns
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
 
 T = TypeVar("T")
@@ -354,7 +355,15 @@ def http(name: str) -> HttpFunction:
         page_key=page_key,
         admit=lambda tenant: _limits().admit(tenant),
         origin=lambda event: origin.check(event, configuration().origin_key_hashes),
+        turns=lambda tenant, seconds: _wait_turns().take(tenant, seconds),
     )
+
+
+@cache
+def _wait_turns() -> WaitTurns:
+    from stockyard.operations.wait_turns import WaitTurns
+
+    return WaitTurns(store, clock(), configuration().tenant_waits, configuration().waits)
 
 
 @cache

@@ -10,7 +10,8 @@ import pytest
 from stockyard.domain.mirror import mirrored_pool
 from stockyard.domain.models.base import read
 from stockyard.domain.models.own_pools import read_own_pool
-from stockyard.domain.models.pools import PoolCreate, PoolPatch, PoolView, own_document
+from stockyard.domain.models.pool_views import PoolView
+from stockyard.domain.models.pools import PoolCreate, PoolPatch, own_document
 from stockyard.domain.pool_manifests import own_manifest, pool_manifest
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.pool_views import pool_view

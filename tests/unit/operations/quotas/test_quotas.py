@@ -7,7 +7,7 @@ import pytest
 from stockyard.domain.records import Counter
 from stockyard.errors import Conflict, NotFound, PreconditionFailed
 from stockyard.operations.node_providers.allowed_types import allowed_types, allowed_view, set_allowed_types
-from stockyard.operations.quotas.limits import limit_of, set_quota, view, views
+from stockyard.operations.quotas.limits import limit_of, refusal, set_quota, view, views
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.ports import Add, Create, Put
 from tests.unit.operations.conftest import World
@@ -40,6 +40,19 @@ def test_quotas_without_default_limit_nothing_until_set(world: World) -> None:
     with pytest.raises(PreconditionFailed):
         set_quota(services, "per-user.nodeclaims", 5, 0)
     assert set_quota(services, "per-user.nodeclaims", 5, 1)["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "words"),
+    [
+        ("clusters", 1, "1 cluster."),
+        ("clusters", 2, "2 clusters."),
+        ("clusters", 0, "0 clusters."),
+        ("cloud_accounts", 1, "1 cloud account."),
+    ],
+)
+def test_refusal_counts_as_people_do(name: str, limit: int, words: str) -> None:
+    assert refusal(name, limit).detail == f"The quota '{name}' allows {words}"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from stockyard.domain.node_records import (
 )
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
+from stockyard.domain.wait_records import Waiters
 from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
 
 SCHEMA = 1
@@ -401,4 +402,5 @@ Record = (
     | ProfileUse
     | ClusterPacks
     | Usage
+    | Waiters
 )

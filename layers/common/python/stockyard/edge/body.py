@@ -25,6 +25,18 @@ YAML = "application/yaml"
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRINGS, _NO_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
 """A string, to its end if it has one, or a bracket."""
+_EXPECTED = (
+    ("Expecting value", "a value is expected"),
+    ("Expecting property name", "a name in double quotes is expected"),
+    ("Expecting ':'", "a colon is expected"),
+    ("Expecting ','", "a comma or the end of the list or object is expected"),
+    ("Illegal trailing comma", "no comma stands before the end"),
+    ("Extra data", "the end is expected"),
+    ("Unterminated string", "a string begins here that has no end"),
+    ("Invalid control character", "a string has no line ends or other control characters"),
+    ("Invalid \\", "JSON has no such escape"),
+)
+"""How the parser's messages begin, and our words for them. Those of the parser differ between versions of Python."""
 GZIP = "application/gzip"
 """JSON that was compressed, said by the type: a gateway may take everything that is called JSON for text."""
 
@@ -97,8 +109,17 @@ def checked_text(kind: str, faults: tuple[type[Exception], ...] = (ValueError, R
         raise MalformedBody("The body is not UTF-8.") from None
     except UnicodeEncodeError:
         raise MalformedBody("The body has half of a surrogate pair.") from None
-    except faults:
-        raise MalformedBody(f"The body is not {kind}.") from None
+    except faults as fault:
+        raise MalformedBody(f"The body is not {kind}{_place(fault)}.") from None
+
+
+def _place(fault: Exception) -> str:
+    """Where a parser stopped and what it expected there, as far as it says so; never what stands there."""
+    if isinstance(fault, json.JSONDecodeError):
+        words = next((words for begin, words in _EXPECTED if fault.msg.startswith(begin)), "")
+        return f": line {fault.lineno}, column {fault.colno}" + (f": {words}" if words else "")
+    mark = getattr(fault, "problem_mark", None)  # of a parser of YAML, which is not loaded for JSON
+    return "" if mark is None else f": line {mark.line + 1}, column {mark.column + 1}"
 
 
 def parse(raw: bytes) -> Any:

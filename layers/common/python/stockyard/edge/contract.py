@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from stockyard import ports
+    from stockyard.edge.content import Content
 
 MODELS = "stockyard.domain.models."
 
@@ -80,8 +81,11 @@ class Request:
 class Answer:
     """What a function answers. ``version`` becomes the ``ETag``.
 
+    ``digest`` stands for what else the body shows, see ``edge.etag``. ``cursor`` is for lists that are followed: where
+    the next request goes on. ``probe`` reads little and gives another value when the answer may be another one by now.
     ``subject`` is what the audit record is about (by default the answer's id, else the path's); ``audited`` says that
-    the use case has written that record in its own transaction. ``next_id`` is for lists.
+    the use case has written that record in its own transaction. ``next_id`` is for lists. ``content`` is a file, in
+    place of a body.
     """
 
     status: int
@@ -91,11 +95,15 @@ class Answer:
     subject: str | None = None
     audited: bool = False
     next_id: str | None = None
+    content: Content | None = field(default=None, repr=False)
+    digest: str = ""
+    cursor: str | None = None
+    probe: Callable[[], object] | None = field(default=None, repr=False)
 
     @staticmethod
-    def listing(items: Sequence[Mapping[str, Any]], next_id: str | None) -> Answer:
+    def listing(items: Sequence[Mapping[str, Any]], next_id: str | None, cursor: str | None = None) -> Answer:
         """A page of a list; the edge makes the token to go on behind ``next_id``."""
-        return Answer(200, {"items": list(items)}, next_id=next_id)
+        return Answer(200, {"items": list(items)}, next_id=next_id, cursor=cursor)
 
     @staticmethod
     def matching(
@@ -149,12 +157,14 @@ class Route:
 
     ``name`` is method and path template, ``POST /v1/clusters``. ``action`` names it in audit records and in the
     document: by default the name of the function that serves it, as one word (``CreateCluster``). ``summary`` is by
-    default the first sentence of that function's docstring. ``roles``: any of them will do. ``machine``: a client
-    without roles may call too; the function checks whose it is. ``open_because``: why no token is needed; empty where
-    one is. Models may be named ``module:Class``.
+    default the first sentence of that function's docstring; its others are put before ``description``. ``roles``: any
+    of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
+    ``open_because``: why no token is needed; empty where one is. Models may be named ``module:Class``.
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
     then given their list. ``large``: the body may have 5 MiB and come as gzip. ``optional``: the body may be left out.
+    ``waits``: it takes ``wait``; one resource also takes ``If-None-Match``, and a list gives a ``cursor``.
     ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
+    ``media``: the answer is a file of this type (:class:`stockyard.edge.content.Content`); empty for JSON of a model.
     """
 
     name: str
@@ -169,6 +179,7 @@ class Route:
     answers: Mapping[int, type[BaseModel] | str | None]
     query: tuple[Query, ...] = ()
     paged: bool = False
+    waits: bool = False
     idempotent: bool = False
     if_match: bool = False
     dry_run: bool = False
@@ -176,6 +187,7 @@ class Route:
     yaml: bool = False
     platform: bool = False
     large: bool = False
+    media: str = ""
     description: str = ""
 
     def __post_init__(self) -> None:

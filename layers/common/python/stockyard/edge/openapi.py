@@ -6,46 +6,71 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from stockyard.domain.platform import PLATFORM
-from stockyard.edge import etag, paths, problems
+from stockyard.edge import etag, openapi_words, paths
 from stockyard.edge.contract import Route, model_of
+from stockyard.edge.descriptions import DescribedSchema, first_sentence, plain
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
-from stockyard.edge.query import DRY_RUN, PAGE, Query
+from stockyard.edge.query import DRY_RUN, PAGE, WAIT, Query
 from stockyard.edge.route import HttpFunction
 
 _REF = "#/components/schemas/{model}"
 _PLAN = "plan:PlanView"
-_GATEWAY_ALSO = frozenset({401, 413, 429, 500, 503})
-_DONE = {200: "Done.", 201: "Made.", 202: "Accepted; the operation does the rest."}
-_REFUSALS: Mapping[int, tuple[str, str]] = {
-    400: ("MalformedBody", "The body is not JSON."),
-    401: ("Unauthorized", "The token is missing, malformed, expired or not for us."),
-    403: ("Forbidden", "The role, the tenant or a quota does not allow it."),
-    404: ("NotFound", "There is no such resource in this tenant."),
-    409: ("Conflict", "Not possible in this state, or the first request with the key still runs."),
-    412: ("PreconditionFailed", "`If-Match` is stale."),
-    413: ("BodyTooLarge", "The body is too large."),
-    415: ("UnsupportedMediaType", "The body is not JSON by its type."),
-    422: ("InvalidInput", "The input is not valid; `errors` says where."),
-    428: ("PreconditionRequired", "`If-Match` is missing."),
-    429: ("Throttled", "Too many requests."),
-    500: ("Internal", "An error of ours; the request id finds it in the logs."),
-    502: ("UnexpectedBehavior", "A service we depend on failed."),
-    503: ("Unavailable", "Not available just now."),
+_LICENCE = {"name": "Proprietary", "identifier": "LicenseRef-Stockyard"}
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "JWT",
+    "description": "A token of the realm; `stockyard token` prints one.",
 }
-"""Status -> the name of the shared response, and what it says."""
 
 
-def build(functions: Iterable[HttpFunction], *, version: str = "1") -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Components:
+    """What routes refer to: the schemas by their models, shared parameters by name, examples by the model's name."""
+
+    schemas: Mapping[type[BaseModel], dict[str, Any]]
+    parameters: Mapping[str, dict[str, Any]]
+    examples: Mapping[str, Any]
+
+    def content(
+        self, model: type[BaseModel] | str | None, *, paged: bool = False, waits: bool = False
+    ) -> dict[str, Any]:
+        """What has the form of the model, or is a page of a list of it, with an example; of one that ``waits`` the page
+        has a cursor."""
+        if model is None:
+            return {"schema": {"type": "object"}}
+        names = [candidate.__name__ for candidate in _forms(model_of(model))]
+        name = next((name for name in names if name in self.examples), None)
+        schema, samples = self.schemas[model_of(model)], dict[str, Any]()
+        if paged:
+            cursor = {"cursor": None} if waits else {}
+            page = {"items": [] if name is None else [self.examples[name]], "next_page_token": None, **cursor}
+            return {"schema": _page(schema, waits=waits), **({} if name is None else {"example": page})}
+        samples = {} if name is None else {"examples": {"example": _component("examples", name)}}
+        return {"schema": schema, **samples}
+
+
+def _forms(model: type[BaseModel]) -> list[type[BaseModel]]:
+    """The model, and where it is one of several those: an example of one of them is an example of it."""
+    several = get_args(model.model_fields["root"].annotation) if issubclass(model, RootModel) else ()
+    return [model, *(part for part in several if isinstance(part, type) and issubclass(part, BaseModel))]
+
+
+def build(
+    functions: Iterable[HttpFunction], *, version: str = "1", examples: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The document of all routes of ``functions``, in order of path and method.
 
     What several routes have alike stands once, among the components. ``x-stockyard-function`` names the function that
     serves a route, ``x-stockyard-open`` says why a route takes no token: the gateway is built from these.
+    ``examples`` are documents by the name of the model that they are of.
     """
     pairs = sorted(
         ((route, function.name) for function in functions for route in function.routes),
@@ -54,27 +79,43 @@ def build(functions: Iterable[HttpFunction], *, version: str = "1") -> dict[str,
     routes = [route for route, _ in pairs]
     schemas, references = _schemas(routes)
     shared = _shared_parameters(routes)
+    components = _Components(references, shared, examples or {})
     documented: dict[str, dict[str, Any]] = {}
     for route, function in pairs:
-        operation = {"x-stockyard-function": function, **_operation(route, references, shared)}
+        operation = {"x-stockyard-function": function, **_operation(route, function, components)}
         documented.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Stockyard",
             "version": version,
-            "description": "Creates Kubernetes clusters and hands them nodes.",
+            "description": openapi_words.GUIDE,
+            "license": _LICENCE,
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": "/", "description": "The API that this document comes from."}],
         "security": [{"bearer": []}],
+        "tags": [{"name": name, "description": openapi_words.TAGS[name]} for name in _tags(pairs)],
         "paths": documented,
         "components": {
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {"bearer": _BEARER},
             "parameters": dict(sorted(shared.items())),
-            "headers": _HEADERS,
-            "responses": {name: _refusal(status) for status, (name, _) in _REFUSALS.items()},
-            "schemas": {**schemas, "Problem": _PROBLEM, "GatewayMessage": _GATEWAY_MESSAGE},
+            "headers": openapi_words.HEADERS,
+            "responses": {name: openapi_words.refusal(status) for status, (name, _) in openapi_words.REFUSALS.items()},
+            "examples": _named(components.examples, documented),
+            "schemas": {
+                **schemas,
+                "Problem": openapi_words.PROBLEM,
+                "GatewayMessage": openapi_words.GATEWAY_MESSAGE,
+            },
         },
+    }
+
+
+def _named(examples: Mapping[str, Any], documented: Mapping[str, Any]) -> dict[str, Any]:
+    """The examples that operations refer to; those of lists stand in the lists."""
+    text = json.dumps(documented)
+    return {
+        name: {"value": value} for name, value in sorted(examples.items()) if f'"#/components/examples/{name}"' in text
     }
 
 
@@ -91,7 +132,7 @@ def _models(routes: Iterable[Route]) -> Iterator[tuple[type[BaseModel], JsonSche
 def _schemas(routes: Iterable[Route]) -> tuple[dict[str, Any], Mapping[type[BaseModel], dict[str, Any]]]:
     """Component schemas, and where each model is in them."""
     models = list(dict.fromkeys(_models(routes)))
-    references, document = models_json_schema(models, ref_template=_REF)
+    references, document = models_json_schema(models, ref_template=_REF, schema_generator=DescribedSchema)
     for schema in document["$defs"].values():
         # pydantic's titles repeat the names of the model and of its fields
         for titled in (schema, *schema.get("properties", {}).values()):
@@ -116,22 +157,32 @@ def _shared_parameters(routes: Iterable[Route]) -> dict[str, dict[str, Any]]:
     return dict(repeated)
 
 
-def _operation(
-    route: Route, references: Mapping[type[BaseModel], dict[str, Any]], shared: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
+def _tag(route: Route, function: str) -> str:
+    """The resource that a route is about; what machines call has a place of its own."""
+    if function == "machines":
+        return function
+    if route.media or route.path == "/v1/health":
+        return "contract"
+    return "pools" if "/pools" in route.path else route.path.split("/")[2]
+
+
+def _tags(pairs: Iterable[tuple[Route, str]]) -> list[str]:
+    return sorted({_tag(route, function) for route, function in pairs})
+
+
+def _operation(route: Route, function: str, components: _Components) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.action,
         "summary": route.summary,
-        "tags": [route.path.split("/")[2]],
+        "description": _description(route),
+        "tags": [_tag(route, function)],
         "x-stockyard-roles": [name for name, role in ROLE_NAMES.items() if role & route.roles],
         "parameters": [
-            _component("parameters", name) if shared.get(name) == definition else definition
+            _component("parameters", name) if components.parameters.get(name) == definition else definition
             for name, definition in _parameters(route)
         ],
-        "responses": {str(status): answer for status, answer in sorted(_responses(route, references).items())},
+        "responses": {str(status): answer for status, answer in sorted(_responses(route, components).items())},
     }
-    if description := route.description or ("With `dry_run` the answer is a plan." if route.dry_run else ""):
-        operation["description"] = description
     if route.machine:
         operation["x-stockyard-machine"] = True
     if route.platform:
@@ -140,23 +191,38 @@ def _operation(
         operation["security"] = []
         operation["x-stockyard-open"] = route.open_because
     if route.body is not None:
-        content = {"application/json": {"schema": references[model_of(route.body)]}}
+        content = {"application/json": components.content(route.body)}
         if route.method == "PATCH":
             content["application/merge-patch+json"] = content["application/json"]
         if route.yaml:
             content["application/yaml"] = content["application/json"]
         if route.large:
             content["application/gzip"] = {"schema": {"type": "string", "format": "binary"}}
-        operation["requestBody"] = {"required": not route.optional, "content": content}
+        operation["requestBody"] = {
+            "description": first_sentence(model_of(route.body)),
+            "required": not route.optional,
+            "content": content,
+        }
     return operation
+
+
+def _description(route: Route) -> str:
+    """The words of the route, with a sentence on its dry run where they have none."""
+    text = plain(route.description)
+    return f"{text} With `dry_run` the answer is a plan.".strip() if route.dry_run and "dry_run" not in text else text
 
 
 def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     """The parameters of a route, each with the name that it has as a component."""
-    for name in re.findall(r"\{(\w+)\}", route.path):
+    for parameter in re.finditer(r"\{(\w+)\}", route.path):
+        component, text = openapi_words.PATH_PARAMETERS[route.path[: parameter.end()]]
         schema = {"type": "string", "pattern": paths.PARAMETER}
-        yield name.title(), {"name": name, "in": "path", "required": True, "schema": schema}
-    extra = (*(PAGE if route.paged else ()), *((DRY_RUN,) if route.dry_run else ()))
+        yield component, {"name": parameter[1], "in": "path", "required": True, "description": text, "schema": schema}
+    extra = (
+        *(PAGE if route.paged else ()),
+        *((DRY_RUN,) if route.dry_run else ()),
+        *((WAIT,) if route.waits else ()),
+    )
     for query in (*route.query, *extra):
         definition = {"name": query.name, "in": "query", "description": query.description}
         yield query.name.title().replace("_", ""), {**definition, "schema": _query_schema(query)}
@@ -171,6 +237,9 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     if route.if_match:
         header = _header("If-Match", "The `ETag` that was last read.", pattern=etag.PATTERN)
         yield "IfMatch", {**header, "required": True}
+    if route.media or (route.waits and not route.paged):
+        text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
+        yield "IfNoneMatch", _header("If-None-Match", text, minLength=1, maxLength=1024)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"
@@ -194,20 +263,25 @@ def _query_schema(query: Query) -> dict[str, Any]:
     return schema | {name: value for name, value in bounds.items() if value is not None}
 
 
-def _responses(route: Route, references: Mapping[type[BaseModel], dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    responses = {status: _component("responses", _REFUSALS[status][0]) for status in sorted(_refusals(route))}
+def _responses(route: Route, components: _Components) -> dict[int, dict[str, Any]]:
+    names = openapi_words.REFUSALS
+    responses = {status: _component("responses", names[status][0]) for status in sorted(_refusals(route))}
     for status, model in route.answers.items():
-        responses[status] = _answer(route, status, {"type": "object"} if model is None else references[model_of(model)])
+        responses[status] = _answer(route, status, components.content(model, paged=route.paged, waits=route.waits))
+    if route.media:
+        responses[304] = {"description": "The caller has it already.", "headers": responses[200]["headers"]}
+    if route.waits and not route.paged:
+        headers = {
+            name: _component("headers", part) for name, part in (("ETag", "ETag"), ("Retry-After", "RetryAfter"))
+        }
+        responses[304] = {"description": "It is still as `If-None-Match` says.", "headers": headers}
     if route.dry_run and route.answers.get(200) != _PLAN:
-        plan = references[model_of(_PLAN)]
+        plan = components.content(_PLAN)
         if 200 in route.answers:
             content = responses[200]["content"]["application/json"]
-            content["schema"] = {"anyOf": [content["schema"], plan]}
+            content["schema"] = {"anyOf": [content["schema"], plan["schema"]]}
         else:
-            responses[200] = {
-                "description": "The plan of a dry run.",
-                "content": {"application/json": {"schema": plan}},
-            }
+            responses[200] = {"description": "The plan of a dry run.", "content": {"application/json": plan}}
     return responses
 
 
@@ -227,78 +301,37 @@ def _refusals(route: Route) -> set[int]:
     return statuses
 
 
-def _refusal(status: int) -> dict[str, Any]:
-    content: dict[str, Any] = {problems.CONTENT_TYPE: {"schema": _component("schemas", "Problem")}}
-    if status in _GATEWAY_ALSO:
-        content["application/json"] = {"schema": _component("schemas", "GatewayMessage")}
-    refusal = {"description": _REFUSALS[status][1], "content": content}
-    if status in (409, 429, 503):
-        refusal["headers"] = {"Retry-After": _component("headers", "RetryAfter")}
-    return refusal
-
-
-def _answer(route: Route, status: int, schema: dict[str, Any]) -> dict[str, Any]:
-    if route.paged:
-        schema = {
-            "type": "object",
-            "required": ["items", "next_page_token"],
-            "additionalProperties": False,
-            "properties": {
-                "items": {"type": "array", "items": schema},
-                "next_page_token": {"type": ["string", "null"]},
-            },
-        }
+def _answer(route: Route, status: int, content: dict[str, Any]) -> dict[str, Any]:
+    media = {"application/json": content}
+    if route.media:
+        media = {route.media: {"schema": {"type": "string" if route.media.startswith("text/") else "object"}}}
     headers: dict[str, Any] = {}
     if not route.paged and status in (200, 201, 202):
         headers["ETag"] = _component("headers", "ETag")
-    if status == 202:
+    if status == 202 or (status == 201 and route.method == "POST"):
         headers["Location"] = _component("headers", "Location")
-    answer = {"description": _DONE.get(status, "Done."), "content": {"application/json": {"schema": schema}}}
+    if route.idempotent:
+        headers["Idempotent-Replayed"] = _component("headers", "IdempotentReplayed")
+    planned = status == 200 and route.answers[200] == _PLAN
+    text = "The plan of a dry run." if planned else openapi_words.DONE.get(status, "Done.")
+    answer = {"description": text, "content": media}
     return {**answer, "headers": headers} if headers else answer
 
 
-_HEADERS: dict[str, Any] = {
-    name: {"description": description, "required": False, "schema": {"type": kind}}
-    for name, description, kind in (
-        ("ETag", "The resource's version.", "string"),
-        ("Location", "The operation that does the work.", "string"),
-        ("RetryAfter", "Seconds to wait, where trying again may help.", "integer"),
-    )
-}
-_PROBLEM: dict[str, Any] = {
-    "type": "object",
-    "description": "A problem document (RFC 9457). Switch on `error_type`.",
-    "required": ["type", "title", "status", "detail", "instance", "error_type", "retryable", "request_id", "errors"],
-    "additionalProperties": False,
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "instance": {"type": "string"},
-        "error_type": {"type": "string"},
-        "retryable": {"type": "boolean"},
-        "request_id": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["pointer", "detail"],
-                "additionalProperties": False,
-                "properties": {
-                    "pointer": {"type": "string"},
-                    "detail": {"type": "string"},
-                    "index": {"type": "integer", "description": "Of several manifests the number of this one, from 0."},
-                    "kind": {"type": "string", "description": "The kind of that manifest."},
-                    "name": {"type": "string", "description": "The name of that manifest."},
-                },
-            },
+def _page(schema: dict[str, Any], *, waits: bool) -> dict[str, Any]:
+    """A page of a list of what has that form."""
+    text = "The `page_token` of the next page; null on the last one."
+    page: dict[str, Any] = {
+        "type": "object",
+        "required": ["items", "next_page_token"],
+        "additionalProperties": False,
+        "properties": {
+            "items": {"type": "array", "description": "The items of this page.", "items": schema},
+            "next_page_token": {"type": ["string", "null"], "description": text},
         },
-    },
-}
-_GATEWAY_MESSAGE: dict[str, Any] = {
-    "type": "object",
-    "description": "What the gateway answers itself.",
-    "required": ["message"],
-    "properties": {"message": {"type": "string"}},
-}
+    }
+    if waits:
+        text = "What `after` takes to go on; null on a page that `page_token` led to."
+        page["required"].append("cursor")
+        page["properties"]["cursor"] = {"type": ["string", "null"], "description": text}
+    return page

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,6 +13,12 @@ from stockyard.edge.paging import DEFAULT_SIZE, MAX_SIZE
 from stockyard.errors import InvalidInput
 
 _MAX_LENGTH = 1024
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("limit", "size", "perpage", "maxresults", "maxitems", "top"), "page_size"),
+    **dict.fromkeys(("cursor", "continue", "nextpagetoken", "nexttoken", "startingtoken", "token"), "page_token"),
+    **dict.fromkeys(("since", "startafter"), "after"),
+}
+"""What other APIs call parameters of ours, without underscores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +42,34 @@ PAGE = (
     Query("page_size", f"Items on a page, {DEFAULT_SIZE} by default.", "integer", minimum=1, maximum=MAX_SIZE),
     Query("page_token", "The `next_page_token` of the page before."),
 )
+MOST_SECONDS = 20
+"""How long an answer may wait for news: the gateway gives up after 30 seconds, a function of ours after 29."""
+WAIT = Query(
+    "wait",
+    "Answer as soon as there is news, or after so many seconds that there was none: of a list with `after`, of one"
+    " resource with `If-None-Match`. When too many wait already, the answer comes at once, with `Retry-After`.",
+    "integer",
+    minimum=0,
+    maximum=MOST_SECONDS,
+)
+ORDER = Query("order", "`desc` lists the newest first, `asc`, the default, the oldest.", values=("asc", "desc"))
+SINCE = Query(
+    "since",
+    "Only what is not older than this time, as 2026-01-31T12:00:00Z.",
+    pattern=r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?Z$",
+)
 TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
 LABEL = Query("label", "Only what has this label, as key=value.", pattern="^.+=")
 FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def moment_of(since: str) -> datetime:
+    """The moment that ``SINCE`` names. A day that its month does not have is one of the next month."""
+    date, _, clock = since.removesuffix("Z").partition("T")
+    year, month, day = map(int, date.split("-"))
+    hours, minutes, seconds = clock.split(":")
+    passed = timedelta(days=day - 1, hours=int(hours), minutes=int(minutes), seconds=float(seconds))
+    return datetime(year, month, 1, tzinfo=UTC) + passed
 
 
 def tagged(tags: Mapping[str, str], pair: str | None) -> bool:
@@ -54,7 +86,7 @@ def read(event: Mapping[str, Any], declared: Sequence[Query]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, text in _pairs(event):
         if name not in parameters:
-            raise InvalidInput(f"There is no query parameter {_printable(name)} here.")
+            raise InvalidInput(f"There is no query parameter {_printable(name)} here{_end(name, parameters)}")
         if name in values:
             raise InvalidInput(f"The query parameter {name} is given twice.")
         values[name] = _value(parameters[name], text)
@@ -96,6 +128,16 @@ def _integer(query: Query, text: str) -> int:
     if number is None or not low <= number <= high:
         raise InvalidInput(f"{query.name} must be a whole number from {low} to {high}.")
     return number
+
+
+def _end(name: str, parameters: Collection[str]) -> str:
+    """How the refusal ends: with a question for who may have meant another parameter."""
+    from difflib import get_close_matches  # only for requests that are refused
+
+    plain = name.lower().replace("-", "_")
+    own_name = _ELSEWHERE.get(plain.replace("_", ""), plain)
+    near = [own_name] if own_name in parameters else get_close_matches(plain, list(parameters), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def _printable(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.logs import logged
 from stockyard.edge.query import Query
 from stockyard.edge.serve import Call, Dependencies, Reply, log_failure, refusal
+from stockyard.edge.waiting import Turns
 from stockyard.errors import Forbidden, Internal
 
 if TYPE_CHECKING:
@@ -40,8 +42,9 @@ def _declaring(route: Callable[P, Route]) -> Callable[Concatenate[HttpFunction, 
 
         def register(handler: Handler) -> Handler:
             action = declared.action or handler.__name__.title().replace("_", "")
-            summary = declared.summary or (handler.__doc__ or "").partition(".")[0]
-            function.add(replace(declared, action=action, summary=summary), handler)
+            first, _, following = (handler.__doc__ or "").partition(".")
+            text = " ".join(f"{following} {declared.description}".split())
+            function.add(replace(declared, action=action, summary=declared.summary or first, description=text), handler)
             return handler
 
         return register
@@ -54,7 +57,8 @@ class HttpFunction:
 
     ``keys`` and ``audit`` reach the caller's tenant, ``page_key`` is the secret of page tokens; all are called when a
     request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share,
-    ``origin`` when a request did not come the way it must. ``clock`` and ``randomness`` are given by tests.
+    ``origin`` when a request did not come the way it must. ``turns`` lets requests wait for news. ``clock``, ``sleep``
+    and ``randomness`` are given by tests.
     """
 
     def __init__(
@@ -68,13 +72,16 @@ class HttpFunction:
         randomness: Callable[[int], bytes] = os.urandom,
         admit: Callable[[str], None] | None = None,
         origin: Callable[[Mapping[str, Any]], None] | None = None,
+        turns: Turns | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = name
         self.routes: list[Route] = []
         self.logger = Logger(service=name)
         self.lambda_handler = logged(self.logger)(self.handle)
-        more = {"admit": admit} if admit else {}
-        self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, **more)
+        optional: dict[str, Any] = {"admit": admit, "turns": turns}
+        more = {name: value for name, value in optional.items() if value is not None}
+        self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, sleep=sleep, **more)
         self._origin = origin
         self._table: list[tuple[re.Pattern[str], Route, Handler]] = []
 
@@ -97,7 +104,12 @@ class HttpFunction:
             request_id = str(getattr(context, "aws_request_id", ""))
             log_failure(self.logger, error, request_id)
             reply = refusal(Internal("The request could not be read."), path="", request_id=request_id)
-        return {"statusCode": reply.status, "headers": reply.headers, "body": reply.body, "isBase64Encoded": False}
+        return {
+            "statusCode": reply.status,
+            "headers": reply.headers,
+            "body": reply.body,
+            "isBase64Encoded": reply.encoded,
+        }
 
     def _reply(self, event: Mapping[str, Any]) -> Reply:
         context, path = event["requestContext"], str(event["rawPath"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stockyard.domain import ids, times
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import DONE, AuditRecord
-from stockyard.edge import audit, body, etag, idempotency, paths, problems
+from stockyard.edge import audit, body, etag, idempotency, paths, problems, waiting
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
 from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
@@ -41,15 +41,20 @@ class Dependencies:
     logger: Logger
     admit: Callable[[str], None] = _everybody
     """Raises ``Throttled`` when the tenant has had its share."""
+    turns: waiting.Turns = waiting.no_turns
+    """Lets a tenant's request wait, if not too many do."""
+    sleep: Callable[[float], None] = time.sleep
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer; ``body`` is JSON text."""
+    """An HTTP answer; ``body`` is JSON text, but of a file."""
 
     status: int
     headers: Mapping[str, str]
     body: str = field(repr=False)
+    encoded: bool = False
+    """Whether ``body`` is in base 64, as bytes are that are no text."""
 
 
 def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
@@ -98,6 +103,8 @@ class Call:
     _lease: IdempotencyLease | None = None
     _keys: Keys | None = None
     _subject: Mapping[str, Any] = field(default_factory=dict)
+    _wait: int = 0
+    _may_wait: bool = True
 
     def __post_init__(self) -> None:
         self._path = str(self._event.get("rawPath") or self._route.path)
@@ -133,15 +140,47 @@ class Call:
         if replay is not None:
             headers = {**replay.headers, "Idempotent-Replayed": "true"}
             return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
-        answer = self._handler(replace(request, lease=self._lease))
+        answer = self._answer(replace(request, lease=self._lease))
+        if answer.content is not None:
+            return Reply(*answer.content.answer(self._event))
+        headers = self._headers(answer)
+        if not self._route.paged and self._is_known(answer):
+            return Reply(304, {**headers, "Cache-Control": "no-store"}, "")
         document = self._document(answer, request)
-        version = {} if answer.version is None else {"ETag": etag.tag(answer.version)}
-        headers = version if answer.location is None else {**version, "Location": answer.location}
         self._subject = {"subject": self._subject_of(answer, document), **_operation_of(document)}
         self._audit(DONE, answer, document)
         if self._keys is not None and self._lease is not None:
             idempotency.finish(self._keys, self._lease, answer.status, headers, document)
         return reply(answer.status, document, headers)
+
+    def _answer(self, request: Request) -> Answer:
+        """What the function answers; of a request that waits, once there is news."""
+        depends = self._dependencies
+        answer, self._may_wait = waiting.until_news(
+            lambda: self._handler(request),
+            lambda answer: not self._is_known(answer),
+            self._wait,
+            lambda: depends.turns(self._caller.tenant, self._wait),
+            depends.clock,
+            depends.sleep,
+        )
+        return answer
+
+    def _is_known(self, answer: Answer) -> bool:
+        """Whether the answer says nothing that the caller has not read: a list that nothing was added to, or a resource
+        whose tag is in ``If-None-Match``."""
+        if not self._route.waits or answer.status != 200:
+            return False
+        if self._route.paged:
+            # an empty page has a cursor, so it is answered as it is
+            return bool(self._wait) and isinstance(answer.body, Mapping) and not answer.body["items"]
+        return etag.matches(header(self._event, "if-none-match"), etag.tag(answer.version or 0, answer.digest))
+
+    def _headers(self, answer: Answer) -> dict[str, str]:
+        headers = {} if answer.version is None else {"ETag": etag.tag(answer.version, answer.digest)}
+        if answer.location is not None:
+            headers["Location"] = answer.location
+        return headers if self._may_wait else {**headers, "Retry-After": str(waiting.ASK_AGAIN)}
 
     def _identify(self) -> None:
         route = self._route
@@ -164,8 +203,13 @@ class Call:
             *route.query,
             *(queries.PAGE if route.paged else ()),
             *((queries.DRY_RUN,) if route.dry_run else ()),
+            *((queries.WAIT,) if route.waits else ()),
         )
         query = queries.read(event, declared)
+        self._wait = int(query.pop("wait", 0))
+        if self._wait and not (query.get("after") if route.paged else header(event, "if-none-match")):
+            needed = "after, the cursor of the last answer" if route.paged else "If-None-Match, the ETag last read"
+            raise InvalidInput(f"wait needs {needed}: it is about what comes then.")
         self._dry_run = bool(query.pop("dry_run", False))
         size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
         self._key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
@@ -258,6 +302,8 @@ class Call:
             following = answer.next_id
             token = None if following is None else self._codec().encode(following, **self._place(request.query))
             document["next_page_token"] = token
+            if self._route.waits:
+                document["cursor"] = answer.cursor
         return document
 
     def _audit(self, outcome: str, answer: Answer | None, document: Any) -> None:

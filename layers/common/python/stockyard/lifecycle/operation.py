@@ -331,7 +331,7 @@ class Moves(ABC, Generic[S]):
         records = tuple(
             record
             if record.state in OVER
-            else replace(record, state="succeeded", started_at=record.started_at or now, ended_at=now)
+            else replace(record, state="succeeded", started_at=record.started_at or now, ended_at=now, message="")
             for record in operation.phases
         )
         operation = _changed(operation, now, status="succeeded", error=None, phases=records)

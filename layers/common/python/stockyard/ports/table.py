@@ -62,11 +62,13 @@ class Store(Protocol):
         after: str | None = None,
         limit: int = 50,
         newest_first: bool = False,
+        since: str = "",
         where: Mapping[str, Any] | None = None,
     ) -> Page[R]:
         """Records whose id starts with ``prefix``, in order of id, from behind ``after``, at most ``limit``.
 
-        ``where`` keeps those whose top-level attributes equal the given values. Consistent read.
+        ``since`` leaves out those whose ids are below it, in either order. ``where`` keeps those whose top-level
+        attributes equal the given values. Consistent read.
         """
 
     def commit(self, *writes: Write) -> None:

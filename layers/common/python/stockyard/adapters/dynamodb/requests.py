@@ -144,6 +144,7 @@ def query(
     prefix: str,
     after: str | None,
     newest_first: bool,
+    since: str,
     where: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     """Parameters of a consistent query over a tenant's records of one kind; None when nothing can match.
@@ -152,7 +153,7 @@ def query(
     """
     expression = Expression()
     pk = f"{expression.name('pk')} = {expression.value({'S': keys.partition(tenant, kind, prefix)})}"
-    sort = _sort_condition(expression, prefix, after, newest_first)
+    sort = _sort_condition(expression, prefix, after, newest_first, since)
     if sort is None:
         return None
     filters = [expression.equal(equal) for equal in batch.equalities(kind, where)]
@@ -167,9 +168,13 @@ def query(
     return parameters | expression.parameters()
 
 
-def _sort_condition(expression: Expression, prefix: str, after: str | None, newest_first: bool) -> str | None:
+def _sort_condition(
+    expression: Expression, prefix: str, after: str | None, newest_first: bool, since: str
+) -> str | None:
     """The condition on the sort key: empty for none, None when no key can fulfil it."""
-    low, high = prefix, f"{prefix}{_LAST}" if prefix else ""
+    if newest_first and after == "":
+        return None  # going down from an empty id: nothing is below it
+    low, high = max(prefix, since), f"{prefix}{_LAST}" if prefix else ""
     if after is not None and newest_first:
         high = min(high, after) if high else after
     elif after is not None:
@@ -183,5 +188,4 @@ def _sort_condition(expression: Expression, prefix: str, after: str | None, newe
         return f"{expression.name('sk')} >= {expression.value({'S': low})}"
     if high:
         return f"{expression.name('sk')} <= {expression.value({'S': high})}"
-    # Going down from an empty id: nothing is below it.
-    return None if newest_first and after == "" else ""
+    return ""

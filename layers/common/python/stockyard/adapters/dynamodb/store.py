@@ -102,13 +102,21 @@ class DynamoStore:
         after: str | None = None,
         limit: int = 50,
         newest_first: bool = False,
+        since: str = "",
         where: Mapping[str, Any] | None = None,
     ) -> Page[R]:
         """A page of records; see ``ports.Store.list``. Reads on until the page is full or nothing is left."""
         if limit < 1:
             raise ValueError("limit must be at least 1")
         query = requests.query(
-            self._table, self._tenant, kind, prefix=prefix, after=after, newest_first=newest_first, where=where or {}
+            self._table,
+            self._tenant,
+            kind,
+            prefix=prefix,
+            after=after,
+            newest_first=newest_first,
+            since=since,
+            where=where or {},
         )
         items: list[codec.Item] = []
         while query is not None and len(items) <= limit:

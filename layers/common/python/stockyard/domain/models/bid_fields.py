@@ -31,11 +31,12 @@ Figure = (
 
 
 class MaxPrice(Input):
-    """The most that a node may cost as spot: ``percent`` of what its own type costs on demand in its region, which may
-    be more than 100, or ``usd_hour``."""
+    """The most that a node may cost as spot, in one of two forms."""
 
     percent: Annotated[float, Field(gt=0, le=MOST_PERCENT, allow_inf_nan=False)] | None = None
+    """Percent of what the node type costs on demand in its region; it may be more than 100."""
     usd_hour: Annotated[float, Field(gt=0, le=MOST_USD_HOUR, allow_inf_nan=False)] | None = None
+    """USD an hour."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -49,13 +50,15 @@ class MaxPrice(Input):
 
 
 class UpdateStrategy(Input):
-    """How nodes are replaced that are not as they would be made now: ``add_first`` makes the next one before one
-    leaves, ``remove_first`` lets one go before, ``custom`` has at most ``max_surge`` nodes more and ``max_unavailable``
-    fewer than there are to be, in nodes or in percent."""
+    """How nodes are replaced that are not as they would be made now."""
 
     type: Literal["add_first", "remove_first", "custom"] = "add_first"
+    """``add_first`` makes the next node before one leaves, ``remove_first`` lets one leave before, ``custom`` has the
+    two figures."""
     max_surge: Figure | None = None
+    """How many nodes more than wanted there may be at a time, as a number or in percent; for ``custom`` only."""
     max_unavailable: Figure | None = None
+    """How many nodes fewer than wanted there may be at a time, as a number or in percent; for ``custom`` only."""
 
     @model_validator(mode="after")
     def _figures(self) -> Self:

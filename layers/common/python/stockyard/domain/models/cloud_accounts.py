@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import AnyOf, Input, Irremovable, View, check_fixed, read, read_part, refuse
+from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 from stockyard.domain.records import CloudAccount
 
 
@@ -56,9 +57,12 @@ class CloudAccountCreate(Input):
     """A cloud account to register."""
 
     provider: Annotated[str, AfterValidator(_provider), Field(json_schema_extra=_providers)]
+    """The cloud that the account is in."""
     name: fields.Name
+    """The name of the account, unique in the tenant."""
     description: fields.Description = ""
     attributes: Annotated[dict[str, Any], AfterValidator(_attributes), AnyOf(cloud_kinds.attributes_models)]
+    """How Stockyard gets into the account; which fields there are depends on ``provider``."""
     tags: fields.Tags = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -84,11 +88,14 @@ class CloudAccountPatch(Input):
     """A JSON merge patch of a cloud account."""
 
     name: Irremovable[fields.Name] = None
+    """The new name."""
     description: Irremovable[fields.Description] = None
     attributes: Irremovable[
         Annotated[dict[str, Any], AfterValidator(_attributes_patch), AnyOf(cloud_kinds.attributes_patch_models)]
     ] = None
+    """The attributes that change; those that are absent stay."""
     tags: dict[str, fields.TagValue | None] | None = None
+    """Tags to add or change; null takes one away, or all of them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -126,27 +133,35 @@ class CloudAccountPatch(Input):
 
 
 class CloudAccountView(View):
-    """A cloud account. ``external_id`` belongs into the trust policy of the role; it is no secret.
-
-    ``secrets`` names the attributes that are kept sealed and are never shown. ``warnings`` are the last verification's:
-    of an old template for example.
-    """
+    """A cloud account, without its secrets."""
 
     id: int
+    """The number of the account within the tenant."""
     provider: str
+    """The cloud that the account is in."""
     name: str
+    """The name of the account, unique in the tenant."""
     description: str
+    """Free text for people."""
     attributes: dict[str, Any]
+    """How Stockyard gets into the account, without the secrets."""
     secrets: list[str]
+    """The names of the attributes that are kept sealed and are never shown."""
     external_id: str
+    """Belongs into the trust policy of the account's role; it is no secret."""
     verification: Literal["unverified", "verified", "failed"]
+    """What the last verification found."""
     verification_message: str
+    """Why the last verification failed; empty when it did not."""
     verified_at: str | None
+    """When the account was verified last; null when it never was."""
     warnings: list[str]
+    """What the last verification warns of, an old template for example."""
     tags: dict[str, str]
-    created_at: str
-    updated_at: str
-    version: int
+    """Tags by key."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version
 
 
 class CloudFormationTemplate(BaseModel):
@@ -155,4 +170,6 @@ class CloudFormationTemplate(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     AWSTemplateFormatVersion: str
+    """The version of the template's format."""
     Resources: dict[str, Any]
+    """What the template makes, by name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, cast, get_args, get_origin
 
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
@@ -37,7 +37,11 @@ class SettingsPatch(Input):
     """The settings that may change of every cluster. Each other is refused by its name, so that nothing is dropped in
     silence."""
 
+    DESCRIBED_BY: ClassVar[type[ClusterSettings] | None] = None
+    """The model whose fields these are: what they mean is written there."""
+
     mirror: Irremovable[bool] = None
+    """Whether pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims."""
 
     @model_validator(mode="before")
     @classmethod
@@ -54,7 +58,9 @@ def patch_model(model: type[ClusterSettings]) -> type[SettingsPatch]:
     changeable: dict[str, Any] = {name: (_patched(model, name), None) for name in sorted(model.CHANGEABLE)}
     name = f"{model.__name__}Patch"
     text = f"Changes of a ready cluster's {model.__name__}. A list is replaced as a whole, a map is merged."
-    return create_model(name, __base__=SettingsPatch, __doc__=text, __module__=__name__, **changeable)
+    patch = create_model(name, __base__=SettingsPatch, __doc__=text, __module__=__name__, **changeable)
+    patch.DESCRIBED_BY = model
+    return patch
 
 
 def _patched(model: type[ClusterSettings], name: str) -> Any:
@@ -91,10 +97,15 @@ class ClusterPatch(Input):
 
     description: Irremovable[fields.Description] = None
     tags: dict[str, fields.TagValue | None] | None = None
+    """Tags to add or change; null takes one away, or all of them."""
     kubernetes_version: Irremovable[Minor] = None
+    """The minor to change to, one above the present one."""
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(_patch_models)] = Field(default_factory=dict)
+    """The settings to change; those that are absent stay."""
     profiles: Irremovable[Choices] = None
+    """All profiles that the cluster is to have, in place of those that it has."""
     queue: bool = False
+    """Wait for the operation that is at work, in place of a refusal."""
 
     @model_validator(mode="before")
     @classmethod

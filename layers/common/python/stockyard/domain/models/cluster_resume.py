@@ -26,7 +26,9 @@ class ClusterResume(Input):
     settings: Annotated[dict[str, Any], Field(json_schema_extra={"additionalProperties": True})] = Field(
         default_factory=dict
     )
+    """The settings that change; those that are absent stay."""
     kubernetes_version: Minor | None = None
+    """Another minor of Kubernetes; the cluster's where none is given."""
 
 
 def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resource]) -> dict[str, Any]:

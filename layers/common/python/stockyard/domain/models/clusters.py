@@ -67,10 +67,7 @@ Driver = Annotated[str, AfterValidator(_built)]
 
 
 class ClusterSettings(Input):
-    """Base of the models of settings, of which each cluster driver has one.
-
-    ``mirror``: pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims.
-    """
+    """Base of the models of settings, of which each cluster driver has one."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset()
     """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
@@ -88,6 +85,7 @@ class ClusterSettings(Input):
     unless a ready cluster may change it."""
 
     mirror: bool = True
+    """Whether pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -200,26 +198,27 @@ def _settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
 
 
 class ClusterCreate(Input):
-    """A cluster to create. ``secret`` is the Keycloak client's secret; made when it is not given.
-
-    ``driver`` is who makes it, where the account's cloud has more than one driver: the cloud's first when it is not
-    given. ``keep_failed`` is for how many minutes a control plane is kept that did not come up, so that somebody can
-    look.
-    """
+    """A cluster to create."""
 
     name: fields.Name
+    """The name of the cluster, unique in the tenant. It cannot be changed."""
     description: fields.Description = ""
     cloud_account_id: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    """The number of the cloud account that the cluster is made in."""
     cluster_type: Literal["k8s"]
+    """What kind of cluster it is."""
     driver: Driver | None = None
+    """Who makes it, where the account's cloud has more than one driver; the cloud's first when none is given."""
     kubernetes_version: KubernetesVersion | None = None
     keep_failed: fields.KeepFailed = 0
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)] = Field(
         default_factory=dict
     )
+    """What the cluster is made of; which fields there are depends on the account's cloud and on ``driver``."""
     tags: fields.Tags = Field(default_factory=dict)
     profiles: Choices = Field(default_factory=list)
+    """The profiles whose packs the cluster is to have."""
 
     @model_validator(mode="after")
     def _name_beside_settings(self) -> ClusterCreate:

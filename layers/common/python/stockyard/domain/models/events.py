@@ -6,40 +6,63 @@ from stockyard.domain.models.base import View
 
 
 class PhaseChange(View):
-    """The phase a subject left and the one it entered; null where there is none."""
+    """The phase that a subject left and the one that it entered."""
 
     before: str | None
+    """The phase that was left; null for none."""
     after: str | None
+    """The phase that was entered; null for none."""
 
 
 class EventView(View):
-    """What happened to ``subject``; ``sequence`` rises per subject. An event of a pool's node names the cluster, the
-    pool and, once it is known, the zone."""
+    """What happened to a resource."""
 
     id: str
+    """The id of the event; ids rise with time."""
     version: int
+    """The version of the subject's record after the event."""
     tenant: str
+    """The tenant that the subject belongs to."""
     sequence: int
+    """Rises with each event of the subject."""
     time: str
+    """When it happened."""
     actor: str
+    """Who made it happen: a person, a client or Stockyard itself."""
     subject: str
+    """The id of the resource that it happened to."""
     detail_type: str
+    """What kind of resource that is."""
     phase: PhaseChange
+    """The phases before and after."""
     reason: str
+    """A word for programs that says what happened."""
     message: str
+    """The same as a sentence for people."""
     cluster_id: str | None
+    """The cluster of a node or a pool; null for other subjects."""
     pool: str | None
+    """The pool of a node; null for others."""
     zone: str | None
+    """The zone of a pool's node, once it is known; else null."""
 
 
 class AuditView(View):
-    """Who did what, when, and how it ended (``done`` or the error's type)."""
+    """Who did what, when, and how it ended."""
 
     id: str
+    """The id of the record; ids rise with time."""
     time: str
+    """When the request came."""
     actor: str
+    """Who did it: a person or a client."""
     action: str
+    """What was asked for: the ``operationId`` of the route."""
     subject: str
+    """The resource that it was about."""
     outcome: str
+    """``done``, or the type of the error."""
     request_id: str
+    """The id of the request, by which the logs have it."""
     detail: str
+    """The fields of the body, without their values."""

@@ -135,14 +135,17 @@ def no_nul(text: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
+"""Free text for people."""
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),
     Field(json_schema_extra={"minLength": 24, "maxLength": 32, "pattern": "^[!-~]{24,32}$"}),
 ]
+"""The secret of the cluster's Keycloak client, 24 to 32 printable characters. One is made when none is given."""
 Cidr = Annotated[
     str, StringConstraints(max_length=18), AfterValidator(_cidr), Field(json_schema_extra={"pattern": patterns.CIDR})
 ]
+"""A range of IPv4 addresses such as ``203.0.113.0/24``."""
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
 KeepFailed = Annotated[int, Field(ge=0, le=1440)]
 """Minutes for which a machine is kept that did not come up, at most a day. It is billed meanwhile."""
@@ -157,5 +160,7 @@ LabelValue = Annotated[
     Field(json_schema_extra={"pattern": patterns.LABEL_VALUE}),
 ]
 Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(checked_keys)]
+"""Labels of Kubernetes: keys with an optional DNS prefix, values of at most 63 characters."""
 TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
 Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]
+"""Tags by key, at most 40. What is made in the cloud carries them too."""

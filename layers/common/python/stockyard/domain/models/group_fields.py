@@ -14,8 +14,11 @@ class Taint(Input):
     """A Kubernetes node taint."""
 
     key: fields.LabelKey
+    """The key of the taint."""
     value: fields.LabelValue = ""
+    """The value of the taint; empty for none."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What the taint does to pods that do not tolerate it."""
 
 
 def _distinct(taints: list[Taint]) -> list[Taint]:

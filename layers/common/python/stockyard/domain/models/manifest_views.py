@@ -11,33 +11,43 @@ from stockyard.domain.models.plan import Remark
 
 
 class ManifestView(View):
-    """A document of Kubernetes' form, as it came after the normalizations of docs/objects.md.
-
-    ``status`` is there for a claim of Karpenter's form alone.
-    """
+    """A document of Kubernetes' form, as it came after the normalizations of docs/objects.md."""
 
     api_version: str = Field(alias="apiVersion")
+    """The version of the manifest's form."""
     kind: str
+    """The kind of the manifest."""
     metadata: dict[str, Any]
+    """The name, the labels and the annotations."""
     spec: dict[str, Any]
+    """What was asked for."""
     status: dict[str, Any] = Field(default_factory=dict)
+    """What is observed; only of a claim of Karpenter's form."""
 
 
 class AppliedView(View):
-    """What became of one document, or of one pool of it. ``index`` is the number of the document, from 0;
-    ``operation_id`` is the work that it started, if any."""
+    """What became of one document."""
 
     index: int
+    """The number of the document, from 0."""
     kind: str
+    """The kind of the document."""
     name: str
+    """The name of what it made or changed."""
     id: str
+    """The id of what it made or changed."""
     action: Literal["created", "changed", "unchanged"]
+    """What was done."""
     warnings: list[Remark]
+    """What to mind of this document."""
     operation_id: str | None
+    """The operation that was started; null for none."""
 
 
 class AppliedListView(View):
     """What became of each document, in their order."""
 
     results: list[AppliedView]
+    """What became of each document, in their order."""
     warnings: list[Remark]
+    """What to mind of all documents."""

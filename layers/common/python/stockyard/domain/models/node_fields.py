@@ -94,11 +94,14 @@ DnsLabel = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern
 Quantity = Annotated[str | int | float, BeforeValidator(_quantity)]
 """A Kubernetes quantity that is not negative: ``2``, ``500m``, ``4Gi``."""
 Resources = Annotated[dict[str, Quantity], Field(max_length=64), AfterValidator(fields.checked_keys)]
+"""Quantities by the name of the resource, such as ``cpu``, ``memory`` or ``nvidia.com/gpu``."""
 Property = Annotated[str, StringConstraints(max_length=MAX_PROPERTY)]
 Properties = Annotated[dict[str, Property], Field(max_length=128), AfterValidator(_properties)]
 """Each value is one label value, a comma list of them, or ``*``; a provider's own settings are any text."""
 Annotations = Annotated[dict[str, str], Field(max_length=64), AfterValidator(_annotations)]
+"""Annotations of Kubernetes, at most 32 KiB together."""
 DisplayName = Annotated[str, StringConstraints(max_length=256), AfterValidator(fields.no_nul)]
+"""A name for people; it need not be unique."""
 KubeletArgs = Annotated[
     dict[
         Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")],
@@ -107,6 +110,7 @@ KubeletArgs = Annotated[
     Field(max_length=64),
     AfterValidator(_kubelet_flags),
 ]
+"""Flags of the kubelet of the node, without the dashes, with their values."""
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=160, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 """The name or id of another resource."""
 
@@ -115,9 +119,14 @@ class RequirementInput(Input):
     """What a node must be. ``operator`` is In where none is given."""
 
     key: fields.LabelKey
+    """The label that is required, such as ``karpenter.sh/capacity-type``."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "NotExists", "Gt", "Lt", "Gte", "Lte"] = "In"
+    """How the label is compared with the values; ``NotExists`` is another word for ``DoesNotExist``."""
     values: Annotated[list[fields.LabelValue], Field(max_length=MAX_VALUES)] = Field(default_factory=list)
+    """The values to compare with: one number for ``Gt``, ``Lt``, ``Gte`` and ``Lte``, none for ``Exists`` and
+    ``DoesNotExist``."""
     min_values: Annotated[int, Field(ge=1, le=MOST_MIN_VALUES)] | None = None
+    """How many different values the node types that come into question must have between them."""
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -138,8 +147,11 @@ class TaintInput(Input):
     """A taint of the node."""
 
     key: fields.LabelKey
+    """The key of the taint."""
     value: fields.LabelValue | None = None
+    """The value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What the taint does to pods that do not tolerate it."""
 
     def entry(self) -> dict[str, Any]:
         """The taint as Kubernetes has it."""
@@ -159,7 +171,9 @@ def _limit(requirements: list[Any]) -> list[Any]:
 
 
 Requirements = Annotated[list[RequirementInput], Field(max_length=MAX_REQUIREMENTS), AfterValidator(_limit)]
+"""What the labels of the node must be, all together."""
 Taints = Annotated[list[TaintInput], Field(max_length=50), AfterValidator(_taints)]
+"""Taints that the node has as long as it is there."""
 
 
 class CamelRequirement(RequirementInput):
@@ -169,3 +183,4 @@ class CamelRequirement(RequirementInput):
 
 
 CamelRequirements = Annotated[list[CamelRequirement], Field(max_length=MAX_REQUIREMENTS), AfterValidator(_limit)]
+"""What the labels of the node must be, all together."""

@@ -15,6 +15,7 @@ from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.manifest_views import ManifestView
 from stockyard.domain.models.node_fields import Annotations, DisplayName, DnsLabel, Properties, Property
 from stockyard.domain.models.plan import Remark
+from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
 from stockyard.domain.node_records import NodeProvider
 
 
@@ -39,7 +40,9 @@ class _KindName:
 
 
 Kind = Annotated[str, _KindName]
+"""The kind of node provider, which says what ``spec`` holds."""
 UnitPrice = Annotated[float, Field(gt=0, le=1_000_000)]
+"""USD an hour of one unit of cost, by which its node types compare with those of others."""
 
 
 def _block(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -48,14 +51,17 @@ def _block(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class NodeProviderCreate(Input):
-    """A node provider to add. ``spec`` is the block of its kind, as in a manifest: see docs/objects.md."""
+    """A node provider to add; see docs/objects.md for the blocks of each kind."""
 
     name: DnsLabel
+    """The name of the provider, unique in the tenant. It cannot be changed."""
     kind: Kind
     display_name: DisplayName = ""
     properties: Properties = Field(default_factory=dict)
+    """Properties of all its node types, and settings of the provider itself."""
     price_per_cost_unit: UnitPrice | None = None
     spec: dict[str, Any]
+    """The block of its kind, with the names that a manifest has."""
     labels: fields.Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
 
@@ -69,10 +75,14 @@ class NodeProviderPatch(Input):
 
     display_name: Irremovable[DisplayName] = None
     properties: dict[str, Property | None] | None = None
+    """Properties to add or change; null takes one away, or all of them."""
     price_per_cost_unit: UnitPrice | None = None
     spec: Irremovable[dict[str, Any]] = None
+    """What of the block changes; null in it takes a field away."""
     labels: dict[str, fields.LabelValue | None] | None = None
+    """Labels to add or change; null takes one away, or all of them."""
     annotations: dict[str, str | None] | None = None
+    """Annotations to add or change; null takes one away, or all of them."""
 
     def changes(self, provider: NodeProvider) -> dict[str, Any]:
         """The record's fields that this patch gives, whole. Raises ``InvalidInput`` for what they then would be."""
@@ -107,32 +117,44 @@ def merged(current: Any, patch: Any) -> Any:
 
 
 class NodeProviderView(View):
-    """A source of nodes. ``node_types`` are the names of those that its document has.
-
-    ``shared``: the platform shares it with all tenants, which see it without its ``spec``.
-    """
+    """A source of nodes."""
 
     id: str
+    """The id of the provider."""
     name: str
+    """The name of the provider, unique in the tenant."""
     kind: Kind
     shared: bool
+    """Whether the platform shares it with all tenants, which see it without its ``spec``."""
     display_name: str
+    """A name for people."""
     properties: dict[str, str]
+    """Properties of all its node types, and settings of the provider itself."""
     price_per_cost_unit: float | None
+    """USD an hour of one unit of cost; null where costs are no money."""
     implicit: bool
+    """Whether Stockyard made it for a cloud account or a cluster."""
     spec: dict[str, Any]
+    """The block of its kind, as it was sent with published defaults."""
     phase: Literal["Pending", "Available", "Failed"]
-    reason: str
-    message: str
+    """Whether nodes can come from it."""
+    reason: Reason
+    message: Message
     conditions: list[ConditionView]
+    """What is observed of it, an aspect each."""
     node_types: list[str]
+    """The bare names of the node types that its document declares."""
     labels: dict[str, str]
+    """Labels by key."""
     annotations: dict[str, str]
+    """Annotations by key."""
     warnings: list[Remark]
+    """What to mind of its document."""
     generation: int
-    created_at: str
-    updated_at: str
-    version: int
+    """Rises with each change of what it asks for."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version
 
 
 class NodeProviderDocument(RootModel[NodeProviderView | ManifestView]):

@@ -6,52 +6,71 @@ from typing import Any, Literal
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.cluster_views import ConditionView
+from stockyard.domain.models.view_fields import CapacityType, CreatedAt, Message, Reason, UpdatedAt, UsdHour, Version
 
 
 class OfferingView(View):
-    """One way to get a node of the type; ``usd_hour`` is null where no price is known."""
+    """One way to get a node of the type."""
 
-    capacity_type: str
+    capacity_type: CapacityType
     zones: list[str]
-    usd_hour: float | None
+    """The zones where it is on offer."""
+    usd_hour: UsdHour
 
 
 class CapacityView(View):
-    """Nodes of the type; all null where they are not limited, and so not counted."""
+    """How many nodes of the type there may be, are claimed, and are left."""
 
     total: int | None
+    """How many nodes of the type there may be; null for any number."""
     claimed: int | None
+    """How many of them are claimed; null where the number is not limited."""
     available: int | None
+    """How many more there may be; null where the number is not limited, negative when the limit was lowered below what
+    is claimed."""
 
 
 class NodeTypeView(View):
-    """A kind of node on offer. ``name`` is canonical, ``provider.type``; ``type`` the bare name.
-
-    ``properties`` are the effective ones, also the built-in ones: one value, a comma list, or ``*``. ``requirements``
-    are the same as selector requirements. ``cost`` is what is written, else the price where it is known, else the
-    formula's, and orders the types of one provider; ``usd_hour`` is the cheapest offering's price.
-    """
+    """A kind of node on offer."""
 
     id: str
+    """The id of the type."""
     name: str
+    """The canonical name, ``provider.type``."""
     type: str
+    """The bare name."""
     provider: str
+    """The name of its node provider."""
     provider_id: str
+    """The id of its node provider."""
     display_name: str
+    """A name for people."""
     phase: Literal["Pending", "Available", "Unavailable", "Failed"]
-    reason: str
-    message: str
+    """Whether claims can get a node of it."""
+    reason: Reason
+    message: Message
     conditions: list[ConditionView]
+    """What is observed of it, an aspect each."""
     properties: dict[str, str]
+    """The effective properties, also the built-in ones: one value, a comma list, or ``*``."""
     requirements: list[dict[str, Any]]
+    """The same as requirements that a selector has."""
     resources: dict[str, str]
+    """What a node of it has, by the name of the resource."""
     allocatable: dict[str, str]
+    """What of that is for pods."""
     cost: float
+    """Orders the types of a provider: what is written, else the price where it is known, else an estimate."""
     usd_hour: float | None
+    """USD an hour of the cheapest offering; null where no price is known."""
     offerings: list[OfferingView]
+    """The ways to get a node of it."""
     capacity: CapacityView
+    """How many nodes of it there may be."""
     labels: dict[str, str]
+    """Labels by key."""
     annotations: dict[str, str]
-    created_at: str
-    updated_at: str
-    version: int
+    """Annotations by key."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version

@@ -8,47 +8,62 @@ from pydantic import Field
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.plan import PlannedChange
+from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 
 
 class PhaseView(View):
     """Progress of one phase."""
 
     name: str
+    """The name of the phase."""
     state: Literal["pending", "running", "succeeded", "failed", "skipped"]
+    """Where the phase is."""
     started_at: str | None
+    """When it began; null before."""
     ended_at: str | None
+    """When it ended; null before."""
     attempt: int
+    """Which try of the operation ran it last."""
     message: str
+    """What it waits for, has made, or why it failed."""
 
 
 class OperationErrorView(View):
-    """Why an operation failed: the phase, the cause, and what a person can do.
-
-    ``cause_type`` names the error behind it, such as VendorQuotaExceeded; empty when there was none.
-    ``console`` is what the console of a machine showed last that did not come up.
-    """
+    """Why an operation failed: the phase, the cause, and what a person can do."""
 
     error_type: str
+    """The type of the error, as in a problem document."""
     phase: str
+    """The phase that failed."""
     cause: str
+    """Why it failed."""
     hint: str
+    """What a person can do; empty for nothing."""
     cause_type: str
+    """The name of the error behind it, such as ``VendorQuotaExceeded``; empty when there was none."""
     console: str
+    """What the console of a machine showed last that did not come up; empty for nothing."""
 
 
 class OperationView(View):
-    """One long-running change of ``subject``. ``changes`` are what a change of a ready cluster brings about: a failed
-    one shows what stood before. A ``queued`` one begins when those before it have ended; one that is ``reverted`` was
-    not approved."""
+    """One long-running change of a resource."""
 
     id: str
+    """The id of the operation; ids rise with time."""
     kind: str
+    """What it does, such as ``create_cluster``."""
     subject: str
+    """The id of the resource that it changes."""
     status: Literal["queued", "running", "succeeded", "failed", "reverted"]
+    """Where it is. A ``queued`` one begins when those before it have ended; a ``reverted`` one was not approved."""
     phases: list[PhaseView]
+    """Its phases, in order."""
     changes: list[PlannedChange]
+    """What a change of a ready cluster brings about; a failed one shows what stood before."""
     error: OperationErrorView | None
+    """Why it failed; null when it did not."""
     progress: Annotated[int, Field(ge=0, le=100)]
-    created_at: str
-    updated_at: str
-    version: int
+    """How far it is, in percent."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version

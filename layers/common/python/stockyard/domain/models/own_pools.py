@@ -31,6 +31,7 @@ class CamelDisruption(DisruptionInput):
     model_config = ConfigDict(alias_generator=to_camel)
 
     budgets: Annotated[list[CamelBudget], Field(max_length=MAX_BUDGETS)] | None = None  # type: ignore[assignment]
+    """How many nodes may be disrupted at a time. Without any, one in ten; an empty list limits nothing."""
 
 
 class OwnPoolSpec(PoolCreate):

@@ -13,79 +13,106 @@ class PlannedThing(View):
     """Something that would be made or removed."""
 
     kind: str
+    """What it is."""
     name: str
+    """Its name."""
 
 
 class PlannedChange(View):
-    """A field that would change: the value now and then. ``kind`` and ``name`` say whose field it is, ``field`` where
-    it is for people (``nodeTypes[small].usdPerHour``), ``pointer`` where it is in the body. An operation has only
-    pointers."""
+    """A field that would change."""
 
     kind: str = ""
+    """The kind of what has the field; empty of an operation."""
     name: str = ""
+    """The name of what has the field; empty of an operation."""
     pointer: str
+    """The JSON pointer of the field in the body."""
     field: str = ""
+    """Where it is, for people, such as ``nodeTypes[small].usdPerHour``; empty of an operation."""
     before: Any
+    """The value now."""
     after: Any
+    """The value then."""
 
 
 class Remark(View):
-    """Why something was ruled out, or what to mind; ``pointer`` is the place in the body."""
+    """Why something was ruled out, or what to mind."""
 
     pointer: str
+    """The JSON pointer of the place in the body; empty for all of it."""
     detail: str
+    """What is to be said, as a sentence."""
 
 
 class GroupView(View):
-    """Node types that one rule excluded: ``types`` names the first ten of ``count``, ``message`` says what of them. In
-    explanations those that fit and were not chosen have the rule ``Fits``, the cheapest first."""
+    """Node types that one rule excluded."""
 
     rule: str
+    """The rule; ``Fits`` for those that fit and were not chosen."""
     message: str
+    """What the rule says of them."""
     count: int
+    """How many types there are."""
     types: list[str]
+    """The names of the first ten; of those that fit the cheapest."""
 
 
 class PriceItem(View):
-    """One line of a price; ``hour`` and ``month`` are null where the catalogue does not know it."""
+    """One line of a price."""
 
     name: str
+    """What costs it."""
     quantity: int
+    """How many of them there are."""
     hour: float | None
+    """Its price an hour, for all of them; null where it is not known."""
     month: float | None
+    """Its price in a month of 730 hours, for all of them; null where it is not known."""
 
 
 class Price(View):
-    """What the plan costs; ``complete`` is false when a line has no known price."""
+    """What the plan costs."""
 
     currency: str = "USD"
+    """The currency of all prices."""
     hour: float
+    """The sum of an hour."""
     month: float
+    """The sum of a month of 730 hours."""
     complete: bool = True
+    """False when a line has no known price."""
     items: list[PriceItem]
+    """The lines that make the sum."""
 
 
 class Plan(View):
-    """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
-    paid now, of a change that has a price; of a deletion ``price`` is what is saved. ``verdict`` is one sentence that
-    comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of other plans.
-    ``groups`` are the node types that do not fit, by the rule that excluded them, and ``rejected`` the same one by one,
-    up to 200."""
+    """What would be made, changed and removed, what it costs, what was rejected and why."""
 
     verdict: str = ""
+    """One sentence that comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of
+    other plans."""
     groups: list[GroupView] = Field(default_factory=list)
+    """The node types that do not fit, by the rule that excluded them; ``rejected`` has up to 200 one by one."""
     creates: list[PlannedThing] = Field(default_factory=list)
+    """What would be made."""
     changes: list[PlannedChange] = Field(default_factory=list)
+    """The fields that would change."""
     deletes: list[PlannedThing] = Field(default_factory=list)
+    """What would be removed."""
     price: Price = Price(hour=0, month=0, items=[])
+    """What it costs then; of a deletion what is saved."""
     price_before: Price | None = None
+    """What is paid now, of a change that has a price; else null."""
     steps: list[str] = Field(default_factory=list)
     """Of a change of a ready cluster: what happens, in order."""
     rejected: list[Remark] = Field(default_factory=list)
+    """What was ruled out, and why."""
     warnings: list[Remark] = Field(default_factory=list)
+    """What to mind."""
 
 
 class PlanView(View):
     """The answer to ``?dry_run=true``; nothing was written."""
 
     plan: Plan
+    """What would be done."""

@@ -103,9 +103,11 @@ NodeLabels = Annotated[fields.Labels, AfterValidator(_labels)]
 Limits = Annotated[Resources, AfterValidator(_limits)]
 """``nodes``, ``usd_hour`` in USD, or a resource, of all nodes together."""
 Duration = Annotated[str, StringConstraints(max_length=33, pattern=patterns.DURATION), AfterValidator(_duration)]
+"""A duration such as ``30s``, ``5m`` or ``1h30m``."""
 DurationOrNever = Annotated[
     str, StringConstraints(max_length=33, pattern=patterns.DURATION_OR_NEVER), AfterValidator(_duration)
 ]
+"""A duration such as ``30s``, ``5m`` or ``1h30m``, or ``Never``."""
 Schedule = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_schedule)]
 """Five fields of cron, or ``@daily`` and the like; ``CRON_TZ=Europe/Berlin`` before them says the time zone."""
 TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_time_zone)]
@@ -113,6 +115,7 @@ TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_time
 BudgetNodes = Annotated[str, BeforeValidator(_number_as_text), StringConstraints(pattern=_BUDGET_NODES)]
 """How many nodes, or which part of them, may be disrupted at a time."""
 BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), AfterValidator(_window)]
+"""For how long the window of the schedule is open, in hours and minutes."""
 Weight = Annotated[int, Field(ge=1, le=100)]
 
 

@@ -1,4 +1,4 @@
-"""Pools as callers send and see them on our own routes."""
+"""Pools as callers send them on our own routes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
+from stockyard.domain.models.base import Fault, Input, Irremovable, check, check_fixed, read
 from stockyard.domain.models.bid_fields import MaxPrice, UpdateStrategy, Zones
-from stockyard.domain.models.cluster_views import ConditionView
-from stockyard.domain.models.node_claims import RequirementView
 from stockyard.domain.models.node_fields import (
     Annotations,
     DnsLabel,
@@ -23,7 +21,6 @@ from stockyard.domain.models.node_fields import (
     Resources,
     Taints,
 )
-from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.pool_fields import (
     MAX_BUDGETS,
     MAX_NODES,
@@ -69,6 +66,7 @@ def _own_labels(labels: dict[str, str]) -> dict[str, str]:
 
 
 Limits = Annotated[Resources, AfterValidator(_limits)]
+"""What all nodes together may have: ``nodes``, ``usd_hour``, or a resource as a quantity."""
 NodeLabels = Annotated[fields.Labels, AfterValidator(_own_labels)]
 
 
@@ -76,10 +74,15 @@ class BudgetInput(Input):
     """How many nodes may be disrupted at a time: a number or a percentage, while its window is open."""
 
     nodes: Annotated[str, StringConstraints(pattern=r"^((100|[0-9]{1,2})%|[0-9]{1,6})$")]
+    """How many nodes, or which part of them in percent, may be disrupted at a time."""
     reasons: Annotated[list[DisruptionReason], Field(max_length=4)] | None = None
+    """The reasons that the budget holds for; without any all but ``Expired``."""
     schedule: Schedule | None = None
+    """When the window of the budget opens: five fields of cron, or ``@daily`` and the like. Without one it is always
+    open."""
     duration: BudgetDuration | None = None
     time_zone: TimeZone | None = None
+    """The time zone of the schedule, a name of the IANA database; UTC where none is given."""
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -94,15 +97,18 @@ class BudgetInput(Input):
 
 
 class DisruptionInput(Input):
-    """When nodes of a pool may be replaced or removed; those of a static pool are not to save money. ``minimum_saving``
-    is how much each node that goes has to save, in USD an hour. ``paused``: not now, and not for drift or age
-    either."""
+    """When nodes of a pool may be replaced or removed; those of a static pool are not to save money."""
 
     consolidate_after: DurationOrNever = "0s"
+    """How long no pod may have come to a node or left it before it leaves to save money; ``Never`` for no node."""
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
+    """Which nodes leave to save money."""
     budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] | None = None
+    """How many nodes may be disrupted at a time. Without any, one in ten; an empty list limits nothing."""
     minimum_saving: Annotated[float, Field(ge=0, le=MOST_SAVING, allow_inf_nan=False)] = 0.0
+    """How much each node that leaves has to save, in USD an hour."""
     paused: bool = False
+    """True: no node leaves now, not for drift or age either."""
 
     def document(self) -> dict[str, Any]:
         """The block as Karpenter's NodePool has it.
@@ -126,34 +132,45 @@ class DisruptionInput(Input):
 
 
 class PoolCreate(Input):
-    """A pool of a cluster. It is ``static`` with a ``quantity``: that many nodes, always. Otherwise it is ``dynamic``:
-    as many nodes as pending pods need, at least ``floor``, with room for ``headroom``, within ``limits``.
-
-    Without a ``provider`` the cheapest of all serves each node. ``limits`` are ``nodes``, ``usd_hour`` and resources.
-    Nodes are spread evenly over ``zones``; as spot one costs ``max_price`` at most.
-    """
+    """A pool of a cluster: static, with always as many nodes, or dynamic, with as many as pending pods need."""
 
     name: Name
+    """The name of the pool, once in the cluster. It cannot be changed."""
     kind: Literal["static", "dynamic"] | None = None
+    """``static``: always ``quantity`` nodes. ``dynamic``: as many as pending pods need. Without it a quantity says
+    which."""
     provider: DnsLabel | None = None
+    """The node provider; where none is given, the cheapest of all serves each node."""
     requirements: Requirements = Field(default_factory=list)
     properties: Properties = Field(default_factory=dict)
     taints: Taints = Field(default_factory=list)
     startup_taints: Taints = Field(default_factory=list)
+    """Taints of a node's first moment. Who put them there takes them away; the node is not Available before."""
     labels: NodeLabels = Field(default_factory=dict)
+    """Labels of the nodes."""
     annotations: Annotations = Field(default_factory=dict)
+    """Annotations of the claims of the pool."""
     kubelet_args: KubeletArgs = Field(default_factory=dict)
     quantity: Nodes | None = None
+    """How many nodes a static pool has, always."""
     floor: Nodes = 0
+    """How many nodes a dynamic pool never goes below."""
     headroom: Resources = Field(default_factory=dict)
+    """Resources that a dynamic pool keeps free for pods that may come."""
     limits: Limits = Field(default_factory=dict)
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Pools of a higher weight are tried first, 1 to 100."""
     expire_after: DurationOrNever | None = None
+    """How old a node may become; 720h of dynamic pools that do not say it."""
     termination_grace_period: DurationOrNever | None = None
+    """How long a drain waits for pods that budgets or annotations hold."""
     disruption: DisruptionInput | None = None
+    """When nodes may be removed or replaced."""
     zones: Zones = Field(default_factory=list)
     max_price: MaxPrice | None = None
+    """The most that a node may cost as spot."""
     update_strategy: UpdateStrategy = Field(default_factory=UpdateStrategy)
+    """How nodes are replaced that are not as they would be made now."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
@@ -211,32 +228,45 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
 
 class PoolPatch(Input):
     """A JSON merge patch of a pool: absent means as it was; maps are merged, and ``null`` removes what may be absent.
-
-    Name, kind and provider of a pool cannot change. ``count`` is a number of nodes for pools of both kinds: of a
-    dynamic one it is ``floor`` and the limit of ``nodes``. With ``queue`` a change of the pool of a node group begins
-    when the operation that is at work on the cluster has ended.
-    """
+    Name, kind and provider of a pool cannot change."""
 
     requirements: Irremovable[Requirements] = None
     properties: dict[str, str | None] | None = None
+    """Settings of the provider to add or change; null takes one away, or all of them."""
     taints: Irremovable[Taints] = None
     startup_taints: Irremovable[Taints] = None
+    """Taints of a node's first moment, all of them."""
     labels: dict[str, fields.LabelValue | None] | None = None
+    """Labels of the nodes to add or change; null takes one away, or all of them."""
     annotations: dict[str, str | None] | None = None
+    """Annotations to add or change; null takes one away, or all of them."""
     kubelet_args: dict[str, str | None] | None = None
+    """Flags of the kubelet to add or change; null takes one away, or all of them."""
     count: Irremovable[Nodes] = None
+    """A number of nodes for pools of both kinds: of a dynamic one it is ``floor`` and the limit of ``nodes``."""
     quantity: Irremovable[Nodes] = None
+    """How many nodes a static pool has, always."""
     floor: Irremovable[Nodes] = None
+    """How many nodes a dynamic pool never goes below."""
     headroom: dict[str, str | int | float | None] | None = None
+    """Resources to keep free; null takes one away, or all of them."""
     limits: dict[str, str | int | float | None] | None = None
+    """Limits to add or change; null takes one away, or all of them."""
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Pools of a higher weight are tried first, 1 to 100; null takes it away."""
     expire_after: DurationOrNever | None = None
+    """How old a node may become; null is the usual age."""
     termination_grace_period: DurationOrNever | None = None
+    """How long a drain waits for pods that cannot go; null takes it away."""
     disruption: DisruptionInput | None = None
+    """When nodes may be removed or replaced; what it does not say stays."""
     queue: bool = False
+    """Of the pool of a node group: wait for the operation that is at work on the cluster, in place of a refusal."""
     zones: Irremovable[Zones] = None
     max_price: MaxPrice | None = None
+    """The most that a node may cost as spot; null takes it away."""
     update_strategy: UpdateStrategy | None = None
+    """How nodes are replaced that are not as they would be made now."""
 
     @model_validator(mode="after")
     def _one_number(self) -> Self:
@@ -330,73 +360,3 @@ def _own_disruption(block: dict[str, Any], *, static: bool) -> dict[str, Any]:
         ]
     left_out = _ONLY_DYNAMIC_DISRUPTION if static else ()
     return {name: value for name, value in document.items() if name not in left_out}
-
-
-class BudgetView(View):
-    """How many nodes may be disrupted at a time."""
-
-    nodes: str
-    reasons: list[str] | None
-    schedule: str | None
-    duration: str | None
-    time_zone: str | None
-
-
-class DisruptionView(View):
-    """When nodes may be replaced or removed to save money."""
-
-    consolidate_after: str
-    consolidation_policy: str
-    budgets: list[BudgetView]
-    minimum_saving: float
-    paused: bool
-
-
-class PoolNodesView(View):
-    """The claims of a pool: how many there are to be, are there, and are available, and what they cost together."""
-
-    desired: int
-    claims: int
-    available: int
-    usd_hour: float | None
-
-
-class PoolView(View):
-    """A source of nodes of one cluster. ``warnings`` are those of the creation, in its answer alone."""
-
-    cluster_id: str
-    name: str
-    kind: Literal["static", "dynamic"]
-    form: str
-    provider: str
-    requirements: list[RequirementView]
-    properties: dict[str, str]
-    taints: list[dict[str, Any]]
-    startup_taints: list[dict[str, Any]]
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    kubelet_args: dict[str, str]
-    quantity: int
-    floor: int
-    headroom: dict[str, str]
-    limits: dict[str, str]
-    weight: int
-    expire_after: str
-    termination_grace_period: str
-    zones: list[str]
-    max_price: dict[str, float]
-    update_strategy: dict[str, str | int]
-    disruption: DisruptionView | None
-    nodes: PoolNodesView
-    deleting: bool
-    conditions: list[ConditionView]
-    generation: int
-    created_by: str
-    created_at: str
-    updated_at: str
-    version: int
-    warnings: list[Remark]
-
-
-class PoolDocument(RootModel[PoolView | dict[str, Any]]):
-    """A pool, or with ``form=manifest`` the document that it came as."""

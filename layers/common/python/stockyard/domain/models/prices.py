@@ -8,15 +8,17 @@ from stockyard.domain.models.base import View
 
 
 class PriceView(View):
-    """What one thing costs in a region: ``price`` in ``currency`` per ``unit``, null where it is not known.
-
-    An ``instance`` is a machine of that type, on demand, for an hour; a ``rate`` is of anything else: an hour of it, a
-    GB that goes through it, or a GB that is kept for a month (``GB-month``).
-    """
+    """What one thing costs in a region."""
 
     region: str
+    """The region that the price holds in."""
     kind: Literal["instance", "rate"]
+    """``instance``: a machine of that type, on demand; ``rate``: anything else."""
     name: str
+    """What is priced: an instance type, or an item such as ``nat_gateway``."""
     unit: Literal["hour", "GB", "GB-month"]
+    """What the price is for: an hour of it, a GB that goes through it, or a GB that is kept for a month."""
     currency: str
+    """The currency of the price."""
     price: float | None
+    """The price of one unit; null where it is not known."""

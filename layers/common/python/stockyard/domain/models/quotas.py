@@ -19,43 +19,54 @@ class QuotaPut(Input):
     """A tenant's own limit."""
 
     limit: Annotated[int, Field(ge=0, le=100_000)]
+    """The new limit. What is used already stays."""
 
 
 class QuotaView(View):
-    """A limit and how much of it is used. ``version`` is 0 while the default holds, ``limit`` null without one.
-
-    ``per-user.`` before the name: the limit of each user, and the use of the one who has the most.
-    """
+    """A limit and how much of it is used."""
 
     name: str
+    """The name of the quota; with ``per-user.`` before it the limit of each user."""
     limit: int | None
+    """The limit; null for none."""
     used: int
+    """How much of it is used; of a limit of each user, by the one who has the most."""
     version: int
+    """Rises each time that it is set; 0 while the default holds."""
 
 
 class AllowedNodeTypesPut(Input):
-    """The names of node types, ``provider.type`` or ``provider.*``: null allows all, an empty list none."""
+    """The node types that the tenant may use."""
 
     allowed: AllowedTypes | None
+    """Names of node types, ``provider.type``, or ``provider.*`` for all of a provider; null allows all, an empty list
+    none."""
 
 
 class AllowedNodeTypesView(View):
-    """What the tenant may use. ``version`` is 0 until it is set for the first time."""
+    """The node types that the tenant may use."""
 
     allowed: list[str] | None
+    """The names of the node types that the tenant may use; null for all, an empty list for none."""
     updated_at: str | None
+    """When it was set last; null for never."""
     version: int
+    """Rises each time that it is set; 0 before."""
 
 
 class EventAccountsPut(Input):
-    """Accounts of the event bus, of 12 digits, that no other tenant has."""
+    """The accounts of the event bus that the tenant sends from."""
 
     accounts: EventAccounts
+    """Accounts of the event bus, of 12 digits, that no other tenant has."""
 
 
 class EventAccountsView(View):
-    """Accounts of the event bus whose request events are the tenant's. ``version`` is 0 until it is set."""
+    """The accounts of the event bus that the tenant sends from."""
 
     accounts: list[str]
+    """Accounts of the event bus whose request events are the tenant's."""
     updated_at: str | None
+    """When it was set last; null for never."""
     version: int
+    """Rises each time that it is set; 0 before."""

@@ -9,3 +9,4 @@ class RepavePatch(Input):
     """The decision on a change that waits for approval: it goes on, or the settings become what they were."""
 
     approved: bool
+    """True: the change goes on. False: the settings become what they were."""

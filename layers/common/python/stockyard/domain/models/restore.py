@@ -16,3 +16,4 @@ class RestoreRequest(Input):
     """The snapshot of etcd that the cluster begins anew from."""
 
     snapshot: Annotated[str, StringConstraints(pattern=_SNAPSHOT)] = "latest"
+    """The id of the snapshot, or ``latest``."""

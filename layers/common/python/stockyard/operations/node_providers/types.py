@@ -21,14 +21,22 @@ Type = tuple[NodeProvider, NodeType]
 
 
 def list_types(
-    services: Services, *, provider: str | None = None, after: str | None = None, limit: int
+    services: Services,
+    *,
+    provider: str | None = None,
+    phase: str | None = None,
+    after: str | None = None,
+    limit: int,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """At most ``limit`` node types behind ``after`` in order of canonical name, of one provider if it is named, and
-    the name to go on behind."""
+    """At most ``limit`` node types behind ``after`` in order of canonical name, of one provider and in one phase if
+    they are named, and the name to go on behind."""
     types = sorted(_types(services, provider), key=lambda entry: entry[1].name)
     following = [entry for entry in types if after is None or entry[1].name > after]
-    page = following[:limit]
-    return _views(services, page), page[-1][1].name if len(following) > limit else None
+    if phase is None:
+        page = following[:limit]
+        return _views(services, page), page[-1][1].name if len(following) > limit else None
+    matching = [view for view in _views(services, following) if view["phase"] == phase]
+    return matching[:limit], str(matching[limit - 1]["name"]) if len(matching) > limit else None
 
 
 def get_type(services: Services, id_or_name: str) -> dict[str, Any]:

@@ -37,7 +37,12 @@ def limit_of(services: Services, name: str) -> int | None:
 
 def refusal(name: str, limit: int | None) -> QuotaExceeded:
     """The error for a transaction that would count one more than ``limit`` for a quota with a default."""
-    return QuotaExceeded(f"The quota '{name}' allows {limit} {name.replace('_', ' ')}.")
+    return QuotaExceeded(f"The quota '{name}' allows {_counted(limit, name.replace('_', ' '))}.")
+
+
+def _counted(limit: int | None, things: str) -> str:
+    """``1 cluster``, ``2 clusters``."""
+    return f"{limit} {things.removesuffix('s') if limit == 1 else things}"
 
 
 def check_groups(services: Services, settings: Mapping[str, Any]) -> None:
@@ -47,11 +52,12 @@ def check_groups(services: Services, settings: Mapping[str, Any]) -> None:
     member = AUTOSCALER_GROUPS if settings.get(AUTOSCALER_GROUPS) else SETTINGS_GROUPS
     groups = settings.get(member) or ()
     if most is not None and len(groups) > most:
-        text = f"The quota '{GROUPS}' allows {most} node groups in a cluster."
+        text = f"The quota '{GROUPS}' allows {_counted(most, 'node groups')} in a cluster."
         raise QuotaExceeded(text, errors=[FieldProblem(pointer("settings", member), text)])
     for index, group in enumerate(groups):
         if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
-            text = f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {name_of(group)} asks for more."
+            counted = _counted(most_nodes, "nodes")
+            text = f"The quota '{GROUP_NODES}' allows {counted} in a group; {name_of(group)} asks for more."
             place = pointer("settings", member, index, "max_size")
             raise QuotaExceeded(text, errors=[FieldProblem(place, text)])
 
@@ -60,10 +66,11 @@ def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:
     """``QuotaExceeded`` for more pools than a cluster may have node groups, or more nodes than one of them may."""
     most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
     if most is not None and len(pools) > most:
-        raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} pools in a cluster.")
+        raise QuotaExceeded(f"The quota '{GROUPS}' allows {_counted(most, 'pools')} in a cluster.")
     nodes = max(map(nodes_asked, pools), default=0)
     if most_nodes is not None and nodes > most_nodes:
-        raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a pool; {nodes} are asked for.")
+        counted = _counted(most_nodes, "nodes")
+        raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {counted} in a pool; {nodes} are asked for.")
 
 
 def nodes_asked(pool: PoolSpec) -> int:

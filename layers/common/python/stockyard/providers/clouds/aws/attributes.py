@@ -29,16 +29,19 @@ SecretAccessKey = Annotated[
 
 
 class AwsAttributes(Input):
-    """The role that Stockyard assumes, with an external id that it makes, and the account's default region.
-
-    Where the stage allows it, an access key of the user ``user_arn`` instead of the role.
-    """
+    """The way into an AWS account: a role with an external id that Stockyard makes, or where the stage allows it an
+    access key."""
 
     role_arn: fields.RoleArn | None = None
+    """The role that Stockyard assumes."""
     region: fields.Region = DEFAULT_REGION
+    """The region of clusters and nodes that name none."""
     user_arn: fields.UserArn | None = None
+    """The user of the access key, where the stage allows one in place of a role."""
     access_key_id: fields.AccessKeyId | None = None
+    """The id of the access key."""
     secret_access_key: SecretAccessKey | None = None
+    """The secret of the access key; it is kept sealed and never shown."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> AwsAttributes:
@@ -59,7 +62,12 @@ class AttributesPatch(Input):
     """Changed attributes; one that is absent stays. The way in cannot be changed from a role to an access key."""
 
     role_arn: Irremovable[fields.RoleArn] = None
+    """The role that Stockyard assumes."""
     region: Irremovable[fields.Region] = None
+    """The region of clusters and nodes that name none."""
     user_arn: Irremovable[fields.UserArn] = None
+    """The user of the access key."""
     access_key_id: Irremovable[fields.AccessKeyId] = None
+    """The id of the access key."""
     secret_access_key: Irremovable[SecretAccessKey] = None
+    """The secret of the access key; it is kept sealed and never shown."""

@@ -50,17 +50,20 @@ RoleId = Annotated[str, StringConstraints(pattern=_ROLE)]
 
 
 class CudoAttributes(Input):
-    """A project, an API key that may change it, and the data center where things stand that name none.
-
-    With a Vault, the data disks of control planes are encrypted: Stockyard logs in by the AppRole.
-    """
+    """A project of Cudo Compute and the API key for it."""
 
     project_id: CudoId
+    """The project that everything is made in."""
     api_key: Key
+    """An API key that may change the project; it is kept sealed and never shown."""
     data_center_id: CudoId
+    """The data center where things stand that name none."""
     vault_address: VaultAddress | None = None
+    """The address of a Vault, by which data disks of control planes are encrypted."""
     vault_role_id: RoleId | None = None
+    """The role id of the AppRole by which Stockyard logs in to the Vault."""
     vault_secret_id: Key | None = None
+    """The secret id of that AppRole; it is kept sealed and never shown."""
 
     @model_validator(mode="after")
     def _whole_vault(self) -> CudoAttributes:
@@ -76,8 +79,14 @@ class CudoAttributesPatch(Input):
     """Changed attributes; one that is absent stays. A Vault is taken away by null in all of its three."""
 
     project_id: Irremovable[CudoId] = None
+    """The project that everything is made in."""
     api_key: Irremovable[Key] = None
+    """An API key that may change the project; it is kept sealed and never shown."""
     data_center_id: Irremovable[CudoId] = None
+    """The data center where things stand that name none."""
     vault_address: VaultAddress | None = None
+    """The address of the Vault; null in all three fields takes it away."""
     vault_role_id: RoleId | None = None
+    """The role id of the AppRole; null in all three fields takes the Vault away."""
     vault_secret_id: Key | None = None
+    """The secret id of the AppRole; null in all three fields takes the Vault away."""

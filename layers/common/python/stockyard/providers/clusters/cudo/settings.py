@@ -38,17 +38,29 @@ class CudoNodeGroup(Input):
     """A group of equal machines. The ``control`` group is the control plane's machine."""
 
     id: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL)]
+    """The name of the group, once in the cluster."""
     role: Literal["control", "worker"]
+    """What its machines are: the control plane, or workers."""
     min_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    """How many machines it has at least."""
     max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    """How many machines it has at most."""
     vcpus: Annotated[int, Field(ge=1, le=1024)]
+    """Virtual CPUs of a machine."""
     memory_gib: Annotated[int, Field(ge=1, le=16_384)]
+    """Memory of a machine in GiB."""
     boot_disk_size_gib: Annotated[int, Field(ge=10, le=16_384)]
+    """The boot disk of a machine in GiB."""
     data_center_id: CudoId
+    """The data center where its machines stand."""
     machine_type: CudoId
+    """The machine type that Cudo offers there."""
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
+    """GPUs of a machine."""
     gpu_model: GpuModel | None = None
+    """The model of the GPUs."""
     labels: fields.Labels = Field(default_factory=dict)
+    """Labels of the nodes."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -80,21 +92,25 @@ CudoNodeGroups = Annotated[list[CudoNodeGroup], Field(max_length=MAX_GROUPS), Af
 
 
 class CudoSettings(ClusterSettings):
-    """Settings of a cluster on Cudo. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22.
-
-    ``control_plane_size`` and ``instance_type`` name the same profiles: 4 vCPUs, 8 GiB of memory and 50 GiB of disk for
-    ``sm``, 8, 16 and 100 for ``md``, 16, 32 and 200 for ``lg``. A control group beside them has to have that size.
-    ``no_vault``: the data disk is not encrypted. ``dev_mode``: images of the development channel.
-    """
+    """Settings of a cluster on Cudo. A control group beside a named size has to have that size."""
 
     autoscaler_node_groups: CudoNodeGroups = Field(default_factory=list)
+    """The groups of machines; that of the role ``control`` is the control plane's."""
     control_plane_size: Size | None = None
+    """The size of the control plane: 4 vCPUs, 8 GiB of memory and 50 GiB of disk for ``sm``, 8, 16 and 100 for ``md``,
+    16, 32 and 200 for ``lg``."""
     instance_type: ProfileName | None = None
+    """The same size by the name of its profile."""
     ssh_public_key: Annotated[str, StringConstraints(max_length=8192, pattern=_SSH_KEY)] | None = None
+    """A public key that may log in to the machines."""
     dev_mode: bool = False
+    """Whether machines start from images of the development channel."""
     no_vault: bool = False
+    """True: the data disk of the control plane is not encrypted."""
     api_cidrs: fields.Cidrs = Field(default_factory=lambda: [EVERYWHERE], min_length=1)
+    """The ranges of addresses that may reach the API endpoint."""
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
+    """The ranges of addresses that may reach port 22."""
 
     @model_validator(mode="wrap")
     @classmethod

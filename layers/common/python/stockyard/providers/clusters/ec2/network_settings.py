@@ -44,6 +44,7 @@ def _protocol(text: str) -> str:
 
 
 VpcCidr = Annotated[fields.Cidr, AfterValidator(_vpc_cidr)]
+"""The range of the cluster's own VPC, between /16 and /24."""
 Zones = Annotated[
     list[aws_fields.Zone],
     Field(max_length=MOST_ZONES, json_schema_extra={"uniqueItems": True}),
@@ -54,21 +55,27 @@ Protocol = Annotated[str, Field(max_length=8, json_schema_extra={"enum": ["ssh"]
 
 
 class Bastion(Input):
-    """The machine that is the single way in for SSH, from ``ssh_cidrs``. ``image``: it starts from it, instead of the
-    current Ubuntu 24.04."""
+    """The machine that is the single way in for SSH, from ``ssh_cidrs``."""
 
     enabled: bool = True
+    """Whether there is one."""
     instance_type: aws_fields.InstanceType = BASTION_TYPE
+    """The instance type of the machine."""
     image: aws_fields.ImageId | None = None
+    """The image that it starts from; the current Ubuntu 24.04 where none is given."""
     protocol: Protocol = "ssh"
+    """How people log in."""
 
 
 class ZoneSubnets(Input):
-    """Subnets of an existing VPC in one zone: ``private`` for machines, ``public`` for what the internet reaches."""
+    """Subnets of an existing VPC in one zone."""
 
     zone: aws_fields.Zone
+    """The zone of the subnets."""
     private: aws_fields.SubnetId
+    """The subnet for machines."""
     public: aws_fields.SubnetId | None = None
+    """The subnet for what the internet reaches."""
 
 
 Subnets = Annotated[list[ZoneSubnets], Field(max_length=MOST_ZONES)]

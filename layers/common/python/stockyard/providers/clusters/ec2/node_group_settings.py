@@ -25,28 +25,36 @@ WORKER_FIELDS = ("max_price", "update_strategy")
 
 
 class NodeGroup(Input):
-    """A group of equal nodes. The ``control`` group gives size and type of the control plane.
-
-    Nodes are spread evenly over ``zones``; without any, workers stand where they are cheapest, and members of the
-    control plane in all zones of the cluster. ``max_price`` is the most
-    that a node may cost as spot. ``root_disk_gib`` is the size of the one disk that a node has.
-    """
+    """A group of equal nodes. The ``control`` group gives size and type of the control plane."""
 
     name: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL)]
+    """The name of the group, once in the cluster; its pool is called so."""
     role: Literal["control", "worker"]
+    """What its nodes are: the control plane, or workers."""
     min_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    """How many nodes it has at least."""
     max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    """How many nodes it has at most."""
     instance_types: aws_fields.InstanceTypes
+    """The instance types that its nodes may have; those of a control plane are tried in this order."""
     labels: fields.Labels = Field(default_factory=dict)
+    """Labels of the nodes."""
     taints: GroupTaints = Field(default_factory=list)
     allocation_strategy: Literal["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"] = (
         "lowest-price"
     )
+    """How EC2 chooses among the instance types."""
     capacity_type: Literal["on-demand", "spot"] = "on-demand"
+    """Whether its nodes are on demand or spot."""
     zones: Zones = Field(default_factory=list)
+    """The zones over which its nodes are spread evenly. Without any, workers stand where they are cheapest, and members
+    of the control plane in all zones of the cluster."""
     max_price: MaxPrice | None = None
+    """The most that a node may cost as spot."""
     root_disk_gib: Annotated[int, Field(ge=1, le=MOST_DISK_GIB)] = DISK_GIB
+    """The size of the one disk that a node has, in GiB."""
     update_strategy: UpdateStrategy = Field(default_factory=UpdateStrategy)
+    """How nodes are replaced that are not as they would be made now."""
 
     @model_validator(mode="after")
     def _sizes(self) -> NodeGroup:

@@ -48,42 +48,27 @@ Integrations = Annotated[
     AfterValidator(fields.distinct),
     Field(json_schema_extra={"uniqueItems": True}),
 ]
+"""What the cluster is prepared for besides: JupyterHub, Slurm."""
 
 
 class EtcdBackup(Input):
-    """Snapshots of etcd in S3: one each ``interval_hours``, of which the newest ``keep`` stay. ``bucket``: one of the
-    account's own, in the cluster's region, instead of one that is made for the cluster. ``on_deletion``: whether they
-    go with the cluster."""
+    """Snapshots of etcd in S3."""
 
     interval_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 6
+    """How many hours lie between two snapshots."""
     keep: Annotated[int, Field(ge=1, le=MOST_KEEP)] = KEEP
+    """How many snapshots stay, the newest."""
     bucket: aws_fields.Bucket | None = None
+    """A bucket of the account's own in the cluster's region, in place of one that is made for the cluster."""
     on_deletion: Literal["remove", "keep"] = "remove"
+    """Whether the snapshots go with the cluster."""
 
 
 _PLACEMENT = ("vpc_cidr", "vpc_id", "subnet_id", "subnets", "zones", "nat_gateways")
 
 
 class AwsSettings(ClusterSettings):
-    """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22.
-
-    ``control_plane_instance_types`` are tried in this order, each in every zone, until EC2 has one;
-    ``control_plane_instance_type`` is a list of one. ``control_plane_size`` is how many members there are, each in
-    another zone as far as there are so many; ``control_plane_workloads``: they take pods like any other node.
-
-    ``vpc_cidr`` is the range of the cluster's own VPC.
-
-    ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
-    daily snapshots of it there are; ``etcd_backup``: snapshots of etcd in S3, by which a cluster can be restored.
-    ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
-    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04. ``repave_approval``: whether
-    somebody has to approve of changes that replace nodes.
-
-    ``zones`` are those that the cluster's own VPC has subnets in. ``nat_gateways``: one for all of them, or one in
-    each; where zones are named, one in each. ``subnets`` are those of ``vpc_id``, by zone. ``bastion``: the single way
-    in for SSH, which otherwise reaches the control plane's machines alone. ``key_pair`` is the EC2 key pair whose owner
-    may log in to machines; without one nobody may.
-    """
+    """Settings of a cluster on AWS EC2."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
         {
@@ -125,29 +110,52 @@ class AwsSettings(ClusterSettings):
     }
 
     key_pair: aws_fields.KeyPair | None = None
+    """The EC2 key pair whose owner may log in to the machines; without one nobody may."""
     region_name: aws_fields.Region | None = None
+    """The region that the cluster is in; ``us-east-1`` where none is given."""
     control_plane_instance_type: aws_fields.InstanceType | None = None
+    """The instance type of the control plane: a list of one."""
     control_plane_instance_types: aws_fields.InstanceTypes | None = None
+    """Instance types of the control plane, tried in this order, each in every zone, until EC2 has one."""
     control_plane_size: Literal[1, 3, 5] | None = None
+    """How many members the control plane has, each in another zone as far as there are so many; it only grows."""
     control_plane_workloads: bool = False
+    """Whether members of the control plane take pods like any other node."""
     vpc_cidr: VpcCidr | None = None
     vpc_id: aws_fields.VpcId | None = None
+    """An existing VPC that the cluster is made in."""
     subnet_id: aws_fields.SubnetId | None = None
+    """An existing subnet that everything stands in."""
     subnets: Subnets = Field(default_factory=list)
+    """Existing subnets of ``vpc_id``, by zone."""
     zones: Zones = Field(default_factory=list)
+    """The zones that the cluster's own VPC has subnets in."""
     nat_gateways: NatGateways | None = None
+    """One NAT gateway for all zones, or one in each; where zones are named, one in each."""
     bastion: Bastion | None = None
+    """A machine that is the single way in for SSH, which otherwise reaches the control plane's machines alone."""
     autoscaler_node_groups: NodeGroups = Field(default_factory=list)
+    """The groups of nodes, of which each of workers becomes a pool; that of the role ``control`` says what the control
+    plane stands on."""
     integrations: Integrations = Field(default_factory=list)
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
+    """The ranges of addresses that may reach port 22."""
     api_cidrs: fields.Cidrs = Field(default_factory=lambda: [EVERYWHERE], min_length=1)
+    """The ranges of addresses that may reach the API endpoint."""
     public_control_plane: bool = False
+    """Whether the machines of the control plane have public addresses."""
     etcd_volume_gib: Annotated[int, Field(ge=LEAST_ETCD_GIB, le=MOST_ETCD_GIB)] = ETCD_VOLUME_GIB
+    """The size in GiB of the volume of etcd, which outlives the control plane's machine."""
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
+    """How many daily snapshots of that volume there are."""
     etcd_backup: EtcdBackup | None = None
+    """Snapshots of etcd in S3, by which the cluster can be restored."""
     cloud_controllers: bool = True
+    """Whether the cluster has AWS's node controller, EBS driver and default StorageClass."""
     image: aws_fields.ImageId | None = None
+    """The image that the control plane starts from; the current Ubuntu 24.04 where none is given."""
     repave_approval: Literal["automatic", "required"] = "automatic"
+    """Whether somebody has to approve of changes that replace nodes."""
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:

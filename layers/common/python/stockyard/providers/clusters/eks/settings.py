@@ -56,29 +56,36 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
 
 
 class EksNodeGroup(Input):
-    """A group of equal nodes. ``count`` is how many there are at first; then there are between ``min_size`` and
-    ``max_size``, as pods need them.
-
-    ``accelerator_type`` names the GPUs of a group with the role ``gpu``. ``capacity_reservation_id`` is the capacity
-    block that the nodes come from. Without ``disk_gib`` a root volume is as large as EKS has it.
-    """
+    """A group of equal nodes, between ``min_size`` and ``max_size`` as pods need them."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=patterns.LABEL)]
+    """The name of the group, once in the cluster."""
     role: Literal["system", "gpu"]
+    """What its nodes are for: controllers and ordinary pods, or GPUs."""
     instance_type: aws_fields.InstanceType
+    """The instance type of its nodes."""
     disk_gib: Annotated[int, Field(ge=10, le=65_536)] | None = 100
+    """The size of a node's root volume in GiB; null for what EKS has."""
     count: NodeCount = 1
+    """How many nodes there are at first."""
     min_size: NodeCount = 0
+    """How many nodes it has at least."""
     max_size: NodeCount = 8
+    """How many nodes it has at most."""
     zones: Annotated[list[aws_fields.Zone], Field(max_length=8), AfterValidator(fields.distinct)] = Field(
         default_factory=list
     )
+    """The zones where its nodes stand; without any, all of the cluster's."""
     fabric: Literal["none", "efa"] = "none"
+    """The network between its nodes: the usual one, or EFA."""
     accelerator_type: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL_VALUE)] = ""
+    """The GPUs of a group with the role ``gpu``."""
     capacity_reservation_id: (
         Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=RESERVATION)] | None
     ) = None
+    """The capacity block that its nodes come from."""
     labels: Annotated[fields.Labels, AfterValidator(_labels)] = Field(default_factory=dict)
+    """Labels of the nodes."""
     taints: GroupTaints = Field(default_factory=list)
     builtin: Literal[True] | None = None
     """Of the group that nobody has named, in the settings of a cluster as they are read."""
@@ -135,34 +142,39 @@ def _subnet_faults(vpc_cidr: str, subnet_cidrs: Sequence[str]) -> list[Fault]:
 
 
 class EksSettings(ClusterSettings):
-    """Settings of a cluster on AWS EKS. ``subnet_cidrs`` are the public subnets, one for each zone; those of the
-    machines are computed beside them. None given: as many as there are ``zones``, or three, out of ``vpc_cidr``.
-
-    ``nat_gateways``: one for all zones, or one for each. ``public_access_cidrs`` may reach the API from outside; none
-    given: everybody may. ``support`` is how long AWS supports the cluster's version. ``addon_versions`` are those that
-    shall not be EKS's default. ``shared_storage``: a file system and a StorageClass for volumes that many pods write.
-    ``namespace`` is that of the manifest that the cluster came from.
-    """
+    """Settings of a cluster on AWS EKS."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
         {"node_groups", "addon_versions", "public_access_cidrs", "support"}
     )
 
     region_name: aws_fields.Region = DEFAULT_REGION
+    """The region that the cluster is in."""
     vpc_cidr: Annotated[fields.Cidr, AfterValidator(_vpc_cidr)] = DEFAULT_VPC
+    """The range of the cluster's own VPC."""
     subnet_cidrs: Annotated[list[fields.Cidr], Field(min_length=FEWEST_ZONES, max_length=MOST_ZONES)] | None = None
+    """The public subnets, one for each zone; those of the machines are computed beside them. Without any: as many as
+    there are ``zones``, or three."""
     zones: Annotated[list[aws_fields.Zone], Field(max_length=MOST_ZONES), AfterValidator(fields.distinct)] = Field(
         default_factory=list
     )
+    """The zones that the VPC has subnets in."""
     nat_gateways: Literal["one", "zone"] = "one"
+    """One NAT gateway for all zones, or one in each."""
     public_access_cidrs: fields.Cidrs = Field(default_factory=list)
+    """The ranges of addresses that may reach the API from outside; without any, everybody may."""
     support: Literal["standard", "extended"] = "standard"
+    """How long AWS supports the cluster's version."""
     addon_versions: dict[AddonName, AddonVersion] = Field(default_factory=dict)
+    """Versions of add-ons that shall not be EKS's default, by name."""
     shared_storage: bool = True
+    """Whether there is a file system and a StorageClass for volumes that many pods write."""
     namespace: Annotated[str, StringConstraints(max_length=63)] = ""
+    """The namespace of the manifest that the cluster came from."""
     node_groups: Annotated[list[EksNodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)] = Field(
         default_factory=list
     )
+    """The groups of nodes; one called ``system`` is there in any case."""
 
     @model_validator(mode="after")
     def _agree(self) -> EksSettings:

@@ -1,0 +1,203 @@
+"""Documents of people, JSON or YAML, with the line of each field, so that an error can name it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import yaml
+
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.pointers import dotted
+from stockyard_client.cli.sources import Source
+
+_NAME = re.compile(r"[\w.@-]{1,253}")
+_QUOTING = re.compile(r"alias|anchor|tag|directive")
+"""Faults whose description quotes the text, which may be a secret."""
+
+
+class _Parsed:
+    """One text with the nodes that say where things stand in it; they are looked for when an error asks."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @cached_property
+    def nodes(self) -> list[yaml.Node]:
+        """The trees of the documents in the text; none where YAML does not read what JSON does."""
+        # a tab between the parts of JSON is a blank; YAML refuses it
+        text = self.source.text.replace("\t", " ") if _is_json(self.source.text) else self.source.text
+        try:
+            return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError:
+            return []
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An object of a file. ``item`` is its number in a list that is the whole text."""
+
+    value: dict[str, Any] = field(repr=False)
+    parsed: _Parsed = field(repr=False)
+    number: int = 0
+    item: int | None = None
+
+    @property
+    def source(self) -> str:
+        """The file, as messages name it."""
+        return self.parsed.source.name
+
+    @property
+    def name(self) -> str:
+        """The name that the document gives; empty without a readable one."""
+        metadata = self.value.get("metadata") if "apiVersion" in self.value else self.value
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of a manifest; empty for a request's body."""
+        kind = self.value.get("kind")
+        return kind if "apiVersion" in self.value and isinstance(kind, str) and _NAME.fullmatch(kind) else ""
+
+    def line(self, tokens: Sequence[str] = ()) -> int | None:
+        """The line of a field, from 1; of one that is not there, that of what should hold it."""
+        nodes = self.parsed.nodes
+        if self.number >= len(nodes):
+            return None
+        node, line = nodes[self.number], nodes[self.number].start_mark.line
+        for token in (*(() if self.item is None else (str(self.item),)), *tokens):
+            inner = _inner(node, token)
+            if inner is None:
+                break
+            node, line = inner
+        return line + 1
+
+    def place(self, tokens: Sequence[str] = (), noun: str = "") -> str:
+        """``file:line Kind name path`` of a field. ``noun`` is what a body without a kind is called."""
+        line = self.line(tokens)
+        where = self.source if line is None else f"{self.source}:{line}"
+        return " ".join(part for part in (where, self.kind or noun, self.name, dotted(tokens)) if part)
+
+
+def documents_of(sources: Iterable[Source]) -> list[Document]:
+    """All objects in the texts; the items of a list that is a whole document count as well.
+
+    Raises :class:`BadInput` with the place of a fault, never with the text there: it may be a secret.
+    """
+    return [document for source in sources for document in _documents(source)]
+
+
+def document_of(source: Source) -> Document:
+    """The one object in a text. Raises :class:`BadInput`."""
+    documents = _documents(source)
+    if len(documents) != 1:
+        raise BadInput(f"{source.name} holds {len(documents)} documents, and one is needed here")
+    return documents[0]
+
+
+def _documents(source: Source) -> list[Document]:
+    parsed, documents = _Parsed(source), []
+    for number, value in enumerate(_values(source)):
+        if value is None:
+            continue
+        listed = isinstance(value, list)
+        for item, entry in enumerate(value if listed else [value]):
+            if not isinstance(entry, dict):
+                raise BadInput(f"{source.name} holds something else than objects")
+            documents.append(Document(entry, parsed, number, item if listed else None))
+    if not documents:
+        raise BadInput(f"{source.name} holds no document")
+    return documents
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
+
+
+def _values(source: Source) -> list[Any]:
+    if _is_json(source.text):
+        try:
+            return [json.loads(source.text, object_pairs_hook=_unique)]
+        except json.JSONDecodeError as error:
+            fault = f"{source.name}:{error.lineno}:{error.colno}: not JSON: {error.msg}"
+            # a flow mapping of YAML starts with a brace, too
+            return _yaml(source, fault)
+        except _Twice as twice:
+            raise BadInput(f"{source.name}: the key {twice} stands twice in one object") from None
+        except RecursionError:
+            raise BadInput(f"{source.name} is nested too deeply") from None
+    return _yaml(source, None)
+
+
+def _yaml(source: Source, json_fault: str | None) -> list[Any]:
+    try:
+        return list(yaml.load_all(source.text, Loader=_Plain))
+    except _TwiceInYaml as twice:
+        raise BadInput(f"{source.name}:{twice.line}: the key {twice} stands twice in one object") from None
+    except yaml.MarkedYAMLError as error:
+        mark, problem = error.problem_mark, error.problem or ""
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        reason = f": {problem}" if problem and not _QUOTING.search(problem) else ""
+        raise BadInput(json_fault or f"{source.name}{place}: neither JSON nor YAML{reason}") from None
+    except (yaml.YAMLError, ValueError):
+        raise BadInput(json_fault or f"{source.name} is neither JSON nor YAML") from None
+    except RecursionError:
+        raise BadInput(f"{source.name} is nested too deeply") from None
+
+
+class _Twice(Exception):
+    """A key that an object has twice."""
+
+
+class _TwiceInYaml(_Twice):
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(key)
+        self.line = line
+
+
+def _unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(entries)
+    if len(value) < len(entries):
+        keys = [key for key, _ in entries]
+        raise _Twice(next(key for key in keys if keys.count(key) > 1))
+    return value
+
+
+class _Plain(yaml.SafeLoader):
+    """The safe loader with dates, ``On``, ``yes`` and the like left as text, as JSON has it; no key stands twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The mapping as it stands there. What ``<<`` brings in may be given again: that is what it is for."""
+        node = super().compose_mapping_node(anchor)
+        seen_keys: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+                if key.value in seen_keys:
+                    raise _TwiceInYaml(key.value, key.start_mark.line + 1)
+                seen_keys.add(key.value)
+        return node
+
+
+_TAG = "tag:yaml.org,2002:"
+_Plain.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rows if tag not in (f"{_TAG}timestamp", f"{_TAG}bool")]
+    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Plain.add_implicit_resolver(f"{_TAG}bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+
+
+def _inner(node: yaml.Node, token: str) -> tuple[yaml.Node, int] | None:
+    """What a key or a number leads to, and the line that says it (from 0)."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == token:
+                return value, key.start_mark.line
+    if isinstance(node, yaml.SequenceNode) and token.isdecimal() and int(token) < len(node.value):
+        item = node.value[int(token)]
+        return item, item.start_mark.line
+    return None

@@ -1,0 +1,42 @@
+"""``stockyard claim power``: a node's machine on, off, or restarted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import progress
+from stockyard_client.cli.node_sheets import CLAIMS
+from stockyard_client.cli.options import Timeout, Wait
+from stockyard_client.cli.output import Form, Output, show_one
+
+
+class State(StrEnum):
+    """What the machine shall do."""
+
+    ON = "on"
+    OFF = "off"
+    REBOOT = "reboot"
+
+
+def power(
+    run: typer.Context,
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")],
+    state: Annotated[State, typer.Argument(metavar="on|off|reboot", help="What its machine shall do.")],
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Switch a node's machine on or off, or restart it. A machine that is off may still be billed."""
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.node_claims.power(claim, state.value.capitalize())
+        if record.operation_id:
+            context.say(f"The machine of claim {record.name} is switched by operation {record.operation_id}.")
+        if wait and record.operation_id:
+            progress.wait(context, client, record.operation_id, timeout)
+            record = client.node_claims.get(record.id)
+    show_one(context, output, CLAIMS, record)

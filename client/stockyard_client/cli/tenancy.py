@@ -1,0 +1,192 @@
+"""What a tenant may use and who did what: ``quota``, ``audit``, ``event-account``, ``environment``, ``type allow``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.options import DryRun
+from stockyard_client.cli.output import Form, Output, show_many, show_one
+from stockyard_client.cli.tables import Column, Sheet
+from stockyard_client.tenant_resources import AllowedNodeTypes, AuditRecord, EventAccounts, NodeEnvironment, Quota
+
+quotas = typer.Typer(no_args_is_help=True, help="Limits of a tenant.", rich_markup_mode=None)
+audit = typer.Typer(no_args_is_help=True, help="Who did what.", rich_markup_mode=None)
+environments = typer.Typer(no_args_is_help=True, help="What providers set up for clusters.", rich_markup_mode=None)
+accounts = typer.Typer(no_args_is_help=True, help="AWS accounts whose events are your requests.", rich_markup_mode=None)
+
+QUOTAS: Sheet[Quota] = Sheet(
+    (
+        Column("NAME", lambda q: q.name),
+        Column("USED", lambda q: q.used),
+        Column("LIMIT", lambda q: q.limit),
+        Column("SET", lambda q: "default" if q.version == 0 else "own"),
+    ),
+    lambda q: q.name,
+)
+RECORDS: Sheet[AuditRecord] = Sheet(
+    (
+        Column("AGE", lambda r: r.time, brief=True, is_age=True),
+        Column("TIME", lambda r: r.time, wide=True),
+        Column("ACTOR", lambda r: r.actor),
+        Column("ACTION", lambda r: r.action),
+        Column("OUTCOME", lambda r: r.outcome),
+        Column("SUBJECT", lambda r: r.subject, give=1),
+        Column("DETAIL", lambda r: r.detail, wide=True),
+        Column("REQUEST", lambda r: r.request_id, wide=True),
+        Column("ID", lambda r: r.id, wide=True),
+    ),
+    lambda r: r.id,
+)
+ENVIRONMENTS: Sheet[NodeEnvironment] = Sheet(
+    (
+        Column("ID", lambda e: e.id),
+        Column("PROVIDER", lambda e: e.provider),
+        Column("CLUSTER", lambda e: e.cluster_id),
+        Column("PHASE", lambda e: e.phase),
+        Column("REASON", lambda e: e.reason),
+        Column("MESSAGE", lambda e: e.message, wide=True),
+        Column("CREATED", lambda e: e.created_at, wide=True),
+    ),
+    lambda e: e.id,
+)
+ALLOWED: Sheet[AllowedNodeTypes] = Sheet(
+    (
+        Column("ALLOWED", lambda a: "all" if a.allowed is None else ", ".join(a.allowed) or "none"),
+        Column("AGE", lambda a: a.updated_at, is_age=True),
+    ),
+    lambda a: "\n".join(a.allowed or ()),
+)
+EVENT_ACCOUNTS: Sheet[EventAccounts] = Sheet(
+    (Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"), Column("AGE", lambda a: a.updated_at, is_age=True)),
+    lambda a: "\n".join(a.accounts),
+)
+
+
+@quotas.command("list")
+def list_quotas(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """List the limits, and how much of each is used."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, QUOTAS, client.quotas.list())
+
+
+@quotas.command("get")
+def get_quota(
+    run: typer.Context,
+    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    output: Output = Form.TABLE,
+) -> None:
+    """Show one limit."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, QUOTAS, client.quotas.get(quota))
+
+
+@quotas.command("set")
+def set_quota(
+    run: typer.Context,
+    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    limit: Annotated[int, typer.Argument(metavar="LIMIT", min=0, help="The new limit.")],
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Set a tenant's limit, as the platform: --tenant names the tenant."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.quotas.plan_set(quota, limit))
+            return
+        show_one(context, output, QUOTAS, client.quotas.set(quota, limit))
+
+
+@audit.command("list")
+def list_audit(
+    run: typer.Context,
+    subject: Annotated[str | None, typer.Option(metavar="ID", help="Only what was done to this resource.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Only what came after this record.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List who did what, in order of time; for admins."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, RECORDS, client.audit.list(subject=subject, after=after))
+
+
+@environments.command("list")
+def list_environments(
+    run: typer.Context,
+    cluster: Annotated[str | None, typer.Option(metavar="CLUSTER", help="Only those of this cluster.")] = None,
+    provider: Annotated[str | None, typer.Option(metavar="PROVIDER", help="Only those of this provider.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List what providers have set up for clusters."""
+    context = contexts.of(run)
+    with context.client() as client:
+        # the API filters by ids
+        cluster_id = client.clusters.get(cluster).id if cluster else None
+        provider_id = client.node_providers.get(provider).id if provider else None
+        rows = client.node_environments.list(cluster=cluster_id, provider=provider_id)
+        show_many(context, output, ENVIRONMENTS, rows)
+
+
+@environments.command("get")
+def get_environment(
+    run: typer.Context,
+    environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.")],
+    output: Output = Form.TABLE,
+) -> None:
+    """Show what a provider has set up for a cluster."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, ENVIRONMENTS, client.node_environments.get(environment))
+
+
+@accounts.command("get")
+def get_accounts(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """Show the AWS accounts whose events are your requests."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.get())
+
+
+@accounts.command("set")
+def set_accounts(
+    run: typer.Context,
+    numbers: Annotated[
+        list[str] | None, typer.Argument(metavar="[ACCOUNT]...", help="Of 12 digits; without any, no events are taken.")
+    ] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Set the AWS accounts whose events are requests. For the platform; --tenant says whose requests."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.set(numbers or []))
+
+
+def allowed(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """Show which node types the tenant may use."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, ALLOWED, client.allowed_types.get())
+
+
+def allow(
+    run: typer.Context,
+    types: Annotated[
+        list[str] | None, typer.Argument(metavar="[TYPE]...", help="provider.type, or provider.* for all of one.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Allow all types.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Set which node types the tenant may use. Those that are not named are no longer allowed."""
+    if bool(types) + every + none != 1:
+        raise BadInput("give the types, or --all, or --none")
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, ALLOWED, client.allowed_types.set(None if every else types or []))

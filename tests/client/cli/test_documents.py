@@ -1,0 +1,137 @@
+"""Documents of files: their values, the line of each field, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard_client.cli.documents import Document, document_of, documents_of
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.origins import Origin, place_of
+from stockyard_client.cli.pointers import dotted, tokens_of
+from stockyard_client.cli.sources import Source, sources_of
+
+TEXT = """\
+# two providers
+kind: NodeProvider
+apiVersion: stockyard/v1
+metadata:
+  name: lab
+spec:
+  nodeTypes:
+    - name: small
+      cpu: 1
+    - name: large
+---
+---
+- kind: Pool
+  apiVersion: v1
+- kind: NodeClaim
+  apiVersion: v1
+  metadata: {name: c1,
+    labels: {a/b: x}}
+"""
+
+
+def read(text: str, name: str = "lab.yaml") -> list[Document]:
+    return documents_of([Source(name, text)])
+
+
+def test_documents_lists_and_empty_ones():
+    assert [document.kind for document in read(TEXT)] == ["NodeProvider", "Pool", "NodeClaim"]
+
+
+@pytest.mark.parametrize(
+    ("number", "pointer", "place"),
+    [
+        (0, "", "lab.yaml:2 NodeProvider lab"),
+        (0, "/spec/nodeTypes/0/cpu", "lab.yaml:9 NodeProvider lab spec.nodeTypes[0].cpu"),
+        (0, "/spec/nodeTypes/1", "lab.yaml:10 NodeProvider lab spec.nodeTypes[1]"),
+        (0, "/spec/nodeTypes/7/cpu", "lab.yaml:7 NodeProvider lab spec.nodeTypes[7].cpu"),
+        (0, "/spec/displayName", "lab.yaml:6 NodeProvider lab spec.displayName"),
+        (1, "/spec", "lab.yaml:13 Pool spec"),
+        (2, "/metadata/labels/a~1b", 'lab.yaml:18 NodeClaim c1 metadata.labels["a/b"]'),
+    ],
+)
+def test_a_field_is_named_by_its_line(number, pointer, place):
+    assert read(TEXT)[number].place(tokens_of(pointer)) == place
+
+
+def test_lines_of_json_with_tabs():
+    document = document_of(Source("body.json", '{\n\t"name":\t"demo",\n\t"settings":\t{\n\t\t"key_pair": 1}}'))
+    assert document.place(["settings", "key_pair"], "cluster") == "body.json:4 cluster demo settings.key_pair"
+
+
+def test_what_yaml_cannot_read_of_json_has_no_line():
+    document = document_of(Source("body.json", '{"name": "\x7f"}'))
+    assert document.place(["name"]) == "body.json name"
+
+
+def test_dates_and_words_for_truth_stay_texts():
+    values = read("at: 2026-01-31\nstate: On\nflag: true\n")[0].value
+    assert values == {"at": "2026-01-31", "state": "On", "flag": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "lab.yaml:3: the key a stands twice in one object"),
+        ('{"a": 1, "a": 2}', "lab.yaml: the key a stands twice in one object"),
+        ("a: 1\n b: [\n", "lab.yaml:2:3: neither JSON nor YAML: mapping values are not allowed here"),
+        ("a: *secret\n", "lab.yaml:1:4: neither JSON nor YAML"),
+        ('{"a": x]', "lab.yaml:1:7: not JSON: Expecting value"),
+        ("- 1\n", "lab.yaml holds something else than objects"),
+        ("---\n", "lab.yaml holds no document"),
+        ("a: " + "[" * 3000, "lab.yaml is nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_named_without_its_text(text, fault):
+    with pytest.raises(BadInput) as refused:
+        read(text)
+    assert str(refused.value) == fault
+
+
+def test_what_is_merged_in_may_be_given_again():
+    assert read("base: &b {a: 1, b: 2}\nown:\n  <<: *b\n  a: 3\n")[0].value["own"] == {"a": 3, "b": 2}
+
+
+def test_one_document_is_needed():
+    with pytest.raises(BadInput, match=r"lab\.yaml holds 3 documents, and one is needed here"):
+        document_of(Source("lab.yaml", TEXT))
+
+
+def test_files_of_folders_come_in_order(tmp_path):
+    for name in ("b.yaml", "a.yml", "c.json", "notes.txt", "deep/d.yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"name: {path.stem}\n")
+
+    def names(*, recursive: bool) -> list[str]:
+        return [source.text.split()[1] for source in sources_of([str(tmp_path)], recursive=recursive)]
+
+    assert names(recursive=False) == ["a", "b", "c"]
+    assert names(recursive=True) == ["a", "b", "c", "d"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(BadInput, match=r"holds no file that ends in \.yaml, \.yml, \.json; -R looks"):
+        sources_of([str(tmp_path / "none")])
+
+
+def test_a_url_is_not_fetched():
+    with pytest.raises(BadInput, match="https://x/y is a URL"):
+        sources_of(["https://x/y"])
+
+
+def test_the_nearest_document_and_options_name_a_field():
+    documents = read(TEXT)
+    origins = [Origin(document, at=f"/{number}") for number, document in enumerate(documents)]
+    assert place_of("/0/spec", origins) == "lab.yaml:6 NodeProvider lab spec"
+    assert place_of("/2", origins) == "lab.yaml:15 NodeClaim c1"
+    assert place_of("/20", origins) == "[20]"
+    assert place_of("/0/spec/x", [*origins, Origin(options={"/0/spec": "--set spec"})]) == "--set spec"
+    inside = [Origin(documents[0], inner="/spec")]
+    assert place_of("/nodeTypes/0", inside) == "lab.yaml:8 NodeProvider lab spec.nodeTypes[0]"
+
+
+def test_paths_of_people():
+    assert dotted(["spec", "nodeTypes", "0", "a b", "c"]) == 'spec.nodeTypes[0]["a b"].c'
+    assert tokens_of("/a~1b/~0c/0") == ["a/b", "~c", "0"]
+    assert tokens_of("") == []

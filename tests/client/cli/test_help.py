@@ -1,0 +1,51 @@
+"""The help, in a terminal of 80 columns: whole summaries, and no words of the programming language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from stockyard_client.cli.app import app
+
+ROOT = typer.main.get_command(app)
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name in getattr(command, "commands", {}):
+        yield from _paths(command.commands[name], (*path, name))
+
+
+PATHS = list(_paths(ROOT))
+
+
+def _help(path: tuple[str, ...]) -> str:
+    command, context = ROOT, ROOT.context_class(ROOT, info_name="stockyard", terminal_width=80)
+    for name in path:
+        command = command.commands[name]
+        context = command.context_class(command, info_name=name, parent=context)
+    return str(command.get_help(context))
+
+
+def test_there_are_many_commands():
+    assert len(PATHS) > 80
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if len(path) < 2], ids=" ".join)
+def test_each_summary_is_a_line(path):
+    commands = _help(path).partition("Commands:\n")[2].partition("\n\n")[0]
+    for line in commands.splitlines():
+        assert re.match(r"  \S+  +[A-Z].*\w\.?$|  \S+  +[A-Z].*\)\.$", line), line
+        assert "..." not in line
+        assert len(line) <= 80
+
+
+def test_no_type_of_the_language_is_named():
+    for path in PATHS:
+        text = _help(path)
+        assert text.startswith("Usage: stockyard")
+        assert not re.search(r"<(str|int|float|bool|list|path|file|uuid)\b|\bStrEnum\b", text), text

@@ -1,0 +1,76 @@
+"""Quotas, audit, environments, allowed node types, accounts of events."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+QUOTA = {"name": "clusters", "limit": 20, "used": 3, "version": 0}
+
+
+def pages(*items):
+    return {"items": [*items], "next_page_token": None}
+
+
+def test_quotas_are_listed_and_set(cli, api):
+    api.answer("GET", "/v1/quotas", pages(QUOTA, {"name": "nodes", "limit": None, "used": 0, "version": 2}))
+    api.answer("PUT", "/v1/quotas/clusters", {**QUOTA, "limit": 30, "version": 1})
+    rows = [line.split() for line in cli("quota", "list").stdout.splitlines()]
+    assert rows[1:] == [["clusters", "3", "20", "default"], ["nodes", "0", "-", "own"]]
+    assert json.loads(cli("quota", "get", "clusters", "-o", "json").stdout) == QUOTA
+    result = cli("--tenant", "acme", "quota", "set", "clusters", "30")
+    assert result.exit_code == 0, result.stderr
+    assert (api.bodies("PUT"), api.requests[-1].headers["If-Match"]) == ([{"limit": 30}], '"0"')
+    assert cli("quota", "set", "clusters", "--", "-1").exit_code == 2
+
+
+def test_a_quota_that_is_not_there(cli, api):
+    api.answer("GET", "/v1/quotas", pages(QUOTA))
+    result = cli("quota", "get", "clusterz")
+    assert (result.exit_code, "There is no quota clusterz." in result.stderr) == (3, True)
+
+
+def test_audit_is_listed_by_subject(cli, api):
+    record = {"id": "aud_1", "actor": "ann", "action": "DeleteCluster", "outcome": "done", "subject": "clu_1"}
+    api.answer("GET", "/v1/audit", pages(record))
+    result = cli("audit", "list", "--subject", "clu_1", "--after", "aud_0")
+    assert "DeleteCluster" in result.stdout
+    assert dict(api.requests[-1].url.params) == {"subject": "clu_1", "after": "aud_0"}
+
+
+def test_environments_are_listed_by_names(cli, api, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    api.answer("GET", "/v1/node-providers/lab", {"id": "npr_1", "name": "lab"})
+    environment = {"id": "nen_1", "provider": "lab", "cluster_id": "clu_01", "phase": "Available"}
+    api.answer("GET", "/v1/node-environments", pages(environment))
+    api.answer("GET", "/v1/node-environments/nen_1", environment)
+    assert cli("environment", "list", "--cluster", "demo", "--provider", "lab", "-o", "name").stdout == "nen_1\n"
+    assert dict(api.requests[-1].url.params) == {"cluster": "clu_01", "provider": "npr_1"}
+    assert "Available" in cli("environment", "get", "nen_1").stdout
+
+
+def test_allowed_types(cli, api):
+    api.answer("GET", "/v1/allowed-node-types", {"allowed": ["lab.*"], "version": 2})
+    api.answer("PUT", "/v1/allowed-node-types", {"allowed": None, "version": 3})
+    assert "lab.*" in cli("type", "allowed").stdout
+    for arguments, sent in ((["--all"], None), (["--none"], []), (["lab.*", "amazon.m6i.large"], None)):
+        result = cli("type", "allow", *arguments)
+        assert result.exit_code == 0, result.stderr
+        expected = arguments if not arguments[0].startswith("--") else sent
+        assert api.bodies("PUT")[-1] == {"allowed": expected}
+        assert api.requests[-1].headers["If-Match"] == '"2"'
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "--none"), ("--all", "lab.*")])
+def test_allowed_types_are_said_in_one_way(cli, api, arguments):
+    assert cli("type", "allow", *arguments).exit_code == 2
+    assert api.requests == []
+
+
+def test_accounts_of_events(cli, api):
+    api.answer("GET", "/v1/event-accounts", {"accounts": [], "version": 0})
+    api.answer("PUT", "/v1/event-accounts", {"accounts": ["111122223333"], "version": 1})
+    assert "none" in cli("event-account", "get").stdout
+    assert cli("event-account", "set", "111122223333", "-o", "name").stdout == "111122223333\n"
+    assert api.bodies("PUT") == [{"accounts": ["111122223333"]}]
