@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+RUN_STAMP := .venv/.run-ready
 export PYTHONPATH := $(CURDIR):$(CURDIR)/layers/common/python:$(CURDIR)/client
 export MYPYPATH := layers/common/python:client
 # Set by some images and CI systems; compiling everything at each start would be most of what the tests do.
@@ -9,28 +10,29 @@ export PYTHONDONTWRITEBYTECODE :=
 STAGE ?= dev
 PORT ?= 0
 SEED ?= 1
+LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi clean
+.PHONY: help setup run serve test test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements/dev.txt client/pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Stockyard needs Python 3.11 or newer (PYTHON=... chooses one)")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements/dev.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e client
-	@touch $(STAMP)
+	@$(PYTHON) -m local.install all
+	@touch $(RUN_STAMP) $(STAMP)
 
-setup: $(STAMP)  ## Make the virtual environment
+$(RUN_STAMP): requirements/run.txt client/pyproject.toml
+	@$(PYTHON) -m local.install run
+	@touch $(RUN_STAMP)
 
-run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (EXAMPLE=file: that one; ONCE=1: stop when ready)
-	@$(BIN)/python -m local run --port $(PORT) $(if $(EXAMPLE),--example $(EXAMPLE)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
+setup: $(STAMP)  ## Make the virtual environment with all that tests, checks and deployments need
 
-serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones)
-	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
+run: $(RUN_STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (EXAMPLE=file: that one; ONCE=1: stop when ready)
+	@$(BIN)/python -m local run $(LOCAL) $(if $(EXAMPLE),--example $(EXAMPLE)) $(if $(ONCE),--once)
+
+serve: $(RUN_STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones; LOCAL_HOME=folder: there)
+	@$(BIN)/python -m local serve $(LOCAL)
 
 test: $(STAMP)  ## Run all tests
 	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 3 --dist loadfile
@@ -47,6 +49,7 @@ check: $(STAMP)  ## Lint, format, types, import rules, generated files, validato
 	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent tests/harness
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.openapi --check
+	@$(BIN)/python -m local.assembly --check
 	@$(BIN)/python -m local.validators
 
 new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
@@ -59,6 +62,9 @@ format: $(STAMP)  ## Format and fix what can be fixed
 openapi: $(STAMP)  ## Write openapi.json from the code
 	@$(BIN)/python -m local.openapi
 
+template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, from the stacks
+	@$(BIN)/python -m local.assembly
+
 synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS credentials needed)
 	@$(BIN)/python -m stacks.synth --stage $(STAGE)
 
@@ -67,6 +73,7 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.claims
 	@$(BIN)/python -m benchmarks.node_claims
 	@$(BIN)/python -m benchmarks.pool_pass
+	@$(BIN)/python -m benchmarks.list_latency
 
 kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 and the tests that want one
 	@$(BIN)/python -m local.kubernetes.real.build

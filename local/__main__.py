@@ -9,12 +9,17 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from local.proxies import without_proxy
+
+if TYPE_CHECKING:
+    from local.fault_plan import FaultPlan
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "aws-cluster.json"
@@ -57,32 +62,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _work(options: argparse.Namespace, console: Console, stop_requested: threading.Event) -> int:
     # Imported here, because the imports take a second in which Ctrl-C must end quietly too.
-    from local.aws.corrections.scarcity import take_away
-    from local.cloud import LocalCloud, StartError
-    from local.fault_plan import PlanError, follow_zones, read
-    from local.show import ExampleError, create_and_watch, read_example
+    from local.fault_plan import PlanError, read
+    from local.home import StartError, check
+    from local.show import ExampleError, read_example
     from local.template import TemplateError
 
     try:
+        check(options.home, options.port)
         plan = read(options.faults) if options.faults else None
-        place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
-        say = functools.partial(console.print, style="dim")
-        reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
-        with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:
-            reset = "Ctrl-C stops everything, a new start begins anew"
-            if options.faults:
-                follower = (options.faults, take_away, stop_requested)
-                threading.Thread(target=follow_zones, args=follower, daemon=True, name="zones").start()
-            console.print(f"API {cloud.url}   environment {cloud.home.name}/env   {reset}")
-            if options.command == "run":
-                ready = create_and_watch(cloud.call, read_example(options.example), console)
-                if options.once:
-                    return 0 if ready else 1
-            stop_requested.wait()
+        example = read_example(options.example) if options.command == "run" else None
+        return _serve(options, console, stop_requested, plan, example)
     except (StartError, TemplateError, TimeoutError, PlanError, ExampleError) as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
-        return 1
+    except Stopped:
+        raise
+    except Exception as error:
+        log = options.home / "logs" / "failure.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc(), encoding="utf-8")
+        text = f"the local cloud failed: {type(error).__name__}: {error} ({log} says where)"
+        console.print(text, style="red", markup=False, soft_wrap=True)
+    return 1
+
+
+def _serve(
+    options: argparse.Namespace,
+    console: Console,
+    stop_requested: threading.Event,
+    plan: FaultPlan | None,
+    example: dict[str, Any] | None,
+) -> int:
+    """Serve until the end is asked for; with an example, create that cluster. The exit code."""
+    console.print("starting the local cloud", style="dim")
+    from local.aws.corrections.scarcity import take_away
+    from local.cloud import LocalCloud
+    from local.fault_plan import follow_zones
+    from local.show import create_and_watch, next_commands
+
+    place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
+    say = functools.partial(console.print, style="dim")
+    reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
+    with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:
+        if options.faults:
+            follower = (options.faults, take_away, stop_requested)
+            threading.Thread(target=follow_zones, args=follower, daemon=True, name="zones").start()
+        console.print(f"API {cloud.url}", highlight=False)
+        ready = example is None or create_and_watch(cloud.call, example, console)
+        if options.command == "run" and options.once:
+            return 0 if ready else 1
+        name = (
+            str((example or {}).get("name") or (example or {}).get("metadata", {}).get("name") or "") if ready else ""
+        )
+        console.print(next_commands(_relative(cloud.home), name), markup=False, soft_wrap=True)
+        stop_requested.wait()
     return 0
+
+
+def _relative(path: Path) -> str:
+    """A path as one types it here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _port(text: str) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
-import shutil
 import threading
 import time
 import urllib.error
@@ -17,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from local.assembly import assembled
 from local.authority import Authority, trusted
 from local.aws.corrections.balancers import addressed_balancers
 from local.aws.corrections.eks_things import played_control_planes
@@ -30,6 +29,7 @@ from local.functions.authorizer import JwtAuthorizer, Refused
 from local.functions.events import Asynchronous, Rules, StreamReader
 from local.functions.gateway import Bucket, Gateway
 from local.functions.processes import Definition, Functions
+from local.home import PROCESSES, StartError, port_error, take, tidy
 from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
@@ -43,8 +43,6 @@ from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
 from local.proxies import LOOPBACK
 from local.seeds import seed_event_accounts, seed_tenant
-from local.template import synthesized
-from local.warden import clear
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = (ROOT, ROOT / "layers" / "common" / "python")
@@ -64,10 +62,6 @@ SCALED = {
 SERVICE_CLIENT = "stockyard-service"
 """The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
-
-
-class StartError(Exception):
-    """The local cloud cannot start; the text says why."""
 
 
 class LocalCloud:
@@ -142,7 +136,7 @@ class LocalCloud:
         self._stack.callback(self.functions.close)
         self.functions.start()
         self._say("reading the template")
-        assembly = synthesized(ROOT, self._cache)
+        assembly = assembled(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
         self.cudo = ServedCudo(self.home, self._plan.cudo, own_address if self._kubernetes else None)
@@ -153,7 +147,7 @@ class LocalCloud:
             simulated = None if self._kubernetes else "kubernetes"
             self.gateway = Gateway(self.functions, self._port, simulated=simulated)
         except OSError as error:
-            raise StartError(f"port {self._port} cannot be used: {error.strerror}") from None
+            raise port_error(self._port, error) from None
         self._stack.callback(self.gateway.close)
         self._stack.callback(self.functions.close)
         own = self.aws.keys(OWN_ACCOUNT)
@@ -192,25 +186,11 @@ class LocalCloud:
         self._rules.heard(bus, envelope)
 
     def _take_home(self) -> None:
-        """One local cloud a home: two would overwrite each other's ``env``."""
-        try:
-            self.home.mkdir(parents=True, exist_ok=True)
-            lock = self._stack.enter_context((self.home / "lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (self.home / "env").unlink(missing_ok=True)
-            self._clear()
-        except BlockingIOError:
-            raise StartError(f"a local cloud runs in {self.home} already; --home gives another its own") from None
-        except OSError as error:
-            raise StartError(f"{self.home} cannot be used: {error.strerror}") from None
+        """Hold the home until the end; end and remove what is left there, and list what this one starts."""
+        self._stack.enter_context(take(self.home))
+        tidy(self.home)
+        WARDEN.record(self.home / PROCESSES)
         self._holds_home = True
-
-    def _clear(self) -> None:
-        """End and remove what a local cloud has left here that was killed; list what this one starts."""
-        clear(self.home / "processes")
-        for name in ("machines", "managed", "pki"):
-            shutil.rmtree(self.home / name, ignore_errors=True)
-        WARDEN.record(self.home / "processes")
 
     def _running_aws(self) -> AbstractContextManager[Aws]:
         # what records calls reads the whole stream and all executions afterwards

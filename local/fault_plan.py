@@ -25,6 +25,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from stockyard.domain.models.base import faults_of
+
 Action = Annotated[str, StringConstraints(pattern=re.compile(r"^[a-z0-9-]+:[A-Z][A-Za-z0-9]+$"))]
 """A call as IAM writes it: ``ec2:CreateVpc``."""
 Count = Annotated[int, Field(ge=0)]
@@ -126,12 +128,14 @@ def read(path: Path) -> FaultPlan:
     try:
         return FaultPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise PlanError(f"{path}: {error.strerror}") from None
+        raise PlanError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+    except UnicodeDecodeError:
+        raise PlanError(f"{path} is not a text in UTF-8") from None
     except json.JSONDecodeError as error:
-        raise PlanError(f"{path}: {error}") from None
+        raise PlanError(f"{path} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        place, text = faults_of(error)[0]
+        raise PlanError(f"{path}: {'.'.join(map(str, place)) or 'the plan'}: {text}") from None
 
 
 LOOK_SECONDS = 0.5

@@ -60,12 +60,33 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
     return True
 
 
+def name_of(document: Mapping[str, Any]) -> str:
+    """The name in a request's body or in a manifest."""
+    return str(document.get("name") or document.get("metadata", {}).get("name", ""))
+
+
+def next_commands(home: str, cluster: str = "") -> str:
+    """What to type next, in a second terminal. ``cluster`` is one that is ready, if any is."""
+    lines = [f"set -a; . {home}/env; set +a", 'PATH="$PWD/.venv/bin:$PATH"']
+    if cluster:
+        lines += [f"stockyard cluster describe {cluster}", "stockyard provider create -f examples/lab.yaml"]
+        lines += [f"stockyard claim create --name one --cluster {cluster} --provider lab --cpu 1 --wait"]
+    else:
+        lines += ["stockyard cluster create -f examples/aws-cluster.json --wait", "stockyard cluster describe demo"]
+    typed = "\n".join(f"  {line}" for line in lines)
+    end = "README.md has a tour. Ctrl-C stops everything; a new start begins anew."
+    return f"\nType next, in a second terminal in this folder:\n\n{typed}\n\n{end}"
+
+
 def read_example(path: Path) -> dict[str, Any]:
     """What is in the file, JSON or YAML. Raises ``ExampleError``."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ExampleError(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ExampleError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        place = getattr(error, "problem_mark", None)
+        raise ExampleError(f"{path} is neither JSON nor YAML{f': line {place.line + 1}' if place else ''}") from None
     if not isinstance(document, dict):
         raise ExampleError(f"{path} holds no object.")
     return document

@@ -1,83 +1,20 @@
-"""The synthesized template: made once for each state of its inputs, with its intrinsic functions resolved.
+"""The templates of a cloud assembly, with their intrinsic functions resolved.
 
 Resources are created on demand: a ``Ref`` or ``Fn::GetAtt`` creates its resource first, so no order is needed.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-INPUTS = (
-    "stacks",
-    "openapi.json",
-    "cdk.json",
-    "requirements/cdk.txt",
-    "layers/vendor",
-    "layers/common/python/stockyard/lifecycle",
-    "layers/common/python/stockyard/kubernetes_versions.py",
-    "layers/common/python/stockyard/metrics.py",
-    "layers/common/python/stockyard/settings.py",
-)
-"""The inputs of the template, with the phases that workflow documents are made from, and the settings. Other code of
-functions and layers is none: it runs from the source tree."""
-
 
 class TemplateError(Exception):
     """The template has something that the local cloud does not know."""
-
-
-def synthesized(root: Path, cache: Path) -> Path:
-    """The folder of the cloud assembly, from ``cache`` when its inputs have not changed."""
-    target = cache / f"template-{_digest(root)}"
-    if (target / "manifest.json").exists():
-        return target
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes at the same time waits for the one that makes it
-        return target if (target / "manifest.json").exists() else _synthesized(root, cache, target)
-
-
-def _synthesized(root: Path, cache: Path, target: Path) -> Path:
-    work = Path(tempfile.mkdtemp(dir=cache, prefix="synth-"))
-    try:
-        command = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(work)]
-        synthesis = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-        if synthesis.returncode:
-            raise TemplateError(f"stacks.synth failed ({synthesis.returncode}):\n{synthesis.stderr[-4000:]}")
-        for old in cache.glob("template-*"):
-            shutil.rmtree(old, ignore_errors=True)
-        work.rename(target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return target
-
-
-def _digest(root: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_files(root)):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-def _files(root: Path) -> Iterator[Path]:
-    for name in INPUTS:
-        path = root / name
-        if path.is_dir():
-            paths: Iterable[Path] = path.rglob("*")
-            yield from (p for p in paths if p.is_file() and "__pycache__" not in p.parts and "build" not in p.parts)
-        elif path.exists():
-            yield path
 
 
 def load(assembly: Path, replacements: Mapping[str, str] | None = None) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ from local.aws.corrections.retention import (
 from local.aws.corrections.roles import trusted_roles
 from local.aws.corrections.spot_prices import moving_spot_prices
 from local.aws.corrections.tables import atomic_tables
-from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.aws.presigned import presigned_requests
 from local.fault_plan import FaultPlan
 from local.functions.invocation import Invoker
@@ -146,6 +146,7 @@ def running_aws(
         stack.enter_context(counted_capacity())
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))
+        stack.enter_context(unread_documents())
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())

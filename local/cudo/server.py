@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
+
+from local.loopback import LoopbackServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +49,7 @@ class CudoServer:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.answer = self._answer
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="cudo")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="cudo")
         self._thread.start()
 
     @property
@@ -98,7 +100,7 @@ def _spoil(cudo: SimulatedCudo, plan: CudoPlan) -> None:
         offered.free.vcpus = plan.free_vcpus.get(f"{offered.name}/{offered.data_center}", offered.free.vcpus)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     daemon_threads = True
     answer: Callable[[httpx.Request], httpx.Response]
 

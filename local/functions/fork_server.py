@@ -38,9 +38,12 @@ class Fork:
         """Wait for its end; the exit code."""
         with self._lock:
             if self.exit_code is None:
-                with self._socket, self._socket.makefile("rb") as answer:
-                    # A server that was killed says nothing, and its processes were killed with it.
-                    self.exit_code = int(answer.read() or -signal.SIGKILL)
+                code = b""
+                # A server that was killed says nothing, or resets the connection on which it has not read our word. Its
+                # processes were killed with it.
+                with self._socket, self._socket.makefile("rb") as answer, suppress(ConnectionResetError):
+                    code = answer.read()
+                self.exit_code = int(code or -signal.SIGKILL)
             return self.exit_code
 
     def kill(self) -> None:

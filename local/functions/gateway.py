@@ -10,12 +10,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from local.functions.authorizer import JwtAuthorizer, Refused, flattened
 from local.functions.invocation import Invocation, Invoker
+from local.loopback import LoopbackServer
 
 BODY_LIMIT = 10 * 1024 * 1024
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -105,7 +106,7 @@ class Gateway:
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="gateway")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="gateway")
         self._thread.start()
 
     def serve(
@@ -232,7 +233,7 @@ def answer_of(invocation: Invocation) -> Answer:
     return Answer(status, [*headers.items(), *cookies], body)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     gateway: Gateway
     daemon_threads = True
     request_queue_size = 256

@@ -8,10 +8,11 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from local.functions.invocation import Invocation, failure
+from local.loopback import LoopbackServer
 
 PREFIX = "/2018-06-01/runtime/"
 
@@ -44,7 +45,7 @@ class RuntimeApi:
         self._current: Request | None = None
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.api = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     @property
@@ -90,7 +91,7 @@ class RuntimeApi:
         self.ready.set()
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     api: RuntimeApi
     daemon_threads = True
 

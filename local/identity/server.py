@@ -12,12 +12,13 @@ import threading
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from local.authority import Authority
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Person, Realm, Refused, service_user
+from local.loopback import LoopbackServer
 
 _OIDC = f"/realms/{REALM}/protocol/openid-connect"
 _CLIENTS = f"/admin/realms/{REALM}/clients"
@@ -32,7 +33,7 @@ class IdentityServer:
 
     def __init__(self, *, audience: str = "stockyard", auto_approve: bool = True) -> None:
         self.realm = Realm(audience=audience, auto_approve=auto_approve)
-        self._server: ThreadingHTTPServer | None = None
+        self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
 
     admin_client_id = ADMIN_CLIENT
@@ -60,7 +61,7 @@ class IdentityServer:
             )
         base = f"http{'s' if authority else ''}://127.0.0.1:{self._server.server_address[1]}"
         self.realm.issuer = f"{base}/realms/{REALM}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="identity")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="identity")
         self._thread.start()
         return base
 
@@ -88,7 +89,7 @@ class IdentityServer:
         return self.realm.sign_in(Person(tenant, roles, subject), 86_400)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     """Closes its open connections too when it is closed: a kept-alive one would go on being answered."""
 
     daemon_threads = True

@@ -7,9 +7,11 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
+
+from local.loopback import LoopbackServer
 
 _LONGEST_WATCH = 60.0
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -42,7 +44,7 @@ def _lasts(target: str) -> float:
     return min(float(query.get("timeoutSeconds") or 0), _LONGEST_WATCH) if query.get("watch") else 0.0
 
 
-class Server(ThreadingHTTPServer):
+class Server(LoopbackServer):
     """Serves one API."""
 
     daemon_threads = True
@@ -95,5 +97,5 @@ def serve(
     server.api = api
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True, name="kube-api").start()
+    threading.Thread(target=server.serve_forever, daemon=True, name="kube-api").start()
     return server, f"http{'s' if context else ''}://{address[0]}:{server.server_address[1]}"

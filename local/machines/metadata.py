@@ -8,11 +8,12 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
 
 from local.aws.corrections.roles import AccessDenied
+from local.loopback import LoopbackServer
 
 Keys = Callable[[], tuple[str, dict[str, str]]]
 """Name of the instance's role and keys of a session of it. Raises ``AccessDenied``."""
@@ -38,7 +39,7 @@ class Metadata:
     def __init__(self) -> None:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="metadata")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="metadata")
         self._thread.start()
 
     def add(self, instance: str, data: InstanceData) -> None:
@@ -60,7 +61,7 @@ class Metadata:
         self._thread.join(5)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     daemon_threads = True
 
     def __init__(self, *args: Any) -> None:

@@ -6,8 +6,10 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from local.loopback import LoopbackServer
 
 PATH = re.compile(r"/clusters/([a-z0-9-]+)/vdeployer/deploy")
 
@@ -43,7 +45,7 @@ class VDeployer:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.vdeployer, self._server.accepts = self, accepts
         self.url_template = f"http://127.0.0.1:{self._server.server_address[1]}/clusters/{{client_id}}/vdeployer"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="vdeployer")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="vdeployer")
         self._thread.start()
 
     def close(self) -> None:
@@ -53,7 +55,7 @@ class VDeployer:
         self._thread.join(5)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     daemon_threads = True
     vdeployer: VDeployer
     accepts: Callable[[str], bool]

@@ -6,10 +6,11 @@ import json
 import threading
 import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from local.loopback import LoopbackServer
 from local.vault.simulated import POLICY_NAME, SimulatedVault
 
 MOST_BODY = 1_000_000
@@ -64,7 +65,7 @@ class VaultServer:
         self._server.vault = self.vault
         self._port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self._port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True, name="vault")
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="vault")
         self._thread.start()
 
     def close(self) -> None:
@@ -74,7 +75,7 @@ class VaultServer:
         self._thread.join(5)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LoopbackServer):
     daemon_threads = True
     vault: SimulatedVault
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local import openapi as generator
-from local.template import synthesized
+from local.assembly import synthesized
 from stockyard.edge import paths
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -255,14 +255,7 @@ ACCOUNTS = "cloud-accounts"
 CLUSTERS = "v1/clusters$"
 """Each valid one looks into the tenant's account: some sixty of them are for the soak."""
 PARTS = {
-    "coverage of reads and changes": (
-        *("coverage", "--include-method", "GET"),
-        *("--include-method", "PATCH", "--include-method", "PUT"),
-    ),
-    "coverage of creations": (
-        *("coverage", "--include-method", "POST"),
-        *("--exclude-path-regex", f"{REPORT}|{ACCOUNTS}|{CLUSTERS}"),
-    ),
+    "coverage of changes": ("coverage", "--include-method", "PATCH"),
     "fuzzing": ("fuzzing", "--exclude-method", "DELETE"),
 }
 """What generates the requests for existing resources, and for which operations. Each is a process, which takes seconds
@@ -271,6 +264,11 @@ SOAKED = {
     "coverage of creations of clusters": ("coverage", "--include-method", "POST", "--include-path-regex", CLUSTERS),
     "coverage of creations of accounts": ("coverage", "--include-method", "POST", "--include-path-regex", ACCOUNTS),
     "reports of a control plane": ("coverage", "--include-method", "POST", "--include-path-regex", REPORT),
+    "coverage of reads and settings": ("coverage", "--include-method", "GET", "--include-method", "PUT"),
+    "coverage of creations": (
+        *("coverage", "--include-method", "POST"),
+        *("--exclude-path-regex", f"{REPORT}|{ACCOUNTS}|{CLUSTERS}"),
+    ),
 }
 """What only the soak does besides, before the others use up the quotas. Else only ``fuzzing`` asks these operations."""
 FUZZED = 4

@@ -205,7 +205,7 @@ def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
 
 def test_an_impossible_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StartError, match="cannot be used: Not a directory"):
+    with pytest.raises(StartError, match="cannot be used: not a directory"):
         LocalCloud(home=tmp_path / "file" / "home", schedules=False).__enter__()
 
 
@@ -233,17 +233,7 @@ def alive(children: Iterable[int]) -> list[int]:
     return [child for child in children if started_at(child) is not None]
 
 
-def test_sigint_ends_every_process(tmp_path: Path) -> None:
-    with running(tmp_path, "serve") as process:
-        children = processes_below(process.pid)
-        assert children
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-    assert not (tmp_path / "env").exists()
-    assert alive(children) == []
-
-
-def test_a_kill_ends_every_process_and_the_next_start_removes_files(tmp_path: Path) -> None:
+def test_a_kill_ends_every_process_the_next_start_removes_files_and_an_interrupt_ends_it(tmp_path: Path) -> None:
     def agents() -> list[str]:
         return [command for command in processes_below(process.pid).values() if "stockyard_agent" in command]
 
@@ -256,5 +246,16 @@ def test_a_kill_ends_every_process_and_the_next_start_removes_files(tmp_path: Pa
     assert (tmp_path / "env").exists()
     assert list((tmp_path / "machines").iterdir())
     (tmp_path / "env").unlink()
-    with running(tmp_path, "serve"):
-        assert list((tmp_path / "machines").glob("*")) == []
+    check_sigint_ends_every_process(tmp_path)
+
+
+def check_sigint_ends_every_process(home: Path) -> None:
+    """A start that finds nothing of the one before, and is ended by Ctrl-C."""
+    with running(home, "serve") as process:
+        assert list((home / "machines").glob("*")) == []
+        children = processes_below(process.pid)
+        assert children
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert not (home / "env").exists()
+    assert alive(children) == []

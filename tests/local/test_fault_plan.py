@@ -26,8 +26,9 @@ def test_the_example_plan_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("{", "Expecting"),
-        ('{"throtled": {}}', "throtled"),
+        ("{", "is not JSON: line 1, column 2"),
+        ("[]", "the plan: must be an object"),
+        ('{"throtled": {}}', "throtled: unknown field"),
         ('{"throttled": {"CreateVpc": 1}}', "throttled.CreateVpc"),
         ('{"capacity": {"t3.large": -1}}', "capacity.t3.large"),
         ('{"machines": {"silent": "many"}}', "machines.silent"),
@@ -43,7 +44,7 @@ def test_the_error_of_a_bad_plan_names_the_part(tmp_path: Path, text: str, named
     path.write_text(text)
     with pytest.raises(PlanError, match=named):
         fault_plan.read(path)
-    with pytest.raises(PlanError, match="No such file"):
+    with pytest.raises(PlanError, match="cannot be read: no such file"):
         fault_plan.read(tmp_path / "missing.json")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +105,17 @@ print("made")
     assert forked(server, tmp_path, "clients", ",".join(SERVICES)).wait() == 0
     assert (tmp_path / "output").read_text() == "True False\nmade\n"
     server.close()
+
+
+def test_a_connection_that_is_reset_is_a_process_that_was_killed() -> None:
+    """The server is gone, and has not read that it was to end the process."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    own_end = socket.create_connection(listener.getsockname())
+    other_end, _ = listener.accept()
+    process = Fork(own_end)
+    process.kill()
+    other_end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    other_end.close()
+    listener.close()
+    assert process.wait() == -signal.SIGKILL
+    assert process.wait() == -signal.SIGKILL

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from local.assembly import synthesized
 from local.cloud import ROOT
-from local.template import synthesized
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import boto3
 import pytest
@@ -50,6 +51,22 @@ def test_prices_of_all_types_and_zones_are_read_with_what_they_were(market: AwsM
     assert (price.low, price.high) == (min(expected), max(expected))
     assert 0.2 * on_demand < price.low < price.high < 0.6 * on_demand
     assert len({entry.now for entry in prices["m5.large"].values()}) == len(prices["m5.large"])
+
+
+def test_pages_of_one_answer_agree_and_types_and_products_choose(market: AwsMarket) -> None:
+    ec2: Any = market._ec2(REGION)
+    begin = datetime.now(UTC) - PERIOD
+    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+        StartTime=begin, InstanceTypes=["m5.large"], PaginationConfig={"PageSize": 5}
+    )
+    points = [point for page in pages for point in page["SpotPriceHistory"]]
+    assert len(points) > 5
+    assert len({(point["AvailabilityZone"], point["Timestamp"]) for point in points}) == len(points)
+    assert {point["InstanceType"] for point in points} == {"m5.large"}
+    windows = ec2.describe_spot_price_history(
+        StartTime=begin, InstanceTypes=["m5.large"], ProductDescriptions=["Windows"]
+    )
+    assert windows["SpotPriceHistory"] == []
 
 
 def test_they_are_stored_and_read_again(market: AwsMarket) -> None:

@@ -7,9 +7,11 @@ import threading
 from typing import Any
 
 import boto3
+import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.functions.invocation import Invocation
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
@@ -63,3 +65,16 @@ def test_stop_ends_the_wait_for_a_token_without_compensation() -> None:
             pause.wait(0.1)
         assert status == "ABORTED"
         assert functions.called == ["f"]
+
+
+def test_a_document_is_not_read_when_it_is_made_and_moto_reads_it() -> None:
+    """moto parses each of fourteen documents at a start, which takes it a second."""
+    wrong = json.dumps({"StartAt": "a", "States": {"a": {"Type": "Nothing"}}})
+    with mock_aws(config=MOTO_CONFIG), credentials(OWN_ACCOUNT):
+        client: Any = boto3.client("stepfunctions", region_name=REGION)
+        role = f"arn:aws:iam::{OWN_ACCOUNT}:role/workflows"
+        with pytest.raises(ClientError, match="ASLParserException"):
+            client.create_state_machine(name="m", definition=wrong, roleArn=role)
+        with unread_documents():
+            machine = client.create_state_machine(name="m", definition=wrong, roleArn=role)["stateMachineArn"]
+        assert machine.endswith(":stateMachine:m")

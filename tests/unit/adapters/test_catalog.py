@@ -10,9 +10,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
+from botocore.utils import parse_timestamp
 
 from stockyard import errors
-from stockyard.adapters.aws_catalog import AwsMarket
+from stockyard.adapters.aws_catalog import AwsMarket, connected, moment
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
 from stockyard.adapters.data.build_catalog import trimmed
 from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, RegionOffers
@@ -375,3 +376,18 @@ def test_a_refusal_is_a_vendor_error(pricing: Any, ec2: Any) -> None:
         stub.add_client_error("get_products", "AccessDeniedException", "no", 403)
         with pytest.raises(errors.PermissionDenied):
             market(ec2, pricing).prices("eu-west-1")
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-31T12:00:00.000Z", "2026-01-31T12:00:00+02:00", "Sat, 31 Jan 2026 12:00:00 GMT", 1769860800, 0.5]
+)
+def test_moments_are_read_as_botocore_reads_them(text: Any) -> None:
+    assert moment(text) == parse_timestamp(text)
+
+
+def test_the_clients_of_the_market_read_moments_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    client: Any = connected()._ec2("us-east-1")
+    parser = client._endpoint._response_parser_factory.create_parser("ec2")
+    assert parser._timestamp_parser is moment

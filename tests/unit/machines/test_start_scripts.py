@@ -114,6 +114,11 @@ CELLS = [
 ]
 
 
+FIRST_CELLS = list({(part, step): (part, command, step) for part, command, step in reversed(CELLS)}.values())[::-1]
+"""The first command of each step: whichever of them hangs, the same line of the log tells of it."""
+SOAKING = os.environ.get("STOCKYARD_SOAK") == "1"
+
+
 @dataclass
 class Machine:
     """A root folder and what has been played in it."""
@@ -204,7 +209,7 @@ def test_a_step_that_fails_is_told_with_its_code_and_repeated(machine: Machine, 
     assert machine.boot() == 0
 
 
-@pytest.mark.parametrize(("machine", "command", "step"), CELLS, indirect=["machine"])
+@pytest.mark.parametrize(("machine", "command", "step"), CELLS if SOAKING else FIRST_CELLS, indirect=["machine"])
 def test_of_a_step_that_hangs_it_is_known_that_it_began(machine: Machine, command: str, step: str) -> None:
     assert machine.boot(hangs=command) is None
     assert machine.lines("said")[-1] == f"{step} begins"

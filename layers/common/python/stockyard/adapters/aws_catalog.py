@@ -16,6 +16,7 @@ from stockyard.adapters.aws_errors import translated
 from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, SpotPrice
 
 if TYPE_CHECKING:
+    import boto3
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_pricing import PricingClient
 
@@ -66,10 +67,33 @@ def connected() -> AwsMarket:
 
     config = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=30)
     return AwsMarket(
-        lambda region: boto3.client("ec2", region_name=region, config=config),
+        lambda region: _session().client("ec2", region_name=region, config=config),
         cache(lambda: boto3.client("pricing", region_name=PRICING_REGION, config=config)),
         lambda region: boto3.client("eks", region_name=region, config=config),
     )
+
+
+def _session() -> boto3.Session:
+    """A session whose clients read moments of time without the guesses of botocore's own parser: a region has ten
+    thousand spot prices, and to read their moments took most of the time."""
+    import boto3
+    from botocore.parsers import ResponseParserFactory
+    from botocore.session import get_session
+
+    parsers, session = ResponseParserFactory(), get_session()
+    parsers.set_parser_defaults(timestamp_parser=moment)
+    session.register_component("response_parser_factory", parsers)
+    return boto3.Session(botocore_session=session)
+
+
+def moment(value: Any) -> datetime:
+    """A moment of an answer: in ISO 8601 as a rule, else in one of the other forms that botocore knows."""
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        from botocore.utils import parse_timestamp
+
+        return parse_timestamp(value)
 
 
 class AwsMarket:
