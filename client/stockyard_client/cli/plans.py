@@ -64,6 +64,8 @@ def _money_clause(plan: Plan) -> str:
     if plan.price is None or not plan.price.items:
         return ""
     (hour, month), currency = _total(plan.price), plan.price.currency
+    if month is None:
+        return ", at a price that is not known"
     amount = f"{money(hour, currency, 4)}/hour, {money(month, currency, 2)}/month"
     if plan.price_before is not None:
         before = _total(plan.price_before)[1]
