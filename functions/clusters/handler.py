@@ -155,6 +155,7 @@ def change_cluster(request: Request) -> Answer:
             return Answer.free_plan(**difference(packs.before, packs.after))
         changes |= {} if settings is None else {"settings": settings}
         return Answer.change_plan(cluster, changes, "cluster", cluster.name)
+    warnings = list(reconfigure.remarks_of_nodes(services, cluster, target))
     changed = change.change_cluster(
         services,
         cluster.id,
@@ -169,7 +170,8 @@ def change_cluster(request: Request) -> Answer:
     has_begun = changed.operation_id != cluster.operation_id
     if not has_begun or (settings is None and version is None and profiles is None):
         return _cluster_answer(changed, 200, audited=True)
-    return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
+    view = {**cluster_view(changed), "warnings": warnings}
+    return Answer(202, view, version=changed.version, audited=True, location=f"/v1/operations/{changed.operation_id}")
 
 
 @http.route(

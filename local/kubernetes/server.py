@@ -14,6 +14,16 @@ from urllib.parse import parse_qsl, urlsplit
 from local.loopback import LoopbackServer
 
 _LONGEST_WATCH = 60.0
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+"""How kubectl writes some bodies; a real API reads it."""
+_UNREADABLE: dict[str, Any] = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "status": "Failure",
+    "reason": "UnsupportedMediaType",
+    "message": "the simulated API reads JSON and YAML alone",
+    "code": 415,
+}
 
 
 class ConnectionReset(Exception):
@@ -57,7 +67,10 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             time.sleep(_lasts(self.path))
-            status, body = self.server.api.request(self.command, self.path, headers, raw)
+            status: int = 415
+            body: Any = _UNREADABLE
+            if headers.get("content-type") != PROTOBUF:
+                status, body = self.server.api.request(self.command, self.path, headers, raw)
         except ConnectionReset:
             self.close_connection = True
             return

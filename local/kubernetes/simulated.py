@@ -24,6 +24,7 @@ from local.kubernetes.certificates import Wish
 from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
 from local.kubernetes.containers import Containers
 from local.kubernetes.controllers import settle
+from local.kubernetes.logins import logins
 from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
 from local.kubernetes.scheduler import schedule
@@ -66,6 +67,7 @@ class SimulatedCluster:
         if not (state / "kubernetes").exists():
             (state / "kubernetes").symlink_to(own_folder, target_is_directory=True)
         cluster = cls(endpoint, version, own_folder, log)
+        cluster.api.webhook = logins(state)
         config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, cluster.api.administrator()))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster

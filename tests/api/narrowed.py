@@ -47,8 +47,8 @@ def narrowed(document, ids, versions):
                 elif parameter["name"] == "If-Match":
                     # Each successful change makes the next version.
                     parameter["schema"] = {"enum": [f'"{versions[kind] + later}"' for later in range(4)]}
-                elif parameter["name"] in ("page_token", "after"):
-                    # No generated text can be a token or an id of this cloud.
+                elif parameter["name"] in ("page_token", "after", "wait"):
+                    # No generated text can be a token or an id of this cloud, and nobody waits without one.
                     parameter["schema"]["enum"] = []
             operation["parameters"] = [
                 parameter for parameter in operation["parameters"] if parameter["schema"].get("enum") != []

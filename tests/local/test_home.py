@@ -44,7 +44,7 @@ def test_leftovers_of_a_killed_cloud_go_and_logs_stay(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (["serve", "--faults", "missing.json"], "missing.json cannot be read: no such file or directory"),
-        (["serve", "--faults", "wrong.json"], "wrong.json: machines.silnt: unknown field"),
+        (["serve", "--faults", "wrong.json"], "wrong.json: machines.silnt: unknown field; did you mean silent?"),
         (["run", "--example", "missing.json"], "missing.json cannot be read: no such file or directory"),
         (["serve", "--home", "wrong.json"], "wrong.json cannot be used: file exists"),
     ],

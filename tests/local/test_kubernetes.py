@@ -9,6 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import KubeApi
 from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.server import PROTOBUF
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
 from tests.unit.agent.http_platform import HttpPlatform
@@ -322,3 +324,17 @@ def test_discovery_begins_at_its_roots():
     nodes = next(resource for resource in core["resources"] if resource["name"] == "nodes")
     assert (nodes["kind"], "list" in nodes["verbs"]) == ("Node", True)
     assert api.request("GET", "/api", {})[0] == 401
+
+
+def test_a_body_that_the_simulation_does_not_read_is_refused():
+    api = KubeApi()
+    url = api.serve()
+    try:
+        headers = {"Content-Type": PROTOBUF, "Authorization": f"Bearer {api.administrator()}"}
+        connection = HTTPConnection(url.removeprefix("http://"), timeout=10)
+        connection.request("POST", "/api/v1/namespaces", b"k8s\x00", headers)
+        with connection.getresponse() as answer:
+            assert (answer.status, json.loads(answer.read())["reason"]) == (415, "UnsupportedMediaType")
+        connection.close()
+    finally:
+        api.close()

@@ -30,7 +30,7 @@ COMMANDS = {
     "claim": Command("claims", "app", "Node claims."),
     "disruption": Command("disruption", "app", "Nodes that leave: empty, out of date, too old or too dear."),
     "price": Command("node_providers", "prices", "Prices."),
-    "events": Command("events", "events", "List what happened, the newest last; --follow goes on."),
+    "events": Command("events", "events", "List what happened, the newest last."),
     "logs": Command("logs", "logs", "Show what an operation did, with times."),
     "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
     "quota": Command("tenancy", "quotas", "Limits of a tenant."),

@@ -48,8 +48,7 @@ def apply(
         results = client.manifests.apply(documents)
     show_many(context, output, APPLIED, results)
     for warning in (*results.warnings, *(warning for result in results for warning in result.warnings)):
-        place = context.place_of(str(warning.get("pointer") or ""))
-        context.say(f"Warning: {place}: {warning.get('detail', '')}", "yellow")
+        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
 
 
 def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:

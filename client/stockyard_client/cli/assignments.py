@@ -94,7 +94,10 @@ def _assign(patch: dict[str, Any], record: Any, steps: Sequence[str | tuple[str]
         else:
             if follows_item and not isinstance(target.get(key), list):
                 if not isinstance(current, list):
-                    raise BadInput(f"--set {path}: {step} is no list of the record")
+                    names = ", ".join(map(str, record)) if isinstance(record, Mapping) else ""
+                    raise BadInput(
+                        f"--set {path}: there is no list {step}; there is {names or 'nothing at that place'}"
+                    )
                 target[key] = copy.deepcopy(current)
             elif not isinstance(target.get(key), (dict, list)):
                 target[key] = {}

@@ -11,7 +11,6 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, operations, plans, power, progress, updates, watching
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either
 from stockyard_client.cli.node_sheets import CLAIMS
@@ -81,7 +80,6 @@ def create(
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:
     """The id of what the manifest made; nothing when it was only planned."""
     with context.client() as client:
-        refuse_existing("node claim", named(body), client.node_claims.get)
         if dry_run:
             plans.show(context, output, client.manifests.plan([body], create_only=True))
             return {}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 from rich.text import Text
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import differences
+from stockyard_client.cli import field_lines, plans
 from stockyard_client.cli.apply import Files, OfCluster, Recursive, of_cluster
 from stockyard_client.cli.failures import FAILURE, USAGE, exit_code, explain
 from stockyard_client.cli.inputs import read_manifests
 from stockyard_client.cli.output import Form, Output, write_document
-from stockyard_client.cli.pointers import dotted, tokens_of
 from stockyard_client.errors import StockyardClientError
 from stockyard_client.models import Plan
 
@@ -51,27 +48,6 @@ def _draw(context: contexts.Context, plan: Plan) -> None:
     for line in plan.creates:
         text = f"{str(line.get('kind', '')).replace('-', ' ')} {line.get('name', '')}".strip()
         context.out.print(Text(f"+ {text}", style="green"), soft_wrap=True)
-    last = None
-    for change in plan.changes:
-        title = _title(context, change)
-        if title != last:
-            context.out.print(Text(title, style="bold"), soft_wrap=True)
-            last = title
-        rows = differences.differences(change.get("before"), change.get("after"), _path(change))
-        differences.show(context, rows, indent="  ")
+    field_lines.draw(context, filter(field_lines.is_change, plan.changes))
     for warning in plan.warnings:
-        place = context.place_of(str(warning.get("pointer") or ""))
-        context.say(f"Warning: {place}: {warning.get('detail', '')}", "yellow")
-
-
-def _title(context: contexts.Context, change: dict[str, Any]) -> str:
-    """What is changed: as the plan says it, else the document that asks for it."""
-    if change.get("name"):
-        return f"{str(change.get('kind', '')).replace('-', ' ')} {change['name']}".strip()
-    return context.place_of("/" + str(change.get("pointer", "")).split("/")[1])
-
-
-def _path(change: dict[str, Any]) -> str:
-    """The field's path in its document: a pointer begins with the number of that one."""
-    tokens = tokens_of(str(change.get("pointer", "")))
-    return dotted(tokens[1:] if tokens and tokens[0].isdecimal() else tokens)
+        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ Limit = Annotated[int | None, typer.Option(min=1, max=10_000, help="The newest s
 After = Annotated[str | None, typer.Option(help="Only what came after this event, or after this cursor.")]
 
 
-_WIDTHS = {"AGE": 5, "TIME": 20, "SUBJECT": 30, "REASON": 20}
+_WIDTHS = {"TIME": 20, "SUBJECT": 8, "REASON": 17}
 """Of columns of what is followed: nobody knows yet what comes."""
 
 _OPTIONS = {"subject": "subject", "reason": "reason", "detail_type": "kind"}
@@ -88,7 +88,7 @@ def events(
     follow: Follow = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """List what happened, the newest last; --follow goes on."""
+    """List what happened, the newest last. 50 unless --limit, --since or --after say otherwise; --follow goes on."""
     context = contexts.of(run)
     if cluster and subject:
         raise BadInput("give --cluster or --subject")
@@ -159,6 +159,7 @@ class _Lines:
         self._context, self._form, self._sheet = context, form, columns
         self._columns = columns.columns_of(wide=form is Form.WIDE)
         self._started = False
+        self._widths = [_WIDTHS.get(column.heading, 0) for column in self._columns]
 
     def write(self, event: Event) -> None:
         """One event."""
@@ -172,14 +173,15 @@ class _Lines:
             typer.echo(event.id)
         else:
             if not self._started:
-                self._line(column.heading for column in self._columns)
+                self._line([column.heading for column in self._columns])
                 self._started = True
-            self._line(cell(column.value(event)) for column in self._columns)
+            self._line([cell(column.value(event)) for column in self._columns])
 
-    def _line(self, cells: Iterable[str]) -> None:
-        headed = zip(self._columns, cells, strict=True)
-        text = "   ".join(cell.ljust(_WIDTHS.get(column.heading, 0)) for column, cell in headed)
-        self._context.out.print(text.rstrip(), soft_wrap=True, highlight=False, markup=False)
+    def _line(self, cells: Sequence[str]) -> None:
+        # the message, which is last in a table, needs no width; the others only grow
+        self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
+        padded = [text.ljust(width) for text, width in zip(cells, self._widths, strict=True)]
+        self._context.out.print("  ".join(padded).rstrip(), soft_wrap=True, highlight=False, markup=False)
 
 
 def moment_of(context: contexts.Context, since: str | None) -> str | None:

@@ -115,11 +115,13 @@ def _headline(context: Context, text: str) -> None:
 def _explain_refusal(context: Context, error: ApiError) -> None:
     code = f"({error.error_type}, {error.status})"
     problems = list(dict.fromkeys(_located(context, problem.pointer, problem.detail) for problem in error.errors))
-    if len(problems) == 1 and error.error_type == INVALID:
+    is_said_below = bool(problems) and all(problem.detail in error.detail for problem in error.errors)
+    if len(problems) == 1 and (error.error_type == INVALID or is_said_below):
         _headline(context, f"{problems[0]} {code}")
     else:
-        summary = f"{len(problems)} fields are not valid" if problems and error.error_type == INVALID else error.detail
-        _headline(context, f"{summary} {code}")
+        is_counted = is_said_below or (bool(problems) and error.error_type == INVALID)
+        count = f"{len(problems)} {'fields are not valid' if error.error_type == INVALID else 'faults'}"
+        _headline(context, f"{count if is_counted else error.detail} {code}")
         for problem in problems:
             context.say(f"  {problem}")
     if error.status == 401:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +15,10 @@ from stockyard_client.cli.failures import BadInput
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"
-_WORKS = "This cluster is simulated: kubectl shows its nodes and objects, but no container runs."
-_TAKES_NO_LOGIN = (
-    "This cluster is simulated: its API server takes no logins, so kubectl is refused. With --static kubectl shows its"
-    " nodes and objects; no container runs."
+_SIMULATED = (
+    "This cluster is simulated: kubectl shows its nodes and objects, but no container runs. `make serve KUBERNETES=1`"
+    " gives clusters real control planes."
 )
-_REAL = "`make serve KUBERNETES=1` gives clusters real control planes."
 
 
 def kubeconfig(
@@ -63,8 +60,7 @@ def kubeconfig(
         current = kubeconfigs.write(path, config, use=use)
         _say_how(context, entry, path, current=current)
     if simulated:
-        works = static or kubeconfigs.asks_api(config)
-        context.say(f"{_WORKS if works else _TAKES_NO_LOGIN} {_REAL}", "yellow")
+        context.say(_SIMULATED, "yellow")
 
 
 def program() -> list[str]:
@@ -72,6 +68,8 @@ def program() -> list[str]:
 
     A link on PATH stays a link: it outlives an upgrade of what it points to.
     """
+    import shutil  # slow to import, and needed here alone
+
     own = Path(sys.argv[0])
     if own.name.startswith(PROGRAM) and own.is_file():
         on_path = shutil.which(PROGRAM)

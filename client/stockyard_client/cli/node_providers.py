@@ -9,7 +9,6 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, plans, tenancy, updates, watching
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
 from stockyard_client.cli.options import DryRun, Watch
@@ -42,7 +41,6 @@ def create(
         if manifest:
             if name:
                 body["metadata"] = {**(body.get("metadata") or {}), "name": name}
-            refuse_existing("node provider", named(body), client.node_providers.get)
             if dry_run:
                 plans.show(context, output, client.manifests.plan([body], create_only=True))
                 return
@@ -55,7 +53,7 @@ def create(
             provider = client.node_providers.create(body)
     show_one(context, output, PROVIDERS, provider)
     for warning in provider.warnings:
-        context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
     if provider.message:
         context.say(provider.message)
 

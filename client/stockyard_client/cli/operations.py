@@ -36,7 +36,7 @@ def list_(
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """List operations, the newest first; 50 unless --limit or --since say otherwise."""
+    """List operations, the newest first. 50 unless --limit or --since say otherwise."""
     context = contexts.of(run)
     if cluster and subject:
         raise BadInput("give --cluster or --subject")

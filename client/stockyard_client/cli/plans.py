@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
+from stockyard_client.cli import field_lines
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form, write_document
 from stockyard_client.models import Plan, Price
@@ -25,7 +25,10 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if sentence:
         context.out.print(Text(sentence, style="bold"), soft_wrap=True)
     for name, sign, style in _PARTS:
-        for line in _lines(getattr(plan, name)):
+        entries = getattr(plan, name)
+        if name == "changes":
+            field_lines.draw(context, [entry for entry in entries if field_lines.is_change(entry)])
+        for line in _lines([entry for entry in entries if not field_lines.is_change(entry)]):
             context.out.print(Text(f"{sign} {line}", style=style), soft_wrap=True)
     _show_groups(context, plan)
     for number, step in enumerate(plan.steps, 1):
@@ -37,8 +40,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
-        if warning.get("detail") != sentence:
-            context.say(f"Warning: {_described(warning)}", "yellow")
+        if not isinstance(warning, dict) or warning.get("detail") != sentence:
+            context.say(f"Warning: {remark(context, warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
@@ -61,6 +64,8 @@ def _money_clause(plan: Plan) -> str:
     if plan.price is None or not plan.price.items:
         return ""
     (hour, month), currency = _total(plan.price), plan.price.currency
+    if month is None:
+        return ", at a price that is not known"
     amount = f"{money(hour, currency, 4)}/hour, {money(month, currency, 2)}/month"
     if plan.price_before is not None:
         before = _total(plan.price_before)[1]
@@ -96,7 +101,7 @@ def _show_groups(context: Context, plan: Plan) -> None:
     groups = (plan.model_extra or {}).get("groups") or ()
     if not groups:
         for line in plan.rejected:
-            context.out.print(Text(f"! {_described(line)}", style="red"), soft_wrap=True)
+            context.out.print(Text(f"! {remark(context, line)}", style="red"), soft_wrap=True)
         return
     for group in groups[:MOST_GROUPS]:
         names = [str(name) for name in group.get("types") or ()]
@@ -149,19 +154,17 @@ def _item_name(item: dict[str, Any]) -> str:
     return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
 
 
+def remark(context: Context, line: Any) -> str:
+    """A warning, or why something is ruled out, with its place as a person calls it."""
+    if not isinstance(line, dict) or "detail" not in line:
+        return _described(line)
+    place = context.place_of(str(line.get("pointer") or ""))
+    return f"{place}: {line['detail']}" if place else str(line["detail"])
+
+
 def _described(line: Any) -> str:
     if not isinstance(line, dict):
         return str(line)
-    if "detail" in line:
-        return f"{line['pointer']}: {line['detail']}" if line.get("pointer") else str(line["detail"])
-    if "before" in line and "after" in line:
-        field = "field" if line.get("field") else "pointer"
-        place = "  ".join(str(line[key]) for key in ("kind", "name", field) if line.get(key))
-        return f"{place}: {_value(line['before'])} becomes {_value(line['after'])}"
     if "kind" in line:
         return f"{line['kind']}  {line.get('name', '')}".rstrip()
     return ", ".join(f"{key}: {value}" for key, value in line.items())
-
-
-def _value(value: Any) -> str:
-    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)

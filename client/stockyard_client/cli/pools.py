@@ -13,7 +13,6 @@ from stockyard_client.cli.assignments import Set, origin_of, patch_of
 from stockyard_client.cli.claims import requirement
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.existing import named, refuse_existing
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
 from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait, Watch
@@ -104,7 +103,6 @@ def _from_manifest(
     if manifest.get("kind") == "Pool" and isinstance(spec, dict):
         manifest = {**manifest, "spec": {"cluster": cluster, **spec}}
     manifest = of_cluster(manifest, cluster)
-    refuse_existing("pool", named(manifest), lambda name: client.pools.get(cluster, name))
     if dry_run:
         plans.show(context, output, client.manifests.plan([manifest], create_only=True))
         return None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import losses, operations, plans, trees
+from stockyard_client.cli import losses, operations, plans
 from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
@@ -134,6 +134,8 @@ def get(
 @app.command()
 def describe(run: typer.Context, profile: Name, version: Version = None) -> None:
     """Draw a version of a profile. With its packs in order, its variables, and its other versions."""
+    from stockyard_client.cli import trees
+
     context = contexts.of(run)
     with context.client() as client:
         record = client.profiles.get(profile, version=version)

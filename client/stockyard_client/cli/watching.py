@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form
-from stockyard_client.cli.tables import GAP, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, style_of
+from stockyard_client.cli.tables import GAP, LEAST_WIDTH, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, style_of
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Resource)
 STATES = ("STATUS", "PHASE", "VERIFICATION")
 """Headings of the column that says what state a record is in."""
 DELETED = "Deleted"
-_ROOM = {"STATUS": 10, "PHASE": 14, "REASON": 20, "TYPE": 16, "NODE": 16, "PROGRESS": 8}
+_ROOM = {"STATUS": 10, "PHASE": 13, "TYPE": 10, "ZONE": 10, "CAPACITY": 9, "AGE": 5}
 """Least widths, for what comes later is often longer than what is there at first."""
 MOST_READ = 20
 """Records that are read one by one after news; of more the whole list is read."""
@@ -40,7 +40,7 @@ class Lines(Generic[R]):
         self._columns = sheet.columns_of(wide=form is Form.WIDE)
         self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
         self._shown: dict[str, list[str]] = {}
-        self._has_heading = False
+        self._has_heading = self._is_narrow = False
 
     def start(self, records: Mapping[str, R]) -> None:
         """What is there at first, by key; the heading comes with the first row."""
@@ -93,13 +93,19 @@ class Lines(Generic[R]):
         self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
 
     def _print(self, row: list[str], *, heading: bool = False) -> None:
-        out, widths, gap = self._context.out, self._widths, GAP
-        if out.is_terminal and sum(widths) + gap * (len(widths) - 1) > out.width:
-            give, gap = [column.give for column in self._columns], NARROW_GAP
-            widths = fitted(widths, [column.heading for column in self._columns], give, out.width)
+        out, widths, gap = self._context.out, list(self._widths), GAP
+        if out.is_terminal:
+            front = sum(widths[:-1]) + gap * (len(widths) - 1)
+            if self._is_narrow or front + LEAST_WIDTH > out.width:
+                # for good, so that rows stand below each other
+                self._is_narrow, gap = True, NARROW_GAP
+                give = [column.give for column in self._columns]
+                widths = fitted(widths, [column.heading for column in self._columns], give, out.width)
+            else:
+                widths[-1] = out.width - front
         line = Text()
         for place, text in enumerate(row):
-            part = ellipsis(text, widths[place], out.encoding) if gap == NARROW_GAP else text
+            part = ellipsis(text, widths[place], out.encoding) if out.is_terminal else text
             line.append(part.ljust(widths[place] + gap), style="bold" if heading else style_of(text))
         line.rstrip()
         out.print(line, soft_wrap=True)

@@ -148,6 +148,23 @@ def test_lists_are_filtered(api):
 
 
 @pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("/v1/cloud-accounts?provider=aws", "provider", "aws"),
+        ("/v1/cloud-accounts?verification=verified", "verification", "verified"),
+        ("/v1/node-providers?phase=Available", "phase", "Available"),
+        ("/v1/node-types?phase=Available", "phase", "Available"),
+    ],
+)
+def test_other_lists_have_what_a_filter_names_and_nothing_else(api, path, field, value):
+    caller = Caller(api, "acme")
+    name, _, filters = path.partition("?")
+    query = f"{name}?page_size=200"
+    everything, matching = caller.items(query), caller.items(f"{query}&{filters}")
+    assert matching == [item for item in everything if item[field] == value]
+
+
+@pytest.mark.parametrize(
     ("path", "text"),
     [
         ("/v1/events?order=up", "order must be one of asc, desc"),

@@ -46,7 +46,7 @@ def test_plan_of_an_upgrade_shows_the_price_before(cli, api, cluster_document):
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "Would change 1 thing, for 0.7000 USD/hour, 511.00 USD/month in place of 146.00 USD/month."
-    assert lines[1] == '~ /kubernetes_version: "1.35" becomes "1.36"'
+    assert lines[1] == '~ kubernetes_version: "1.35" -> "1.36"'
     assert lines[-1] == "Now: 0.2000 USD /hour, 146.00 USD /month"
     assert (api.requests[-1].url.params["dry_run"], api.requests[-1].headers["If-Match"]) == ("true", '"3"')
 

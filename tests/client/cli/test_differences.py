@@ -73,8 +73,9 @@ def test_several_fields_of_a_list_are_one_change_and_the_record_stays():
         ("[0]=x", "is not PATH=VALUE"),
         ("settings.groups[nope].max_size=5", "the list has no item nope: control, workers"),
         ("settings.groups[9].max_size=5", "the list has no item 9"),
-        ("settings.none[0].x=5", "none is no list of the record"),
+        ("settings.none[0].x=5", "there is no list none; there is groups, cidrs, bastion"),
         ("settings.cidrs[0].x=5", "holds no fields"),
+        ("settings.x.y[0].z=5", "there is no list y; there is nothing at that place"),
     ],
 )
 def test_paths_that_lead_nowhere_are_refused(text, fault):

@@ -104,10 +104,14 @@ def test_apply_takes_folders(cli, api, file, tmp_path):
 
 
 def test_create_refuses_a_provider_that_exists(cli, api, file):
-    api.answer("GET", "/v1/node-providers/lab", {"id": "npr_1", "name": "lab"})
+    text = "There is a node provider called lab."
+    fault = {"pointer": "/0/metadata/name", "detail": text}
+    api.problem("POST", "/v1/apply", 409, "InUse", detail=text, errors=[fault])
     result = cli("provider", "create", "-f", file(PROVIDER))
-    assert (result.exit_code, api.bodies("POST")) == (5, [])
-    assert "There is a node provider lab; `stockyard apply -f` changes it." in result.stderr
+    assert result.exit_code == 5
+    assert result.stderr.count(text) == 1
+    assert f"labt.yaml:4 NodeProvider lab metadata.name: {text} (InUse, 409)" in result.stderr
+    assert api.requests[-1].url.params["create_only"] == "true"
 
 
 def test_diff_shows_fields_and_exits_with_one(cli, api, file):
@@ -121,9 +125,9 @@ def test_diff_shows_fields_and_exits_with_one(cli, api, file):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "+ pool base",
-        f"{path}:1 NodeProvider lab",
+        f"~ {path}:1 NodeProvider lab",
         "  ~ spec.nodeTypes[small].usdPerHour: 0.05 -> 0.07",
-        "node claim c1",
+        "~ node claim c1",
         '  + metadata.labels.a: "b"',
     ]
     assert json.loads(cli("diff", "-f", path, "-o", "json").stdout) == plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,3 +50,19 @@ def test_no_type_of_the_language_is_named():
         text = _help(path)
         assert text.startswith("Usage: stockyard")
         assert not re.search(r"<(str|int|float|bool|list|path|file|uuid)\b|\bStrEnum\b", text), text
+
+
+def test_the_readme_lists_each_command():
+    readme = (Path(__file__).parents[3] / "client" / "README.md").read_text()
+    rows = [line.split(" | ")[0] for line in readme.splitlines() if line.startswith("| `")]
+    lost = []
+    for path in PATHS:
+        command: Any = ROOT
+        for name in path:
+            command = command.commands[name]
+        if path and not command.hidden and not hasattr(command, "commands"):
+            # a row begins with the group, and goes on with the names of its commands
+            words = [set(re.findall(r"[\w-]+", row)) for row in rows]
+            if not any(set(path) <= row for row in words):
+                lost.append(" ".join(path))
+    assert lost == []

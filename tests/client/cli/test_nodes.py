@@ -56,7 +56,7 @@ def test_provider_from_a_document(cli, api):
     result = cli("provider", "create", "-f", "-", "--name", "sim", stdin='{"kind": "simulated", "spec": {}}')
     assert (result.exit_code, api.bodies("POST")) == (0, [{"kind": "simulated", "spec": {}, "name": "sim"}])
     assert result.stdout.splitlines()[1].split()[:4] == ["sim", "simulated", "Available", "2"]
-    assert "Warning: /spec: It has no node types." in result.stderr
+    assert "Warning: standard input:1 provider spec: It has no node types." in result.stderr
     assert "Later." in result.stderr
 
 
@@ -217,7 +217,7 @@ def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
     api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
     output = cli("claim", "create", "--cluster", "demo", "--dry-run").stdout
-    assert output == "! sim.small: too small\n! /1: sim.large: full\n"
+    assert output == "! sim.small: too small\n! [1]: sim.large: full\n"
 
 
 def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
@@ -293,7 +293,7 @@ def test_a_plan_of_a_change_names_each_field(cli, api, tmp_path):
     file = tmp_path / "lab.json"
     file.write_text(json.dumps({"kind": "NodeProvider"}), encoding="utf-8")
     result = cli("apply", "-f", str(file), "--dry-run")
-    assert "~ node-provider  lab  nodeTypes[small].usdPerHour: 0.05 becomes 0.07" in result.stdout
+    assert result.stdout == "~ node provider lab\n  ~ nodeTypes[small].usdPerHour: 0.05 -> 0.07\n"
 
 
 def test_a_warning_that_is_the_verdict_is_said_once(cli, api):

@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "SetDisruptionSwitch": ("disruption", "pause", "--all"),
     "GetEventAccounts": ("event-account", "get"),
     "SetEventAccounts": ("event-account", "set", "111122223333"),
-    "ListEvents": ("cluster", "events", "clu_01"),
+    "ListEvents": ("events",),
     "Health": ("health",),
     "ListNodeClaims": ("claim", "list"),
     "CreateNodeClaim": ("claim", "create", *CLUSTER),

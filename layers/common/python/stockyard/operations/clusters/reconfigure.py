@@ -182,7 +182,7 @@ def plan_change(
             deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
-                *_of_nodes(services, cluster, target),
+                *remarks_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
@@ -244,7 +244,7 @@ def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:
     return [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
 
 
-def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
+def remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
     """What becomes of the nodes that are there, as remarks."""
     if target.kubernetes_version != cluster.kubernetes_version:
         text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."
