@@ -65,3 +65,21 @@ def test_a_cluster_without_pools_is_not_waited_for(console: Console) -> None:
 def test_pools_that_lack_nodes_for_too_long_are_an_error(console: Console) -> None:
     with pytest.raises(TimeoutError, match="0 of 1 nodes"):
         show.await_pools(Api(["workers"], ("False", "workers: 0 of 1 nodes are available.")), "clu_1", console)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "shown", "hidden"),
+    [
+        ("demo", "stockyard claim create --name one --cluster demo", "cluster create"),
+        ("", "stockyard cluster create -f examples/aws-cluster.json --wait", "claim create"),
+    ],
+)
+def test_a_start_ends_with_what_to_type_next(cluster: str, shown: str, hidden: str) -> None:
+    text = show.next_commands("/some/home", cluster)
+    assert "set -a; . /some/home/env; set +a" in text
+    assert shown in text
+    assert hidden not in text
+
+
+def test_the_name_of_a_body_and_of_a_manifest() -> None:
+    assert [show.name_of({"name": "a"}), show.name_of({"kind": "EKSCluster", "metadata": {"name": "b"}})] == ["a", "b"]
