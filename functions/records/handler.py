@@ -204,7 +204,7 @@ def set_quota(request: Request) -> Answer:
     roles=Roles.READERS,
     answers={200: "prices:PriceView"},
     query=(
-        Query("region", "An AWS region, us-east-1 by default."),
+        Query("region", "An AWS region, us-east-1 by default.", finds=True),
         Query("name", "Only what is called so, as `t3.large` or `nat_gateway`; `*` stands for any text."),
         Query("kind", "Only instance types, or only the rates of everything else.", values=PRICE_KINDS),
     ),

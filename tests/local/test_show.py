@@ -68,16 +68,16 @@ def test_pools_that_lack_nodes_for_too_long_are_an_error(console: Console) -> No
 
 
 @pytest.mark.parametrize(
-    ("cluster", "shown", "hidden"),
+    ("cluster", "visible", "hidden"),
     [
         ("demo", "stockyard claim create --name one --cluster demo", "cluster create"),
         ("", "stockyard cluster create -f examples/aws-cluster.json --wait", "claim create"),
     ],
 )
-def test_a_start_ends_with_what_to_type_next(cluster: str, shown: str, hidden: str) -> None:
+def test_a_start_ends_with_what_to_type_next(cluster: str, visible: str, hidden: str) -> None:
     text = show.next_commands("/some/home", cluster)
     assert "set -a; . /some/home/env; set +a" in text
-    assert shown in text
+    assert visible in text
     assert hidden not in text
 
 
