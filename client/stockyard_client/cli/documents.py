@@ -136,7 +136,10 @@ def _values(source: Source) -> list[Any]:
 
 def _yaml(source: Source, json_fault: str | None) -> list[Any]:
     try:
-        return list(yaml.load_all(source.text, Loader=_Plain))
+        values = list(yaml.load_all(source.text, Loader=_Plain))
+        if _holds_itself(values, frozenset(), set()):
+            raise BadInput(f"{source.name}: an alias leads back to what it stands in")
+        return values
     except _TwiceInYaml as twice:
         raise BadInput(f"{source.name}:{twice.line}: the key {twice} stands twice in one object") from None
     except yaml.MarkedYAMLError as error:
@@ -181,6 +184,19 @@ class _Plain(yaml.SafeLoader):
                     raise _TwiceInYaml(key.value, key.start_mark.line + 1)
                 seen_keys.add(key.value)
         return node
+
+
+def _holds_itself(value: Any, above: frozenset[int], seen_ids: set[int]) -> bool:
+    """Whether an alias leads back to what it stands in: such a value has no end, and no JSON."""
+    if not isinstance(value, (dict, list)):
+        return False
+    if id(value) in above:
+        return True
+    if id(value) in seen_ids:
+        return False
+    seen_ids.add(id(value))
+    inner = value.values() if isinstance(value, dict) else value
+    return any(_holds_itself(entry, above | {id(value)}, seen_ids) for entry in inner)
 
 
 _TAG = "tag:yaml.org,2002:"
