@@ -196,6 +196,10 @@ class FailuresAsText(TyperGroup):
         """Runs the command."""
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # the words of the library that reads options, before its sentence
+            error.message = error.message.removeprefix("Value error, ")
+            raise
         except (StockyardClientError, KeyboardInterrupt) as error:
             context = ctx.find_object(Context) or Context()
             explain(context, error)
