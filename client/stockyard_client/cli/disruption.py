@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="By name or id.", autocompletion=cluster_names)]
 SomeCluster = Annotated[
-    str | None, typer.Argument(metavar="[CLUSTER]", help="By name or id.", autocompletion=cluster_names)
+    str | None, typer.Argument(metavar="CLUSTER", help="By name or id.", autocompletion=cluster_names)
 ]
 Pool = Annotated[str | None, typer.Option(help="Only this pool of the cluster.")]
 All = Annotated[bool, typer.Option("--all", help="All clusters.")]
