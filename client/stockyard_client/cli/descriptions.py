@@ -152,6 +152,11 @@ def node_type(context: Context, record: NodeType) -> None:
     sections.following(context, f"stockyard claim create --cluster CLUSTER --type {record.name} --dry-run")
 
 
+def _label(attribute: str) -> str:
+    """An attribute as a heading of facts: ``role_arn`` is `Role ARN`."""
+    return attribute.replace("_", " ").capitalize().replace(" arn", " ARN")
+
+
 def account(context: Context, client: Client, record: CloudAccount) -> None:
     """Writes an account: whether it can be used, and by which clusters it is."""
     sections.title(context, f"account {record.id}", record.verification or "", record.name)
@@ -163,7 +168,7 @@ def account(context: Context, client: Client, record: CloudAccount) -> None:
         {
             "Provider": record.provider,
             "Description": record.description,
-            **{str(key).replace("_", " "): value for key, value in attributes.items()},
+            **{_label(str(key)): value for key, value in attributes.items()},
             "External id": _more(record).get("external_id"),
             "Sealed": ", ".join(record.secrets),
             "Tags": pairs_of(_more(record).get("tags") or {}),

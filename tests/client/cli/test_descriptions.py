@@ -167,7 +167,7 @@ TREE = {
 def test_the_tree_folds_what_is_well(cli, api):
     api.answer("GET", "/v1/clusters/demo/tree", TREE)
     assert cli("cluster", "tree", "demo").stdout.splitlines() == [
-        "cluster demo  ready  0.1000 USD/hour",
+        "cluster demo  ready  nodes 0.1000 USD/hour",
         "├── operation create_cluster  succeeded",
         "├── resources 3",
         "│   ├── security group x2  sg-1, sg-2",
@@ -268,7 +268,7 @@ def test_describe_of_a_pool_a_provider_a_type_and_an_account(cli, world, cluster
     record = {"id": 1, "provider": "aws", "name": "prod", "verification": "failed", "verification_message": "No role."}
     world.answer("GET", "/v1/cloud-accounts/1", {**record, "attributes": {"role_arn": "arn:r", "region": None}})
     lines = [" ".join(line.split()) for line in cli("account", "describe", "1").stdout.splitlines()]
-    assert {"account 1 failed prod", "No role.", "role arn arn:r", "stockyard account verify 1"} <= set(lines)
+    assert {"account 1 failed prod", "No role.", "Role ARN arn:r", "stockyard account verify 1"} <= set(lines)
     assert [line.split()[0] for line in lines if line.startswith(("demo", "x "))] == ["demo"]
 
 
