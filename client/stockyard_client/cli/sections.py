@@ -51,7 +51,8 @@ def table(context: Context, name: str, sheet: Sheet[Any], records: Sequence[Mode
     heading(context, name)
     columns = sheet.columns_of(wide=False)
     headings, give = [column.heading for column in columns], [column.give for column in columns]
-    write_table(context, headings, rows_of(context, columns, records), give)
+    spare = [column.spare for column in columns]
+    write_table(context, headings, rows_of(context, columns, records), give, spare)
     if more:
         paragraph(context, more, "dim", "")
 

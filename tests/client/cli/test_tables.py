@@ -41,13 +41,13 @@ def test_what_is_no_moment_has_no_age(moment):
     assert age(moment, NOW) is None
 
 
-def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY")):
+def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY"), spare=()):
     context = Context(environment={})
     stream = io.StringIO()
     context.__dict__["out"] = Console(
         file=stream, force_terminal=terminal, color_system=None, width=width, highlight=False, markup=False
     )
-    tables.write_table(context, headings, rows, give)
+    tables.write_table(context, headings, rows, give, spare)
     return stream.getvalue().splitlines()
 
 
@@ -75,6 +75,30 @@ def test_a_column_that_is_empty_goes_first():
 def test_what_may_not_give_is_whole():
     lines = _written(20, [ROW], (0, 0, 3))
     assert lines[1] == "a-name-of-twenty-two-c  m5a.xlarge  NoNodeT…"
+
+
+SPARE = ("NAME", "TYPE", "ZONE", "CAPACITY", "WHY")
+WITH_SPARE = [*ROW[:2], "us-east-1a", "on-demand", ROW[2]]
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (200, ["NAME", "TYPE", "ZONE", "CAPACITY", "WHY"]),
+        (79, ["NAME", "TYPE", "ZONE", "CAPACITY", "WHY"]),
+        (78, ["NAME", "TYPE", "CAPACITY", "WHY"]),
+        (60, ["NAME", "TYPE", "WHY"]),
+    ],
+)
+def test_columns_that_can_be_spared_go_before_others_cannot_be_read(width, headings):
+    lines = _written(width, [WITH_SPARE], (1, 0, 0, 0, 3), headings=SPARE, spare=(False, False, True, True, False))
+    assert lines[0].split() == headings
+    assert max(map(len, lines)) <= width
+
+
+def test_a_pipe_has_columns_that_can_be_spared():
+    lines = _written(40, [WITH_SPARE], (), terminal=False, headings=SPARE, spare=(False, False, True, True, False))
+    assert lines[1] == "   ".join(WITH_SPARE)
 
 
 def test_a_terminal_that_is_wide_enough_shows_all():
