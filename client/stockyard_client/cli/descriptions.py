@@ -13,6 +13,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.node_sheets import CLAIMS, amount, capacity, dollars, pairs_of
 from stockyard_client.cli.output import CLUSTERS
 from stockyard_client.cli.plans import money
+from stockyard_client.cli.pointers import dotted, tokens_of
 from stockyard_client.cli.pool_sheets import state
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.client import Client
@@ -120,7 +121,9 @@ def provider(context: Context, client: Client, record: NodeProvider) -> None:
     )
     sections.conditions(context, [Condition.model_validate(entry) for entry in _more(record).get("conditions") or ()])
     for warning in record.warnings:
-        sections.paragraph(context, f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+        place = dotted(tokens_of(str(warning.get("pointer") or "")))
+        text = ": ".join(part for part in (place, str(warning.get("detail") or "")) if part)
+        sections.paragraph(context, f"Warning: {text}", "yellow")
     sections.following(context, f"stockyard type list --provider {record.name}")
 
 

@@ -249,9 +249,11 @@ def test_describe_of_a_pool_a_provider_a_type_and_an_account(cli, world, cluster
     assert dict(world.requests[-1].url.params) == {"cluster": "clu_01", "label": "stockyard.dev/pool=workers"}
     provider = {"id": "npr_1", "name": "sim", "kind": "simulated", "phase": "Pending", "reason": "NotBuilt"}
     node_type = {"id": "ntp_1", "name": "sim.small", "phase": "Available", "usd_hour": 0.1, "resources": {"cpu": "2"}}
-    world.answer("GET", "/v1/node-providers/sim", {**provider, "message": "Not yet."})
+    warning = {"pointer": "/spec/nodeTypes/0", "detail": "It has no cpu."}
+    world.answer("GET", "/v1/node-providers/sim", {**provider, "message": "Not yet.", "warnings": [warning]})
     world.answer("GET", "/v1/node-types", listed(node_type, {**node_type, "usd_hour": 0.3, "phase": "Pending"}))
     lines = [" ".join(line.split()) for line in cli("provider", "describe", "sim").stdout.splitlines()]
+    assert "Warning: spec.nodeTypes[0]: It has no cpu." in lines
     for line in (
         "provider sim Pending simulated",
         "NotBuilt: Not yet.",

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from stockyard_client.cli import tables
+from stockyard_client.cli import sections, tables
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
 
@@ -42,13 +42,17 @@ def test_what_is_no_moment_has_no_age(moment):
 
 
 def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY"), spare=()):
-    context = Context(environment={})
-    stream = io.StringIO()
+    context, stream = _context(width, terminal=terminal)
+    tables.write_table(context, headings, rows, give, spare)
+    return stream.getvalue().splitlines()
+
+
+def _context(width, *, terminal=True):
+    context, stream = Context(environment={}), io.StringIO()
     context.__dict__["out"] = Console(
         file=stream, force_terminal=terminal, color_system=None, width=width, highlight=False, markup=False
     )
-    tables.write_table(context, headings, rows, give, spare)
-    return stream.getvalue().splitlines()
+    return context, stream
 
 
 ROW = ["a-name-of-twenty-two-c", "m5a.xlarge", "NoNodeType: nothing of what is on offer has 900 cores"]
@@ -108,3 +112,17 @@ def test_a_terminal_that_is_wide_enough_shows_all():
 
 def test_dots_where_there_is_no_ellipsis():
     assert tables.ellipsis("a-long-name", 8, "ascii") == "a-lon..."
+
+
+@pytest.mark.parametrize(
+    ("width", "terminal", "lines"),
+    [
+        (80, True, ["cluster demo  ready  a text of many words"]),
+        (30, True, ["cluster demo  ready", "  a text of many words"]),
+        (30, False, ["cluster demo  ready  a text of many words"]),
+    ],
+)
+def test_a_title_that_has_no_room_for_its_text_has_it_below(width, terminal, lines):
+    context, stream = _context(width, terminal=terminal)
+    sections.title(context, "cluster demo", "ready", "a text of many words")
+    assert stream.getvalue().splitlines() == lines
