@@ -75,9 +75,12 @@ def _value(steps: Sequence[str | tuple[str]], text: str) -> Any:
     if parent in _TEXTS or steps[-1] in _SINGLE_TEXTS:
         return None if text == "null" else text.removeprefix('"').removesuffix('"') if text.startswith('"') else text
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except ValueError:
+        # neither is NaN, nor a number that is too large, which JSON cannot send
         return text
+    return value
 
 
 def _assign(patch: dict[str, Any], record: Any, steps: Sequence[str | tuple[str]], value: Any, path: str) -> None:

@@ -102,7 +102,7 @@ def document_of(source: Source) -> Document:
 
 def _documents(source: Source) -> list[Document]:
     parsed, documents = _Parsed(source), []
-    for number, value in enumerate(_values(source)):
+    for number, value in enumerate(_sendable(source, _values(source))):
         if value is None:
             continue
         listed = isinstance(value, list)
@@ -131,15 +131,14 @@ def _values(source: Source) -> list[Any]:
             raise BadInput(f"{source.name}: the key {twice} stands twice in one object") from None
         except RecursionError:
             raise BadInput(f"{source.name} is nested too deeply") from None
+        except ValueError:
+            raise BadInput(f"{source.name} holds a number of too many digits") from None
     return _yaml(source, None)
 
 
 def _yaml(source: Source, json_fault: str | None) -> list[Any]:
     try:
-        values = list(yaml.load_all(source.text, Loader=_Plain))
-        if _holds_itself(values, frozenset(), set()):
-            raise BadInput(f"{source.name}: an alias leads back to what it stands in")
-        return values
+        return list(yaml.load_all(source.text, Loader=_Plain))
     except _TwiceInYaml as twice:
         raise BadInput(f"{source.name}:{twice.line}: the key {twice} stands twice in one object") from None
     except yaml.MarkedYAMLError as error:
@@ -186,17 +185,22 @@ class _Plain(yaml.SafeLoader):
         return node
 
 
-def _holds_itself(value: Any, above: frozenset[int], seen_ids: set[int]) -> bool:
-    """Whether an alias leads back to what it stands in: such a value has no end, and no JSON."""
-    if not isinstance(value, (dict, list)):
-        return False
-    if id(value) in above:
-        return True
-    if id(value) in seen_ids:
-        return False
-    seen_ids.add(id(value))
-    inner = value.values() if isinstance(value, dict) else value
-    return any(_holds_itself(entry, above | {id(value)}, seen_ids) for entry in inner)
+def _sendable(source: Source, values: list[Any]) -> list[Any]:
+    """The values, which a request can hold as JSON. Raises :class:`BadInput` for what only YAML or Python can say."""
+    try:
+        json.dumps(values, allow_nan=False, ensure_ascii=False).encode()
+    except TypeError:
+        fault = "a value of a type that JSON has not"
+    except UnicodeEncodeError:
+        fault = "half of a character"
+    except ValueError as error:
+        is_circle = "Circular" in str(error)
+        fault = "an alias that leads back to what it stands in" if is_circle else "a number that is not finite"
+    except RecursionError:
+        raise BadInput(f"{source.name} is nested too deeply") from None
+    else:
+        return values
+    raise BadInput(f"{source.name} holds {fault}")
 
 
 _TAG = "tag:yaml.org,2002:"

@@ -99,6 +99,11 @@ def test_lists_are_named_by_their_other_name_and_empty_ones_as_empty(text, fault
         patch_of([text], {"settings": {"autoscaler_node_groups": [{}], "zones": []}})
 
 
+@pytest.mark.parametrize("text", ["NaN", "1e999", '{"a": -Infinity}', "1" * 5000])
+def test_what_json_cannot_send_is_a_text(text):
+    assert patch_of([f"settings.x={text}"], RECORD) == {"settings": {"x": text}}
+
+
 def test_a_refusal_names_the_option():
     assert origin_of(["settings.groups[0].x=1", "tags.a=b"]).options == {
         "/settings/groups": "--set settings.groups[0].x",
