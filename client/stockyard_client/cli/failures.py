@@ -204,6 +204,10 @@ class FailuresAsText(TyperGroup):
             context = ctx.find_object(Context) or Context()
             explain(context, error)
             raise typer.Exit(exit_code(error)) from None
+        except UnicodeEncodeError:
+            context = ctx.find_object(Context) or Context()
+            explain(context, BadInput("an argument is not UTF-8 text"))
+            raise typer.Exit(USAGE) from None
         except BrokenPipeError:
             # whoever read has seen enough, as `head` does
             _close_output()
