@@ -43,10 +43,10 @@ NODES: Sheet[PreviewedNode] = Sheet(
     (
         Column("NODE", lambda n: n.name),
         Column("POOL", lambda n: n.pool),
-        Column("TYPE", lambda n: n.type),
+        Column("TYPE", lambda n: n.type, spare=True),
         Column("USD/HOUR", lambda n: dollars(n.usd_hour)),
         Column("LEAVES", lambda n: "yes" if n.leaves else "no"),
-        Column("WHY", lambda n: n.why),
+        Column("WHY", lambda n: n.why, give=2),
         Column("UNTIL", lambda n: n.until, wide=True),
     ),
     lambda n: n.name,

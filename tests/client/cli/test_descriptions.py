@@ -227,6 +227,15 @@ def test_explain_says_the_verdict_first_and_groups_the_rest(cli, api):
     assert json.loads(cli("claim", "explain", "one", "-o", "json").stdout) == EXPLANATION
 
 
+def test_explain_of_a_claim_that_names_its_type_counts_all_that_were_looked_at(cli, api):
+    candidates = [candidate("sim.a", 0.01), candidate("sim.b", rule="Requirement", message="it is sim.b")]
+    document = {**EXPLANATION, "candidates": candidates, "considered": {"Fits": 1, "Requirement": 1304}}
+    document["chosen"] = {**EXPLANATION["chosen"], "type": "sim.a"}
+    api.answer("GET", "/v1/node-claims/one/explanation", document)
+    lines = [" ".join(line.split()) for line in cli("claim", "explain", "one").stdout.splitlines()]
+    assert {"1 type fits", "1304 types are ruled out", "1304 Requirement sim.b and 1303 more it is sim.b"} <= set(lines)
+
+
 def test_explain_of_a_claim_without_a_type(cli, api):
     api.answer("GET", "/v1/node-claims/two/explanation", {"claim": "n", "message": "No cluster.", "candidates": []})
     assert cli("claim", "explain", "two").stdout == "No cluster.\n"
