@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -100,4 +102,8 @@ def root(
 
 def main() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a character that the terminal's encoding has not is no reason to end in the middle
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="stockyard")

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -74,9 +75,12 @@ def _value(steps: Sequence[str | tuple[str]], text: str) -> Any:
     if parent in _TEXTS or steps[-1] in _SINGLE_TEXTS:
         return None if text == "null" else text.removeprefix('"').removesuffix('"') if text.startswith('"') else text
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except ValueError:
+        # neither is NaN, nor a number that is too large, which JSON cannot send
         return text
+    return value
 
 
 def _assign(patch: dict[str, Any], record: Any, steps: Sequence[str | tuple[str]], value: Any, path: str) -> None:
@@ -94,10 +98,7 @@ def _assign(patch: dict[str, Any], record: Any, steps: Sequence[str | tuple[str]
         else:
             if follows_item and not isinstance(target.get(key), list):
                 if not isinstance(current, list):
-                    names = ", ".join(map(str, record)) if isinstance(record, Mapping) else ""
-                    raise BadInput(
-                        f"--set {path}: there is no list {step}; there is {names or 'nothing at that place'}"
-                    )
+                    raise BadInput(f"--set {path}: there is no list {step}; {_near_list(step, record)}")
                 target[key] = copy.deepcopy(current)
             elif not isinstance(target.get(key), (dict, list)):
                 target[key] = {}
@@ -119,5 +120,16 @@ def _key(target: Any, step: str | tuple[str], path: str) -> Any:
     names = [entry.get("name") if isinstance(entry, dict) else None for entry in target]
     if item in names:
         return names.index(item)
-    listed = ", ".join(str(name) for name in names if name) or f"numbers below {len(names)}"
-    raise BadInput(f"--set {path}: the list has no item {item}: {listed}")
+    listed = ", ".join(str(name) for name in names if name) or f"its items are 0 to {len(names) - 1}"
+    raise BadInput(f"--set {path}: the list has no item {item}: {listed if names else 'it is empty'}")
+
+
+def _near_list(step: str | tuple[str], record: Any) -> str:
+    """The list that was probably meant, else all fields that there are."""
+    fields = [str(name) for name in record] if isinstance(record, Mapping) else []
+    lists = [name for name in fields if isinstance(record[name], list)]
+    # clusters on EC2 call autoscaler_node_groups what those on EKS call node_groups
+    near = [name for name in lists if name.endswith(f"_{step}")] or get_close_matches(str(step), lists, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there is {', '.join(fields) or 'nothing at that place'}"

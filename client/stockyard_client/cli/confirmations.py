@@ -24,6 +24,8 @@ def confirm(context: Context, losses: Iterable[str], *, yes: bool, question: str
     for line in losses:
         context.say(line)
     context.err.print(f"{question} [y/N] ", end="", style="bold")
+    before, context.interrupted = context.interrupted, "\nNothing was changed."
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         context.say("Nothing was changed.")
         raise typer.Exit(FAILURE)
+    context.interrupted = before

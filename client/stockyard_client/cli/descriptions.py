@@ -13,6 +13,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.node_sheets import CLAIMS, amount, capacity, dollars, pairs_of
 from stockyard_client.cli.output import CLUSTERS
 from stockyard_client.cli.plans import money
+from stockyard_client.cli.pointers import dotted, tokens_of
 from stockyard_client.cli.pool_sheets import state
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.client import Client
@@ -120,7 +121,9 @@ def provider(context: Context, client: Client, record: NodeProvider) -> None:
     )
     sections.conditions(context, [Condition.model_validate(entry) for entry in _more(record).get("conditions") or ()])
     for warning in record.warnings:
-        sections.paragraph(context, f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+        place = dotted(tokens_of(str(warning.get("pointer") or "")))
+        text = ": ".join(part for part in (place, str(warning.get("detail") or "")) if part)
+        sections.paragraph(context, f"Warning: {text}", "yellow")
     sections.following(context, f"stockyard type list --provider {record.name}")
 
 
@@ -152,6 +155,11 @@ def node_type(context: Context, record: NodeType) -> None:
     sections.following(context, f"stockyard claim create --cluster CLUSTER --type {record.name} --dry-run")
 
 
+def _label(attribute: str) -> str:
+    """An attribute as a heading of facts: ``role_arn`` is `Role ARN`."""
+    return attribute.replace("_", " ").capitalize().replace(" arn", " ARN")
+
+
 def account(context: Context, client: Client, record: CloudAccount) -> None:
     """Writes an account: whether it can be used, and by which clusters it is."""
     sections.title(context, f"account {record.id}", record.verification or "", record.name)
@@ -163,7 +171,7 @@ def account(context: Context, client: Client, record: CloudAccount) -> None:
         {
             "Provider": record.provider,
             "Description": record.description,
-            **{str(key).replace("_", " "): value for key, value in attributes.items()},
+            **{_label(str(key)): value for key, value in attributes.items()},
             "External id": _more(record).get("external_id"),
             "Sealed": ", ".join(record.secrets),
             "Tags": pairs_of(_more(record).get("tags") or {}),

@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="By name or id.", autocompletion=cluster_names)]
 SomeCluster = Annotated[
-    str | None, typer.Argument(metavar="[CLUSTER]", help="By name or id.", autocompletion=cluster_names)
+    str | None, typer.Argument(metavar="CLUSTER", help="By name or id.", autocompletion=cluster_names)
 ]
 Pool = Annotated[str | None, typer.Option(help="Only this pool of the cluster.")]
 All = Annotated[bool, typer.Option("--all", help="All clusters.")]
@@ -43,10 +43,10 @@ NODES: Sheet[PreviewedNode] = Sheet(
     (
         Column("NODE", lambda n: n.name),
         Column("POOL", lambda n: n.pool),
-        Column("TYPE", lambda n: n.type),
+        Column("TYPE", lambda n: n.type, spare=True),
         Column("USD/HOUR", lambda n: dollars(n.usd_hour)),
         Column("LEAVES", lambda n: "yes" if n.leaves else "no"),
-        Column("WHY", lambda n: n.why),
+        Column("WHY", lambda n: n.why, give=2),
         Column("UNTIL", lambda n: n.until, wide=True),
     ),
     lambda n: n.name,

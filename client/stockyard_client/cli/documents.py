@@ -102,7 +102,7 @@ def document_of(source: Source) -> Document:
 
 def _documents(source: Source) -> list[Document]:
     parsed, documents = _Parsed(source), []
-    for number, value in enumerate(_values(source)):
+    for number, value in enumerate(_sendable(source, _values(source))):
         if value is None:
             continue
         listed = isinstance(value, list)
@@ -131,6 +131,8 @@ def _values(source: Source) -> list[Any]:
             raise BadInput(f"{source.name}: the key {twice} stands twice in one object") from None
         except RecursionError:
             raise BadInput(f"{source.name} is nested too deeply") from None
+        except ValueError:
+            raise BadInput(f"{source.name} holds a number of too many digits") from None
     return _yaml(source, None)
 
 
@@ -181,6 +183,24 @@ class _Plain(yaml.SafeLoader):
                     raise _TwiceInYaml(key.value, key.start_mark.line + 1)
                 seen_keys.add(key.value)
         return node
+
+
+def _sendable(source: Source, values: list[Any]) -> list[Any]:
+    """The values, which a request can hold as JSON. Raises :class:`BadInput` for what only YAML or Python can say."""
+    try:
+        json.dumps(values, allow_nan=False, ensure_ascii=False).encode()
+    except TypeError:
+        fault = "a value of a type that JSON has not"
+    except UnicodeEncodeError:
+        fault = "half of a character"
+    except ValueError as error:
+        is_circle = "Circular" in str(error)
+        fault = "an alias that leads back to what it stands in" if is_circle else "a number that is not finite"
+    except RecursionError:
+        raise BadInput(f"{source.name} is nested too deeply") from None
+    else:
+        return values
+    raise BadInput(f"{source.name} holds {fault}")
 
 
 _TAG = "tag:yaml.org,2002:"

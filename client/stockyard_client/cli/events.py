@@ -29,7 +29,7 @@ Limit = Annotated[int | None, typer.Option(min=1, max=10_000, help="The newest s
 After = Annotated[str | None, typer.Option(help="Only what came after this event, or after this cursor.")]
 
 
-_WIDTHS = {"TIME": 20, "SUBJECT": 8, "REASON": 17}
+_WIDTHS = {"TIME": 20, "SUBJECT": 30, "REASON": 17}
 """Of columns of what is followed: nobody knows yet what comes."""
 
 _OPTIONS = {"subject": "subject", "reason": "reason", "detail_type": "kind"}
@@ -145,8 +145,7 @@ def _follow(
     lines = _Lines(context, form, columns)
     filters = "".join(f" --{_OPTIONS[name]} {value}" for name, value in query.items() if value)
     while True:
-        for item in feed.poll():
-            lines.write(parsed(Event, item))
+        lines.write([parsed(Event, item) for item in feed.poll()])
         if feed.cursor:
             again = f"stockyard events --follow{filters} --after {feed.cursor}"
             context.interrupted = f"Stopped. To go on from here: {again}"
@@ -161,8 +160,15 @@ class _Lines:
         self._started = False
         self._widths = [_WIDTHS.get(column.heading, 0) for column in self._columns]
 
-    def write(self, event: Event) -> None:
-        """One event."""
+    def write(self, events: Sequence[Event]) -> None:
+        """Events that came together; the first ones say how wide the columns below the heading are."""
+        if self._form in {Form.TABLE, Form.WIDE}:
+            for event in events:
+                self._make_room([cell(column.value(event)) for column in self._columns])
+        for event in events:
+            self._write(event)
+
+    def _write(self, event: Event) -> None:
         if self._form is Form.JSON:
             typer.echo(json.dumps(event.document(), ensure_ascii=False))
         elif self._form is Form.YAML:
@@ -177,9 +183,16 @@ class _Lines:
                 self._started = True
             self._line([cell(column.value(event)) for column in self._columns])
 
+    def _make_room(self, cells: Sequence[str]) -> None:
+        # the last column needs no width; the others only grow
+        last = len(cells) - 1
+        self._widths = [
+            width if place == last else max(width, len(text))
+            for place, (width, text) in enumerate(zip(self._widths, cells, strict=True))
+        ]
+
     def _line(self, cells: Sequence[str]) -> None:
-        # the message, which is last in a table, needs no width; the others only grow
-        self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
+        self._make_room(cells)
         padded = [text.ljust(width) for text, width in zip(cells, self._widths, strict=True)]
         self._context.out.print("  ".join(padded).rstrip(), soft_wrap=True, highlight=False, markup=False)
 

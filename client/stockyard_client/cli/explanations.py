@@ -86,8 +86,12 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
     fit_count = max(fit_count, len(fitting))
     remaining = fit_count - min(limit, len(fitting))
     more = f"and {remaining} more that fit: -o wide, or --limit" if remaining > 0 else ""
-    sections.table(context, f"{fit_count} types fit", FITTING, fitting[:limit], more)
-    sections.table(context, f"{sum(group.count for group in groups)} types are ruled out", RULED_OUT, groups)
+    sections.table(
+        context, "1 type fits" if fit_count == 1 else f"{fit_count} types fit", FITTING, fitting[:limit], more
+    )
+    count = sum(group.count for group in groups)
+    name = "1 type is ruled out" if count == 1 else f"{count} types are ruled out"
+    sections.table(context, name, RULED_OUT, groups)
 
 
 def verdict(context: Context, explanation: Explanation) -> str:
@@ -124,7 +128,12 @@ def fitting_types(explanation: Explanation) -> list[Fitting]:
 def grouped(explanation: Explanation) -> tuple[int, list[RuledOut]]:
     """How many types fit, and those that do not by rule, as the API counts them; an older one lists them."""
     if not explanation.groups:
-        return 0, ruled_out(explanation.candidates)
+        # candidates are some of the types, and are counted whole beside them
+        rows = [
+            row.model_copy(update={"count": max(row.count, explanation.considered.get(row.rule, 0))})
+            for row in ruled_out(explanation.candidates)
+        ]
+        return 0, rows
     fit_count = sum(group.count for group in explanation.groups if group.rule == FITS)
     is_placed = (explanation.chosen or {}).get("type") is not None
     groups = [

@@ -196,10 +196,18 @@ class FailuresAsText(TyperGroup):
         """Runs the command."""
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # the words of the library that reads options, before its sentence
+            error.message = error.message.removeprefix("Value error, ")
+            raise
         except (StockyardClientError, KeyboardInterrupt) as error:
             context = ctx.find_object(Context) or Context()
             explain(context, error)
             raise typer.Exit(exit_code(error)) from None
+        except UnicodeEncodeError:
+            context = ctx.find_object(Context) or Context()
+            explain(context, BadInput("an argument is not UTF-8 text"))
+            raise typer.Exit(USAGE) from None
         except BrokenPipeError:
             # whoever read has seen enough, as `head` does
             _close_output()

@@ -140,7 +140,8 @@ def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M
     elif items:
         columns = sheet.columns_of(wide=form is Form.WIDE)
         rows, give = rows_of(context, columns, items), [column.give for column in columns]
-        write_table(context, [column.heading for column in columns], rows, give)
+        spare = [column.spare for column in columns]
+        write_table(context, [column.heading for column in columns], rows, give, spare)
     else:
         context.say("Nothing found.")
 

@@ -74,8 +74,8 @@ POOLS: Sheet[Pool] = Sheet(
 PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
     (
         Column("NODES", lambda n: n.count),
-        Column("TYPE", lambda n: n.node.type),
-        Column("ZONE", lambda n: n.node.zone),
+        Column("TYPE", lambda n: n.node.type, give=1),
+        Column("ZONE", lambda n: n.node.zone, spare=True),
         Column("CAPACITY TYPE", lambda n: n.node.capacity_type),
         Column("USD/HOUR EACH", lambda n: dollars(n.node.usd_hour)),
         Column("PODS", lambda n: n.pods),

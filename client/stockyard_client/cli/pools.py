@@ -310,7 +310,9 @@ def delete(
         lines = losses.safely(losses.of_pool(client, cluster, pool), f"Pool {pool} of cluster {cluster} is deleted.")
         confirm(context, lines, yes=yes)
         record = client.pools.delete(cluster, pool, queue=queue)
-        context.say(f"Pool {pool} of cluster {cluster} is being deleted; {record.nodes.claims} nodes are given back.")
+        count = record.nodes.claims
+        nodes = "1 node is" if count == 1 else f"{count} nodes are"
+        context.say(f"Pool {pool} of cluster {cluster} is being deleted; {nodes} given back.")
         if wait:
             client.wait_pool_gone(cluster, pool, timeout=timeout, on_change=progress.lines(context))
             return

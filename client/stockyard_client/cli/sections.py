@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from stockyard_client.cli.ages import age
@@ -19,8 +20,12 @@ INDENT = "  "
 
 
 def title(context: Context, name: str, state: str, text: str = "") -> None:
-    """The first line: what is described, and how it is."""
+    """The first line: what is described, and how it is. A text that has no room there comes below it."""
     line = Text.assemble((name, "bold"), "  ", (state, style_of(state) or ""))
+    if context.out.is_terminal and line.cell_len + 2 + cell_len(text) > context.out.width:
+        context.out.print(line, soft_wrap=True)
+        paragraph(context, text, "dim")
+        return
     context.out.print(line.append(f"  {text}" if text else "", style="dim"), soft_wrap=True)
 
 
@@ -51,7 +56,8 @@ def table(context: Context, name: str, sheet: Sheet[Any], records: Sequence[Mode
     heading(context, name)
     columns = sheet.columns_of(wide=False)
     headings, give = [column.heading for column in columns], [column.give for column in columns]
-    write_table(context, headings, rows_of(context, columns, records), give)
+    spare = [column.spare for column in columns]
+    write_table(context, headings, rows_of(context, columns, records), give, spare)
     if more:
         paragraph(context, more, "dim", "")
 

@@ -18,6 +18,8 @@ GAP, NARROW_GAP = 3, 2
 """Blanks between columns; fewer on a terminal that is too narrow."""
 LEAST_WIDTH = 8
 """What stays of a column that is shortened, unless its heading is longer."""
+READABLE_WIDTH = 20
+"""What a column that is shortened should have: columns that can be spared go before it has less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Column(Generic[M]):
     """One column: heading and value.
 
     Only ``wide`` shows one that is ``wide``, and all but ``wide`` one that is ``brief``. The value of one that
-    ``is_age`` is a moment. On a terminal that is too narrow those that ``give`` are shortened, the highest first.
+    ``is_age`` is a moment. On a terminal that is too narrow those that ``give`` are shortened, the highest first;
+    before one of them can be read no more, those that are ``spare`` are left out, the first one first.
     """
 
     heading: str
@@ -34,6 +37,7 @@ class Column(Generic[M]):
     brief: bool = False
     is_age: bool = False
     give: int = 0
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +68,21 @@ def cell(value: Any) -> str:
 
 
 def write_table(
-    context: Context, headings: Sequence[str], rows: Sequence[Sequence[str]], give: Sequence[int] = ()
+    context: Context,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    give: Sequence[int] = (),
+    spare: Sequence[bool] = (),
 ) -> None:
     """Writes the rows below the headings. ``give`` has a number for each column that may be shortened on a terminal,
-    the highest first, and is left out there when it is empty; elsewhere nothing is."""
+    the highest first, and is left out there when it is empty; elsewhere nothing is. ``spare`` says which columns are
+    left out where that is not enough."""
     places, gap = list(range(len(headings))), GAP
     widths = [max(len(row[place]) for row in [headings, *rows]) for place in places]
     if context.out.is_terminal and _length(widths, gap) > context.out.width:
         gap = NARROW_GAP
         places = _needed(headings, rows, give)
+        places = spared(places, widths, headings, give, spare, context.out.width)
         widths = [widths[place] for place in places]
         names, yields = [headings[place] for place in places], [give[place] for place in places] if give else []
         widths = fitted(widths, names, yields, context.out.width)
@@ -94,6 +104,28 @@ def _needed(headings: Sequence[str], rows: Sequence[Sequence[str]], give: Sequen
         for place in range(len(headings))
         if not (give and give[place]) or any(row[place].strip(" -") for row in rows)
     ]
+
+
+def spared(
+    places: Sequence[int],
+    widths: Sequence[int],
+    headings: Sequence[str],
+    give: Sequence[int],
+    spare: Sequence[bool],
+    room: int,
+) -> list[int]:
+    """The columns without as many of those that can be spared as the others need to be read."""
+    kept_places = list(places)
+    for candidate in [place for place in places if spare and spare[place]]:
+        own_widths = [widths[place] for place in kept_places]
+        found_widths = fitted(
+            own_widths, [headings[place] for place in kept_places], [give[place] for place in kept_places], room
+        )
+        needed = all(width >= min(full, READABLE_WIDTH) for width, full in zip(found_widths, own_widths, strict=True))
+        if needed and _length(found_widths, NARROW_GAP) <= room:
+            break
+        kept_places.remove(candidate)
+    return kept_places
 
 
 def _length(widths: Sequence[int], gap: int) -> int:

@@ -158,7 +158,7 @@ def get_accounts(run: typer.Context, output: Output = Form.TABLE) -> None:
 def set_accounts(
     run: typer.Context,
     numbers: Annotated[
-        list[str] | None, typer.Argument(metavar="[ACCOUNT]...", help="Of 12 digits; without any, no events are taken.")
+        list[str] | None, typer.Argument(metavar="ACCOUNT", help="Of 12 digits; without any, no events are taken.")
     ] = None,
     output: Output = Form.TABLE,
 ) -> None:
@@ -178,7 +178,7 @@ def allowed(run: typer.Context, output: Output = Form.TABLE) -> None:
 def allow(
     run: typer.Context,
     types: Annotated[
-        list[str] | None, typer.Argument(metavar="[TYPE]...", help="provider.type, or provider.* for all of one.")
+        list[str] | None, typer.Argument(metavar="TYPE", help="provider.type, or provider.* for all of one.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Allow all types.")] = False,
     none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,

@@ -48,8 +48,8 @@ def update_cluster(
 ) -> None:
     """Change a cluster by fields or a merge patch.
 
-    A list, such as the node groups, is replaced as a whole; --set 'settings.node_groups[workers].max_size=5' changes
-    one item of it. What needs an operation goes on in the background; the cluster serves meanwhile.
+    A list, such as the node groups, is replaced as a whole; --set 'settings.autoscaler_node_groups[workers].max_size=5'
+    changes one item of it. What needs an operation goes on in the background; the cluster serves meanwhile.
     """
     context = contexts.of(run)
     patch = wishes(context, assignments, file, "cluster")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form
-from stockyard_client.cli.tables import GAP, LEAST_WIDTH, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, style_of
+from stockyard_client.cli.tables import GAP, LEAST_WIDTH, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, spared, style_of
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
@@ -40,6 +40,7 @@ class Lines(Generic[R]):
         self._columns = sheet.columns_of(wide=form is Form.WIDE)
         self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
         self._shown: dict[str, list[str]] = {}
+        self._places = list(range(len(self._columns)))
         self._has_heading = self._is_narrow = False
 
     def start(self, records: Mapping[str, R]) -> None:
@@ -93,22 +94,29 @@ class Lines(Generic[R]):
         self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
 
     def _print(self, row: list[str], *, heading: bool = False) -> None:
-        out, widths, gap = self._context.out, list(self._widths), GAP
+        out, gap = self._context.out, GAP
+        widths = [self._widths[place] for place in self._places]
         if out.is_terminal:
             front = sum(widths[:-1]) + gap * (len(widths) - 1)
             if self._is_narrow or front + LEAST_WIDTH > out.width:
-                # for good, so that rows stand below each other
-                self._is_narrow, gap = True, NARROW_GAP
-                give = [column.give for column in self._columns]
-                widths = fitted(widths, [column.heading for column in self._columns], give, out.width)
+                gap, widths = NARROW_GAP, self._narrow(out.width)
             else:
                 widths[-1] = out.width - front
         line = Text()
-        for place, text in enumerate(row):
-            part = ellipsis(text, widths[place], out.encoding) if out.is_terminal else text
-            line.append(part.ljust(widths[place] + gap), style="bold" if heading else style_of(text))
+        for place, width in zip(self._places, widths, strict=True):
+            part = ellipsis(row[place], width, out.encoding) if out.is_terminal else row[place]
+            line.append(part.ljust(width + gap), style="bold" if heading else style_of(row[place]))
         line.rstrip()
         out.print(line, soft_wrap=True)
+
+    def _narrow(self, room: int) -> list[int]:
+        """The widths on a terminal that is too narrow; for good, so that rows stand below each other."""
+        headings, give = [column.heading for column in self._columns], [column.give for column in self._columns]
+        if not self._is_narrow:
+            self._is_narrow = True
+            self._places = spared(self._places, self._widths, headings, give, [c.spare for c in self._columns], room)
+        places = self._places
+        return fitted([self._widths[p] for p in places], [headings[p] for p in places], [give[p] for p in places], room)
 
 
 @dataclass(frozen=True)

@@ -83,3 +83,16 @@ def test_a_deletion_by_files_lists_them(cli, deletable):
     result = cli("delete", "-f", "-", stdin=text)  # the answer is not there: the input was the document
     assert (result.exit_code, deleted(deletable)) == (1, [])
     assert "- claim c1\nDelete this one? [y/N] " in result.stderr
+
+
+def test_ctrl_c_at_the_question_changes_nothing_and_says_so(cli, deletable, monkeypatch):
+    class Keys:
+        def readline(self):
+            raise KeyboardInterrupt
+
+    cli.terminal = True
+    monkeypatch.setattr("stockyard_client.cli.confirmations.sys", type("System", (), {"stdin": Keys()}))
+    result = cli("claim", "delete", "c1")
+    assert (result.exit_code, deleted(deletable)) == (130, [])
+    assert result.stderr.endswith("Nothing was changed.\n")
+    assert "goes on by itself" not in result.stderr

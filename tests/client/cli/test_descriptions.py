@@ -167,7 +167,7 @@ TREE = {
 def test_the_tree_folds_what_is_well(cli, api):
     api.answer("GET", "/v1/clusters/demo/tree", TREE)
     assert cli("cluster", "tree", "demo").stdout.splitlines() == [
-        "cluster demo  ready  0.1000 USD/hour",
+        "cluster demo  ready  nodes 0.1000 USD/hour",
         "├── operation create_cluster  succeeded",
         "├── resources 3",
         "│   ├── security group x2  sg-1, sg-2",
@@ -227,6 +227,15 @@ def test_explain_says_the_verdict_first_and_groups_the_rest(cli, api):
     assert json.loads(cli("claim", "explain", "one", "-o", "json").stdout) == EXPLANATION
 
 
+def test_explain_of_a_claim_that_names_its_type_counts_all_that_were_looked_at(cli, api):
+    candidates = [candidate("sim.a", 0.01), candidate("sim.b", rule="Requirement", message="it is sim.b")]
+    document = {**EXPLANATION, "candidates": candidates, "considered": {"Fits": 1, "Requirement": 1304}}
+    document["chosen"] = {**EXPLANATION["chosen"], "type": "sim.a"}
+    api.answer("GET", "/v1/node-claims/one/explanation", document)
+    lines = [" ".join(line.split()) for line in cli("claim", "explain", "one").stdout.splitlines()]
+    assert {"1 type fits", "1304 types are ruled out", "1304 Requirement sim.b and 1303 more it is sim.b"} <= set(lines)
+
+
 def test_explain_of_a_claim_without_a_type(cli, api):
     api.answer("GET", "/v1/node-claims/two/explanation", {"claim": "n", "message": "No cluster.", "candidates": []})
     assert cli("claim", "explain", "two").stdout == "No cluster.\n"
@@ -249,9 +258,11 @@ def test_describe_of_a_pool_a_provider_a_type_and_an_account(cli, world, cluster
     assert dict(world.requests[-1].url.params) == {"cluster": "clu_01", "label": "stockyard.dev/pool=workers"}
     provider = {"id": "npr_1", "name": "sim", "kind": "simulated", "phase": "Pending", "reason": "NotBuilt"}
     node_type = {"id": "ntp_1", "name": "sim.small", "phase": "Available", "usd_hour": 0.1, "resources": {"cpu": "2"}}
-    world.answer("GET", "/v1/node-providers/sim", {**provider, "message": "Not yet."})
+    warning = {"pointer": "/spec/nodeTypes/0", "detail": "It has no cpu."}
+    world.answer("GET", "/v1/node-providers/sim", {**provider, "message": "Not yet.", "warnings": [warning]})
     world.answer("GET", "/v1/node-types", listed(node_type, {**node_type, "usd_hour": 0.3, "phase": "Pending"}))
     lines = [" ".join(line.split()) for line in cli("provider", "describe", "sim").stdout.splitlines()]
+    assert "Warning: spec.nodeTypes[0]: It has no cpu." in lines
     for line in (
         "provider sim Pending simulated",
         "NotBuilt: Not yet.",
@@ -268,7 +279,7 @@ def test_describe_of_a_pool_a_provider_a_type_and_an_account(cli, world, cluster
     record = {"id": 1, "provider": "aws", "name": "prod", "verification": "failed", "verification_message": "No role."}
     world.answer("GET", "/v1/cloud-accounts/1", {**record, "attributes": {"role_arn": "arn:r", "region": None}})
     lines = [" ".join(line.split()) for line in cli("account", "describe", "1").stdout.splitlines()]
-    assert {"account 1 failed prod", "No role.", "role arn arn:r", "stockyard account verify 1"} <= set(lines)
+    assert {"account 1 failed prod", "No role.", "Role ARN arn:r", "stockyard account verify 1"} <= set(lines)
     assert [line.split()[0] for line in lines if line.startswith(("demo", "x "))] == ["demo"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stockyard_client.cli.assignments import origin_of, patch_of
@@ -74,6 +76,7 @@ def test_several_fields_of_a_list_are_one_change_and_the_record_stays():
         ("settings.groups[nope].max_size=5", "the list has no item nope: control, workers"),
         ("settings.groups[9].max_size=5", "the list has no item 9"),
         ("settings.none[0].x=5", "there is no list none; there is groups, cidrs, bastion"),
+        ("settings.group[0].x=5", "there is no list group; did you mean groups?"),
         ("settings.cidrs[0].x=5", "holds no fields"),
         ("settings.x.y[0].z=5", "there is no list y; there is nothing at that place"),
     ],
@@ -81,6 +84,24 @@ def test_several_fields_of_a_list_are_one_change_and_the_record_stays():
 def test_paths_that_lead_nowhere_are_refused(text, fault):
     with pytest.raises(BadInput, match=fault.replace("[", r"\[")):
         patch_of([text], RECORD)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("settings.node_groups[w].max_size=5", "no list node_groups; did you mean autoscaler_node_groups?"),
+        ("settings.zones[0]=x", "the list has no item 0: it is empty"),
+        ("settings.autoscaler_node_groups[9].x=1", "the list has no item 9: its items are 0 to 0"),
+    ],
+)
+def test_lists_are_named_by_their_other_name_and_empty_ones_as_empty(text, fault):
+    with pytest.raises(BadInput, match=re.escape(fault)):
+        patch_of([text], {"settings": {"autoscaler_node_groups": [{}], "zones": []}})
+
+
+@pytest.mark.parametrize("text", ["NaN", "1e999", '{"a": -Infinity}', "1" * 5000])
+def test_what_json_cannot_send_is_a_text(text):
+    assert patch_of([f"settings.x={text}"], RECORD) == {"settings": {"x": text}}
 
 
 def test_a_refusal_names_the_option():

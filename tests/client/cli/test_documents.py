@@ -82,6 +82,13 @@ def test_dates_and_words_for_truth_stay_texts():
         ("- 1\n", "lab.yaml holds something else than objects"),
         ("---\n", "lab.yaml holds no document"),
         ("a: " + "[" * 3000, "lab.yaml is nested too deeply"),
+        ("a: &a [*a]\n", "lab.yaml holds an alias that leads back to what it stands in"),
+        ("a: .nan\n", "lab.yaml holds a number that is not finite"),
+        ('{"a": 1e999}', "lab.yaml holds a number that is not finite"),
+        ('{"a": ' + "1" * 5000 + "}", "lab.yaml holds a number of too many digits"),
+        ('{"a": "\\ud800"}', "lab.yaml holds half of a character"),
+        ("a: !!set {x}\n", "lab.yaml holds a value of a type that JSON has not"),
+        ("---\nx: 1\n---\na: &a {b: [{c: *a}]}\n", "lab.yaml holds an alias that leads back to what it stands in"),
     ],
 )
 def test_what_cannot_be_read_is_named_without_its_text(text, fault):
@@ -92,6 +99,10 @@ def test_what_cannot_be_read_is_named_without_its_text(text, fault):
 
 def test_what_is_merged_in_may_be_given_again():
     assert read("base: &b {a: 1, b: 2}\nown:\n  <<: *b\n  a: 3\n")[0].value["own"] == {"a": 3, "b": 2}
+
+
+def test_an_alias_may_be_used_many_times():
+    assert read("a: &a {x: [1]}\nb: [*a, *a]\nc: *a\n")[0].value["b"] == [{"x": [1]}, {"x": [1]}]
 
 
 def test_one_document_is_needed():

@@ -86,6 +86,11 @@ def test_usage(cli, api, arguments):
     assert api.requests == []
 
 
+def test_a_wrong_choice_is_said_without_words_of_the_library(cli, api):
+    result = cli("cluster", "list", "-o", "xml")
+    assert "Invalid value for '--output' / '-o': 'xml' is not one of 'table'" in result.stderr
+
+
 @pytest.mark.parametrize("url", [None, "ftp://x", "api.test"])
 def test_unknown_api_is_a_usage_error(cli, url):
     cli.environment.pop("STOCKYARD_URL")

@@ -50,6 +50,7 @@ def test_no_type_of_the_language_is_named():
         text = _help(path)
         assert text.startswith("Usage: stockyard")
         assert not re.search(r"<(str|int|float|bool|list|path|file|uuid)\b|\bStrEnum\b", text), text
+        assert "[[" not in text, text
 
 
 def test_the_readme_lists_each_command():

@@ -38,7 +38,7 @@ class Api:
                     done = api.looks > 1 and not api.hang
                     self.reply(operation("succeeded", *["succeeded"] * 3) if done else operation("running", "running"))
                 elif self.path.startswith("/v1/clusters?") or self.path == "/v1/clusters":
-                    self.reply({"items": [cluster(status="ready")], "next_page_token": None})
+                    self.reply({"items": [cluster(status="ready", description="日本")], "next_page_token": None})
                 else:
                     self.reply({"error_type": "NotFound", "detail": "There is no such thing."}, 404)
 
@@ -112,6 +112,19 @@ def test_data_on_stdout_and_no_control_sequence_in_a_pipe(environment):
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
     assert result.stderr == ""
     assert "\x1b" not in result.stdout
+
+
+def test_a_character_that_the_encoding_has_not_is_escaped(environment):
+    environment |= {"PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
+    result = run(environment, "cluster", "list", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)[0]["description"] == "日本"
+
+
+def test_an_argument_that_is_no_text_is_refused(environment):
+    result = run(environment, "cluster", "get", "\udcff")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "Error: an argument is not UTF-8 text\n"
 
 
 def test_talk_on_stderr_and_exit_code(environment):

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from stockyard_client.cli import tables
+from stockyard_client.cli import sections, tables
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
 
@@ -41,14 +41,18 @@ def test_what_is_no_moment_has_no_age(moment):
     assert age(moment, NOW) is None
 
 
-def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY")):
-    context = Context(environment={})
-    stream = io.StringIO()
+def _written(width, rows, give, *, terminal=True, headings=("NAME", "TYPE", "WHY"), spare=()):
+    context, stream = _context(width, terminal=terminal)
+    tables.write_table(context, headings, rows, give, spare)
+    return stream.getvalue().splitlines()
+
+
+def _context(width, *, terminal=True):
+    context, stream = Context(environment={}), io.StringIO()
     context.__dict__["out"] = Console(
         file=stream, force_terminal=terminal, color_system=None, width=width, highlight=False, markup=False
     )
-    tables.write_table(context, headings, rows, give)
-    return stream.getvalue().splitlines()
+    return context, stream
 
 
 ROW = ["a-name-of-twenty-two-c", "m5a.xlarge", "NoNodeType: nothing of what is on offer has 900 cores"]
@@ -77,6 +81,30 @@ def test_what_may_not_give_is_whole():
     assert lines[1] == "a-name-of-twenty-two-c  m5a.xlarge  NoNodeT…"
 
 
+SPARE = ("NAME", "TYPE", "ZONE", "CAPACITY", "WHY")
+WITH_SPARE = [*ROW[:2], "us-east-1a", "on-demand", ROW[2]]
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (200, ["NAME", "TYPE", "ZONE", "CAPACITY", "WHY"]),
+        (79, ["NAME", "TYPE", "ZONE", "CAPACITY", "WHY"]),
+        (78, ["NAME", "TYPE", "CAPACITY", "WHY"]),
+        (60, ["NAME", "TYPE", "WHY"]),
+    ],
+)
+def test_columns_that_can_be_spared_go_before_others_cannot_be_read(width, headings):
+    lines = _written(width, [WITH_SPARE], (1, 0, 0, 0, 3), headings=SPARE, spare=(False, False, True, True, False))
+    assert lines[0].split() == headings
+    assert max(map(len, lines)) <= width
+
+
+def test_a_pipe_has_columns_that_can_be_spared():
+    lines = _written(40, [WITH_SPARE], (), terminal=False, headings=SPARE, spare=(False, False, True, True, False))
+    assert lines[1] == "   ".join(WITH_SPARE)
+
+
 def test_a_terminal_that_is_wide_enough_shows_all():
     lines = _written(200, [[*ROW[:2], "-"]], (1, 2, 3))
     assert lines[0].split() == ["NAME", "TYPE", "WHY"]
@@ -84,3 +112,17 @@ def test_a_terminal_that_is_wide_enough_shows_all():
 
 def test_dots_where_there_is_no_ellipsis():
     assert tables.ellipsis("a-long-name", 8, "ascii") == "a-lon..."
+
+
+@pytest.mark.parametrize(
+    ("width", "terminal", "lines"),
+    [
+        (80, True, ["cluster demo  ready  a text of many words"]),
+        (30, True, ["cluster demo  ready", "  a text of many words"]),
+        (30, False, ["cluster demo  ready  a text of many words"]),
+    ],
+)
+def test_a_title_that_has_no_room_for_its_text_has_it_below(width, terminal, lines):
+    context, stream = _context(width, terminal=terminal)
+    sections.title(context, "cluster demo", "ready", "a text of many words")
+    assert stream.getvalue().splitlines() == lines

@@ -217,6 +217,14 @@ def test_events_are_followed_and_ctrl_c_says_how_to_go_on(cli, api, feed, cluste
     assert f"To go on from here: {again}" in result.stderr
 
 
+def test_the_heading_of_followed_events_stands_above_their_columns(cli, api, feed):
+    long = "a-reason-that-is-longer-than-others"
+    feed([event(1, subject="op_1"), event(2, subject="op_2", reason=long)], [event(3, subject="op_3")])
+    heading, *lines = cli("events", "--follow").stdout.splitlines()
+    assert [line.index("op_") for line in lines] == [heading.index("SUBJECT")] * 3
+    assert [line.index("m ") for line in lines] == [heading.index("MESSAGE")] * 3
+
+
 def test_events_of_a_cluster_are_followed_from_its_first_one(cli, api, cluster_document):
     api.answer("GET", f"{CLUSTERS}/demo", cluster_document())
     api.answer("GET", EVENTS, page(event(1)))
