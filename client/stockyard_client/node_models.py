@@ -96,6 +96,8 @@ class Explanation(Model):
     claim: str
     decided_at: str | None = None
     chosen: dict[str, Any] | None = None
+    options: tuple[dict[str, Any], ...] = ()
+    """All ways that the provider was given, the cheapest first."""
     groups: tuple[TypeGroup, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     considered: dict[str, int] = Field(default_factory=dict)

@@ -105,7 +105,15 @@ def verdict(context: Context, explanation: Explanation) -> str:
     offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
     moment = age(explanation.decided_at, context.now())
     when = f" {moment} ago" if moment else ""
-    return f"Placed on {placement.get('type')} ({offering}){when}: {price}."
+    return f"Placed on {placement.get('type')} ({offering}){when}: {price}.{_why_not_the_cheapest(explanation)}"
+
+
+def _why_not_the_cheapest(explanation: Explanation) -> str:
+    """A cloud that is offered several types takes the one that it has; empty where the cheapest one was taken."""
+    options = explanation.options
+    if len(options) < 2 or options[0].get("type") == (explanation.chosen or {}).get("type"):
+        return ""
+    return f" Of {len(options)} types that the provider was given it took that one."
 
 
 def fitting_types(explanation: Explanation) -> list[Fitting]:

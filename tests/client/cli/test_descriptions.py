@@ -300,3 +300,12 @@ def test_explain_counts_as_the_api_counts(cli, api):
     lines = [" ".join(line.split()) for line in cli("claim", "explain", "one").stdout.splitlines()]
     assert {"301 types fit", "and 298 more that fit: -o wide, or --limit", "500 types are ruled out"} <= set(lines)
     assert "500 Resources ec2.0, ec2.1 and 498 more cpu: 2 asked" in lines
+
+
+def test_explain_says_that_the_provider_chose(cli, api):
+    options = [{"type": "sim.a"}, {"type": "sim.b"}]
+    api.answer("GET", "/v1/node-claims/one/explanation", {**EXPLANATION, "options": options})
+    sentence = cli("claim", "explain", "one").stdout.splitlines()[0]
+    assert sentence.endswith("Of 2 types that the provider was given it took that one.")
+    api.answer("GET", "/v1/node-claims/two/explanation", {**EXPLANATION, "options": options[1:]})
+    assert "the provider was given" not in cli("claim", "explain", "two").stdout

@@ -67,7 +67,8 @@ def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) 
     """The next step of a pool; ``claims`` are all of it that exist, those on their way out too."""
     if pool.deleting:
         leaving = tuple(claim for claim in claims if not claim.deleting)
-        text = f"{len(claims)} nodes are given back." if claims else "Every node is gone."
+        many = f"{len(claims)} nodes are" if len(claims) > 1 else "1 node is"
+        text = f"{many} given back." if claims else "Every node is gone."
         changed = _condition(_due_within(pool, now, LOOK_AGAIN_SECONDS), "False", LEAVING, text, now)
         return Decision(changed, give_back=leaving, remove=not claims)
     if cluster.status != "ready":
