@@ -20,12 +20,13 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
 SAYS: Mapping[str, str] = {
     "1. Plan, with the price": r"control plane instance t3\.large .* USD a month\n(.*\n)+\d+ things, [1-9][0-9.]+ USD",
     "2. Create a cluster and wait": r"100 %\nshop ready\n$",
-    "3. Claim a node": r"^\S+ shop-nodes\.\S+ Available\n$",
+    "3. Claim a node": r"^\S+ \S+\.\S+ Available\n$",
     "4. Make a pool and scale it": r"\nweb 1 of 1\n$",
     "5. Follow events": r"Accepted (.*\n)+.* Ready The cluster is ready\.\n$",
-    "6. Handle refusals and conflicts": r"^409 ClusterNameInUse .*\n(.*\n)*/settings/key_pear unknown field\n",
+    "6. Handle refusals and conflicts": r"^409 ClusterNameInUse .*\n(.*\n)*"
+    r"/settings/key_pear unknown field; did you mean key_pair\?\n",
     "7. Retry a failed creation with other settings": r"^control_plane InsufficientCapacity .*\nready\n$",
-    "8. Explain a choice, and what it costs": r"shop-nodes\.\S+ 0\.\d+ USD an hour\n(.*\n)+.* cost 0\.\d*[1-9]",
+    "8. Explain a choice, and what it costs": r"\S+\.\S+ 0\.\d+ USD an hour\n(.*\n)+.* cost 0\.\d*[1-9]",
     "9. Get a kubeconfig": r"^kubectl --kubeconfig \S+/shop\.yaml get nodes\n$",
     "10. Delete all of it": r"^(\w+ [1-9]\d* things\n){2}\[\]\n$",
 }
