@@ -148,7 +148,9 @@ def list_(
             watching.watch_list(
                 context, client, output, listings.claims(client, query, named=output not in {Form.JSON, Form.YAML})
             )
-        claims = client.node_claims.list(**query)
+        claims = list(client.node_claims.list(**query))
+        if cluster and not claims:
+            client.clusters.get(cluster)  # a name that is misspelt is told, not an empty list
         show_many(context, output, CLAIMS, claims if output in {Form.JSON, Form.YAML} else with_names(client, claims))
 
 

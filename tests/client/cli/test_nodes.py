@@ -336,3 +336,11 @@ def test_create_asks_for_a_failed_machine_of_a_claim_to_be_kept(cli, api):
     accepted = api.answer("POST", "/v1/node-claims", CLAIM, status=202)
     assert cli("claim", "create", "--cluster", "demo", "--keep-failed", "30").exit_code == 0
     assert accepted.bodies("POST")[0]["keep_failed"] == 30
+
+
+def test_claims_of_a_cluster_that_is_not_there_are_no_empty_list(cli, api, cluster_document):
+    api.answer("GET", "/v1/node-claims", listed())
+    assert cli("claim", "list", "--cluster", "demo").exit_code == 3
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    result = cli("claim", "list", "--cluster", "demo")
+    assert (result.exit_code, result.stderr) == (0, "Nothing found.\n")
