@@ -5,10 +5,17 @@ from __future__ import annotations
 from stockyard_client.cli import sections
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.node_sheets import dollars, placed, provider_of, state, type_of, zone_of
-from stockyard_client.cli.plans import money
+from stockyard_client.cli.node_sheets import (
+    placed,
+    price_text,
+    provider_of,
+    requirements_text,
+    state,
+    type_of,
+    zone_of,
+)
 from stockyard_client.client import Client
-from stockyard_client.models import HOURS_A_MONTH, Operation
+from stockyard_client.models import Operation
 from stockyard_client.node_models import NodeClaim
 from stockyard_client.pool_models import POOL_LABEL
 
@@ -27,7 +34,7 @@ def describe(context: Context, client: Client, claim: NodeClaim, operation: Oper
             "Type": claim.type and f"{type_of(claim)} of provider {provider_of(claim)}",
             "Capacity": placed(claim, "capacity_type"),
             "Zone": zone_of(claim),
-            "Price": _price(claim),
+            "Price": price_text(placed(claim, "usd_hour")),
             "Node": claim.node_name,
             "Machine": extra.get("machine_id"),
             "Asked": _requirements_of(claim),
@@ -44,19 +51,11 @@ def describe(context: Context, client: Client, claim: NodeClaim, operation: Oper
     sections.following(context, *_next(claim, operation))
 
 
-def _price(claim: NodeClaim) -> str | None:
-    hour = placed(claim, "usd_hour")
-    return None if hour is None else f"{dollars(hour)} USD/hour, {money(hour * HOURS_A_MONTH, 'USD', 2)}/month"
-
-
 def _requirements_of(claim: NodeClaim) -> str:
     extra = claim.model_extra or {}
     resources = [f"{name}={amount}" for name, amount in (extra.get("resources") or {}).items()]
-    rules = [
-        " ".join(filter(None, (rule.get("key"), rule.get("operator"), ",".join(rule.get("values") or ()))))
-        for rule in extra.get("requirements") or ()
-    ]
-    return "; ".join([*resources, *rules])
+    rules = requirements_text(extra.get("requirements") or ())
+    return "; ".join([*resources, *([rules] if rules else [])])
 
 
 def _next(claim: NodeClaim, operation: Operation | None) -> list[str]:

@@ -10,19 +10,14 @@ from stockyard_client.cli import sections
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.costs import total
-from stockyard_client.cli.node_sheets import CLAIMS
+from stockyard_client.cli.node_sheets import CLAIMS_OF_CLUSTER, trouble_first
 from stockyard_client.cli.output import region_of, version_of, why_of
 from stockyard_client.cli.pool_sheets import POOLS
-from stockyard_client.cli.tables import Sheet
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Cluster, Operation
-from stockyard_client.node_models import NodeClaim
 
 MOST_CLAIMS = 15
-_OF_CLUSTER: Sheet[NodeClaim] = Sheet(
-    tuple(column for column in CLAIMS.columns if column.heading != "CLUSTER"), CLAIMS.name
-)
 
 
 def describe(context: Context, client: Client, cluster: Cluster, operation: Operation | None) -> None:
@@ -35,12 +30,12 @@ def describe(context: Context, client: Client, cluster: Cluster, operation: Oper
     sections.conditions(context, cluster.conditions)
     sections.table(context, "Pools", POOLS, list(client.pools.list(cluster.id)))
     claims = list(islice(client.node_claims.list(cluster=cluster.id), 500))
-    ordered = sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
+    ordered = trouble_first(claims)
     remaining = len(ordered) - MOST_CLAIMS
     more = f"and {remaining} more: stockyard claim list --cluster {cluster.name}" if remaining > 0 else ""
     available = sum(claim.phase == "Available" for claim in claims)
     name = f"Node claims  {available} of {len(claims)} are available"
-    sections.table(context, name, _OF_CLUSTER, ordered[:MOST_CLAIMS], more)
+    sections.table(context, name, CLAIMS_OF_CLUSTER, ordered[:MOST_CLAIMS], more)
     sections.operation(context, operation)
     sections.events(context, client.events.newest(cluster.id, sections.EVENTS_SHOWN))
     sections.following(context, *following(cluster, operation))

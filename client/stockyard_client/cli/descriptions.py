@@ -10,20 +10,27 @@ from typing import Any
 from stockyard_client.cli import sections
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.node_sheets import CLAIMS, amount, capacity, dollars, pairs_of
+from stockyard_client.cli.node_sheets import (
+    CLAIMS_OF_CLUSTER,
+    amount,
+    capacity,
+    dollars,
+    pairs_of,
+    price_text,
+    requirements_text,
+    trouble_first,
+)
 from stockyard_client.cli.output import CLUSTERS
-from stockyard_client.cli.plans import money
 from stockyard_client.cli.pointers import dotted, tokens_of
 from stockyard_client.cli.pool_sheets import state
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.client import Client
 from stockyard_client.models import HOURS_A_MONTH, CloudAccount, Cluster, Condition, Model, Operation
-from stockyard_client.node_models import NodeClaim, NodeProvider, NodeType
+from stockyard_client.node_models import NodeProvider, NodeType
 from stockyard_client.pool_models import POOL_LABEL, Pool
 
 MOST = 15
 """Rows of a table in a description."""
-_OF_POOL: Sheet[NodeClaim] = Sheet(tuple(c for c in CLAIMS.columns if c.heading != "CLUSTER"), CLAIMS.name)
 
 
 class Offering(Model):
@@ -54,26 +61,18 @@ def _age(context: Context, moment: str | None) -> str | None:
     return f"{age(moment, context.now())} ({moment})" if moment else None
 
 
-def _price(hour: float | None) -> str | None:
-    return None if hour is None else f"{dollars(hour)} USD/hour, {money(hour * HOURS_A_MONTH, 'USD', 2)}/month"
-
-
 def pool(context: Context, client: Client, cluster: Cluster, record: Pool) -> None:
     """Writes a pool: how many nodes it has and may have, what they cost, its claims, and why it lacks some."""
     extra, nodes = _more(record), record.nodes
     sections.title(context, f"pool {record.name}", state(record), f"{record.kind}, of cluster {cluster.name}")
-    rules = [
-        " ".join(filter(None, (rule.get("key"), rule.get("operator"), ",".join(rule.get("values") or ()))))
-        for rule in extra.get("requirements") or ()
-    ]
     sections.facts(
         context,
         {
             "Nodes": f"{nodes.available} available, {nodes.claims} asked for, at least {nodes.desired}",
             "Limits": pairs_of(record.limits),
-            "Price": _price(nodes.usd_hour),
+            "Price": price_text(nodes.usd_hour),
             "Provider": record.provider or "the cheapest of all",
-            "Requirements": "; ".join(rules),
+            "Requirements": requirements_text(extra.get("requirements") or ()),
             "Labels": pairs_of(extra.get("labels") or {}),
             "Taints": ", ".join(_taint(entry) for entry in extra.get("taints") or ()),
             "Zones": ", ".join(extra.get("zones") or ()),
@@ -85,8 +84,8 @@ def pool(context: Context, client: Client, cluster: Cluster, record: Pool) -> No
     )
     sections.conditions(context, record.conditions)
     claims = list(client.node_claims.list(cluster=cluster.id, label=f"{POOL_LABEL}={record.name}"))
-    ordered = sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
-    sections.table(context, "Node claims", _OF_POOL, ordered[:MOST], _hidden(len(ordered), cluster.name))
+    ordered = trouble_first(claims)
+    sections.table(context, "Node claims", CLAIMS_OF_CLUSTER, ordered[:MOST], _hidden(len(ordered), cluster.name))
     sections.following(context, f"stockyard disruption preview {cluster.name}")
 
 
@@ -145,7 +144,7 @@ def node_type(context: Context, record: NodeType) -> None:
             "Allocatable": pairs_of(extra.get("allocatable") or {}),
             "Capacity": capacity(record),
             "Cost": amount(record.cost),
-            "Price": _price(record.usd_hour),
+            "Price": price_text(record.usd_hour),
             "Properties": pairs_of(record.properties),
             "Id": record.id,
         },

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stockyard_client.cli.tables import Column, Sheet
-from stockyard_client.models import Condition
+from stockyard_client.models import HOURS_A_MONTH, Condition
 from stockyard_client.node_models import Applied, NodeClaim, NodeProvider, NodeType, PriceOf
 
 
@@ -79,6 +80,22 @@ def zone_of(claim: NodeClaim) -> str | None:
     return ",".join(zones) if zones else None
 
 
+def price_text(hour: float | None) -> str | None:
+    """A price by the hour and the month; None where it is not known."""
+    return None if hour is None else f"{hour:.4f} USD/hour, {hour * HOURS_A_MONTH:,.2f} USD/month"
+
+
+def requirements_text(rules: Iterable[Mapping[str, Any]]) -> str:
+    """What the labels of a node must be, in a line."""
+    parts = ((rule.get("key"), rule.get("operator"), ",".join(rule.get("values") or ())) for rule in rules)
+    return "; ".join(" ".join(str(part) for part in rule if part) for rule in parts)
+
+
+def trouble_first(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """The claims, those first that somebody may have to look at."""
+    return sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
+
+
 def why(reason: str, message: str) -> str:
     """A reason with its text."""
     return ": ".join(text for text in (reason, message) if text)
@@ -133,6 +150,10 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
     ),
     lambda c: c.name,
 )
+CLAIMS_OF_CLUSTER: Sheet[NodeClaim] = Sheet(
+    tuple(column for column in CLAIMS.columns if column.heading != "CLUSTER"), CLAIMS.name
+)
+"""Of claims whose cluster is known."""
 APPLIED: Sheet[Applied] = Sheet(
     (
         Column("KIND", lambda a: a.kind),
