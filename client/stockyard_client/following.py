@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.transport import LONGEST_WAIT, Transport
@@ -30,10 +30,7 @@ PATIENCE_SECONDS = 300.0
 LONGEST_PAUSE = 30.0
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-if TYPE_CHECKING:
-    from stockyard_client.models import Resource
-
-R = TypeVar("R", bound="Resource")
+R = TypeVar("R")
 OnTrouble = Callable[[Exception, float], None]
 """Gets the error and the seconds after which it is tried again."""
 

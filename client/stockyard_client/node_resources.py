@@ -71,6 +71,10 @@ class NodeTypes(Collection):
         """One node type, by id, ``provider.type``, or ``type`` where no other provider has it."""
         return self._read(NodeType, node_type)
 
+    def watch(self, node_type: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeType]:
+        """The type as it is, and again after each change, which is seen within 15 seconds, until it is gone."""
+        return self._watch_by_reading(lambda: self.get(node_type), on_trouble)
+
 
 class NodeClaims(Collection):
     """Wanted, promised and existing nodes."""

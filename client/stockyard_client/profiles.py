@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stockyard_client.following import OnTrouble
 from stockyard_client.models import Operation, Plan
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles
 from stockyard_client.resources import Body, Collection, parsed, path
@@ -35,6 +36,12 @@ class Profiles(Collection):
     def get(self, profile: str, *, version: str | None = None) -> ClusterProfile:
         """One profile by id or name, with what that version of it says, else the newest."""
         return self._profile(self._transport.send("GET", path(self.name, profile), query={"version": version}))
+
+    def watch(
+        self, profile: str, *, version: str | None = None, on_trouble: OnTrouble | None = None
+    ) -> Iterator[ClusterProfile]:
+        """What :meth:`get` gives, and again after each change, which is seen within 15 seconds, until it is gone."""
+        return self._watch_by_reading(lambda: self.get(profile, version=version), on_trouble)
 
     def manifest(self, profile: str, *, version: str | None = None) -> dict[str, Any]:
         """One version of a profile as a document that can be applied."""

@@ -101,6 +101,12 @@ class Collection:
             lambda earlier, wait: self._newer(model, url, earlier, wait), pace, lambda: self._transport.can_wait
         )
 
+    def _watch_by_reading(self, read: Callable[[], M], on_trouble: OnTrouble | None) -> Iterator[M]:
+        """What the API has no versions of is read after pauses, which grow to 15 seconds."""
+        pace = self._new_pace()
+        pace.on_trouble = on_trouble
+        return watch(lambda _earlier, _wait: read(), pace, lambda: False)
+
     def _feed(self, prefix: str, query: Body, on_trouble: OnTrouble | None, **start: Any) -> Feed:
         pace = self._new_pace()
         pace.on_trouble = on_trouble

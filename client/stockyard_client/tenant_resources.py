@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from stockyard_client.errors import ApiError
-from stockyard_client.models import Condition, Model, Plan
+from stockyard_client.following import Feed, OnTrouble
+from stockyard_client.models import Condition, Model, Plan, Resource
 from stockyard_client.resources import Collection, parsed, path
 
 
@@ -34,7 +35,7 @@ class AuditRecord(Model):
     detail: str = ""
 
 
-class NodeEnvironment(Model):
+class NodeEnvironment(Resource):
     """What a provider set up once for a cluster. ``phase`` is Pending, Available or Failed."""
 
     id: str
@@ -80,6 +81,10 @@ class Quotas(Collection):
                 return record
         raise ApiError(404, "NotFound", f"There is no quota {quota}.")
 
+    def watch(self, quota: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Quota]:
+        """The quota as it is, and again after each change, which is seen within 15 seconds."""
+        return self._watch_by_reading(lambda: self.get(quota), on_trouble)
+
     def set(self, quota: str, limit: int) -> Quota:
         """Raises or lowers a limit, for the platform's role; what is used already stays."""
         headers = {"If-Match": f'"{self.get(quota).version}"'}
@@ -97,8 +102,28 @@ class Audit(Collection):
     name = "audit"
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[AuditRecord]:
-        """Records in order of time, of one ``subject`` (an id) and ``after`` a record, when given; page by page."""
+        """Records in order of time, page by page: of one ``subject`` (an id), ``actor``, ``action`` or ``outcome``,
+        ``after`` a record, ``since`` a time, when given; ``order="desc"`` begins with the newest."""
         return self._pages(AuditRecord, query, page_size)
+
+    def feed(
+        self,
+        *,
+        after: str | None = None,
+        since: str | None = None,
+        newest: int = 0,
+        on_trouble: OnTrouble | None = None,
+        **query: Any,
+    ) -> Feed:
+        """What :meth:`follow` reads from: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
+        return self._feed("aud", query, on_trouble, after=after, since=since, newest=newest)
+
+    def follow(self, **start: Any) -> Iterator[AuditRecord]:
+        """Each record once, in order, as soon as it is there; for ever. It begins as :meth:`feed` does."""
+        feed = self.feed(**start)
+        while True:
+            for item in feed.poll():
+                yield parsed(AuditRecord, item)
 
 
 class NodeEnvironments(Collection):
@@ -112,7 +137,11 @@ class NodeEnvironments(Collection):
 
     def get(self, environment: str) -> NodeEnvironment:
         """One environment by its id."""
-        return parsed(NodeEnvironment, self._transport.send("GET", path(self.name, environment)).object())
+        return self._read(NodeEnvironment, environment)
+
+    def watch(self, environment: str, *, on_trouble: OnTrouble | None = None) -> Iterator[NodeEnvironment]:
+        """The environment as it is, and again after each change, until it is gone (:class:`ApiError`, 404)."""
+        return self._watch(NodeEnvironment, path(self.name, environment), on_trouble)
 
 
 class AllowedTypes(Collection):
@@ -123,6 +152,10 @@ class AllowedTypes(Collection):
     def get(self) -> AllowedNodeTypes:
         """What may be used now."""
         return parsed(AllowedNodeTypes, self._transport.send("GET", path(self.name)).object())
+
+    def watch(self, *, on_trouble: OnTrouble | None = None) -> Iterator[AllowedNodeTypes]:
+        """What may be used now, and again after each change, which is seen within 15 seconds."""
+        return self._watch_by_reading(self.get, on_trouble)
 
     def set(self, allowed: Sequence[str] | None) -> AllowedNodeTypes:
         """Allows these types, ``provider.type`` or ``provider.*``, and no others; None allows all."""
@@ -140,6 +173,10 @@ class AccountsOfEvents(Collection):
     def get(self) -> EventAccounts:
         """The accounts as they are."""
         return parsed(EventAccounts, self._transport.send("GET", path(self.name)).object())
+
+    def watch(self, *, on_trouble: OnTrouble | None = None) -> Iterator[EventAccounts]:
+        """The accounts as they are, and again after each change, which is seen within 15 seconds."""
+        return self._watch_by_reading(self.get, on_trouble)
 
     def set(self, accounts: Sequence[str]) -> EventAccounts:
         """Takes the events of these accounts, and of no others."""

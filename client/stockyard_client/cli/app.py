@@ -36,7 +36,7 @@ COMMANDS = {
     "logs": Command("logs", "logs", "Show what an operation did, with times."),
     "cost": Command("costs", "cost", "Show what is paid now, and this month so far."),
     "quota": Command("tenancy", "quotas", "Limits of a tenant."),
-    "audit": Command("tenancy", "audit", "Who did what."),
+    "audit": Command("audit", "app", "Who did what."),
     "environment": Command("tenancy", "environments", "What providers set up for clusters."),
     "event-account": Command("tenancy", "accounts", "AWS accounts whose events are your requests."),
     "apply": Command("apply", "apply", "Make what manifests ask for, and change what differs."),

@@ -16,6 +16,7 @@ from stockyard_client.cli import (
     progress,
     secrets,
     snapshots,
+    timelines,
     updates,
     watching,
 )
@@ -195,10 +196,10 @@ def tree(
 def events(
     run: typer.Context,
     cluster: Name,
-    after: event_lists.After = None,
-    since: event_lists.Since = None,
-    limit: event_lists.Limit = None,
-    follow: event_lists.Follow = False,
+    after: timelines.After = None,
+    since: timelines.Since = None,
+    limit: timelines.Limit = None,
+    follow: timelines.Follow = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List what happened to a cluster. A cluster that is gone is named by its id."""
@@ -209,7 +210,7 @@ def events(
             # all that there is, and what comes
             since = "2020-01-01T00:00:00Z"
         query = {"subject": subject}
-        event_lists.show(context, client, output, query, since=since, newest=limit, after=after, follow=follow)
+        event_lists.show(context, client, output, query, timelines.Part(since, limit, after), follow=follow)
 
 
 @app.command()

@@ -7,17 +7,22 @@ from itertools import islice
 from typing import Any
 
 from stockyard_client.cli.events import Names
-from stockyard_client.cli.node_sheets import CLAIMS, PROVIDERS
+from stockyard_client.cli.node_sheets import CLAIMS, PRICES, PROVIDERS, TYPES
 from stockyard_client.cli.output import ACCOUNTS, CLUSTERS, OPERATIONS
 from stockyard_client.cli.pool_sheets import POOLS
+from stockyard_client.cli.tables import Sheet
 from stockyard_client.cli.watching import Listing, by_prefix
 from stockyard_client.client import Client
 from stockyard_client.models import CloudAccount, Cluster, Operation
-from stockyard_client.node_models import NodeClaim, NodeProvider
+from stockyard_client.node_models import NodeClaim, NodeProvider, NodeType, PriceOf
 from stockyard_client.pool_models import Pool
+from stockyard_client.profile_models import ClusterProfile
+from stockyard_client.tenant_resources import NodeEnvironment, Quota
 
 Filters = Mapping[str, Any]
 ACCOUNT = "cloud-account/"
+OFTEN, SELDOM = 15.0, 60.0
+"""Seconds after which lists are read again whose changes have no event: short ones, and those of a thousand rows."""
 
 
 def clusters(client: Client, filters: Filters) -> Listing[Cluster]:
@@ -104,3 +109,55 @@ def operations(client: Client, filters: Filters, newest: int | None) -> Listing[
         keys,
         filtered=filtered,
     )
+
+
+def types(client: Client, provider: str | None) -> Listing[NodeType]:
+    """Node types, by their ids. Their prices and room change without an event."""
+    return Listing(
+        TYPES,
+        lambda: client.node_types.list(provider=provider, page_size=200),
+        None,
+        by_prefix("npr_", "spr_"),
+        again=SELDOM,
+    )
+
+
+def prices(client: Client, filters: Filters) -> Listing[PriceOf]:
+    """Prices, by their kind and name, which no event tells of."""
+
+    return Listing(
+        PRICES,
+        lambda: client.prices.list(**filters, page_size=200),
+        None,
+        by_prefix(),
+        key=lambda price: f"{price.kind}/{price.name}",
+        again=SELDOM,
+    )
+
+
+def quotas(client: Client, sheet: Sheet[Quota]) -> Listing[Quota]:
+    """Quotas, by their names. What is used changes when something begins or ends, which has an event."""
+    return Listing(
+        sheet,
+        lambda: client.quotas.list(page_size=200),
+        None,
+        by_prefix("clu_", "ncl_", "npr_"),
+        key=lambda quota: quota.name,
+        again=OFTEN,
+    )
+
+
+def environments(client: Client, sheet: Sheet[NodeEnvironment], filters: Filters) -> Listing[NodeEnvironment]:
+    """Environments, by their ids. They come and go with nodes."""
+    return Listing(
+        sheet,
+        lambda: client.node_environments.list(page_size=200, **filters),
+        None,
+        by_prefix("clu_", "ncl_", "npr_", "spr_"),
+        again=OFTEN,
+    )
+
+
+def profiles(client: Client, sheet: Sheet[ClusterProfile]) -> Listing[ClusterProfile]:
+    """Profiles, by their ids, which no event tells of."""
+    return Listing(sheet, lambda: client.profiles.list(page_size=200), None, by_prefix(), again=OFTEN)

@@ -125,11 +125,14 @@ def delete(
 def list_types(
     run: typer.Context,
     provider: Annotated[str | None, typer.Option(help="Only types of this provider.")] = None,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List the node types with cost, price and capacity. -o wide shows their properties."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.types(client, provider))
         show_many(context, output, TYPES, client.node_types.list(provider=provider, page_size=200))
 
 
@@ -137,11 +140,16 @@ def list_types(
 def get_type(
     run: typer.Context,
     node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show one node type."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_types.watch(node_type, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, TYPES, records)
+            return
         show_one(context, output, TYPES, client.node_types.get(node_type))
 
 
@@ -171,10 +179,13 @@ def list_prices(
         str | None, typer.Option("--name", "--type", help="An instance type or a rate; * stands for any text: 't3.*'.")
     ] = None,
     kind: Annotated[str | None, typer.Option(help="instance: machines by type; rate: everything else.")] = None,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List what EC2 costs in a region."""
     context = contexts.of(run)
+    query: dict[str, Any] = {"region": region, "name": name, "kind": kind}
     with context.client() as client:
-        listed_prices = client.prices.list(region=region, name=name, kind=kind, page_size=200)
-        show_many(context, output, PRICES, listed_prices)
+        if watch:
+            watching.watch_list(context, client, output, listings.prices(client, query))
+        show_many(context, output, PRICES, client.prices.list(**query, page_size=200))

@@ -9,7 +9,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import events as event_lists
-from stockyard_client.cli import listings, progress, watching
+from stockyard_client.cli import listings, progress, timelines, watching
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import Timeout, Watch
@@ -31,8 +31,8 @@ def list_(
         str | None, typer.Option(help="Only those of this cluster itself.", autocompletion=cluster_names)
     ] = None,
     kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as create_cluster.")] = None,
-    since: event_lists.Since = None,
-    limit: event_lists.Limit = None,
+    since: timelines.Since = None,
+    limit: timelines.Limit = None,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -40,10 +40,10 @@ def list_(
     context = contexts.of(run)
     if cluster and subject:
         raise BadInput("give --cluster or --subject")
-    newest = limit or (None if since else event_lists.DEFAULT_LIMIT)
+    newest = limit or (None if since else timelines.DEFAULT_LIMIT)
     with context.client() as client:
         about = event_lists.subject_of(client, cluster) if cluster else subject
-        moment = event_lists.moment_of(context, since)
+        moment = timelines.moment_of(context, since)
         query = {"status": status, "subject": about, "kind": kind, "since": moment, "order": "desc"}
         if watch:
             watching.watch_list(context, client, output, listings.operations(client, query, newest))

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import losses, operations, plans
+from stockyard_client.cli import listings, losses, operations, plans, watching
 from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document, read_patch
-from stockyard_client.cli.options import DryRun, Timeout, Wait
+from stockyard_client.cli.options import DryRun, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tables import Column, Sheet
@@ -106,10 +106,12 @@ def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: 
 
 
 @app.command("list")
-def list_profiles(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_profiles(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """List profiles."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.profiles(client, PROFILES))
         show_many(context, output, PROFILES, client.profiles.list())
 
 
@@ -119,11 +121,18 @@ def get(
     profile: Name,
     version: Version = None,
     manifest: Annotated[bool, typer.Option(help="As a document that can be applied.")] = False,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show a profile; json and yaml with what the version says."""
+    if manifest and watch:
+        raise BadInput("give --manifest or --watch")
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.profiles.watch(profile, version=version, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, PROFILES, records)
+            return
         if manifest:
             form = Form.JSON if output is Form.JSON else Form.YAML
             write_document(form, client.profiles.manifest(profile, version=version))

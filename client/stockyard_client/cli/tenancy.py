@@ -1,21 +1,20 @@
-"""What a tenant may use and who did what: ``quota``, ``audit``, ``event-account``, ``environment``, ``type allow``."""
+"""What a tenant may use ``quota``, ``event-account``, ``environment``, ``type allow``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans
+from stockyard_client.cli import listings, plans, watching
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.options import DryRun
+from stockyard_client.cli.options import DryRun, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.tables import Column, Sheet
-from stockyard_client.tenant_resources import AllowedNodeTypes, AuditRecord, EventAccounts, NodeEnvironment, Quota
+from stockyard_client.tenant_resources import AllowedNodeTypes, EventAccounts, NodeEnvironment, Quota
 
 quotas = typer.Typer(no_args_is_help=True, help="Limits of a tenant.", rich_markup_mode=None)
-audit = typer.Typer(no_args_is_help=True, help="Who did what.", rich_markup_mode=None)
 environments = typer.Typer(no_args_is_help=True, help="What providers set up for clusters.", rich_markup_mode=None)
 accounts = typer.Typer(no_args_is_help=True, help="AWS accounts whose events are your requests.", rich_markup_mode=None)
 
@@ -27,20 +26,6 @@ QUOTAS: Sheet[Quota] = Sheet(
         Column("SET", lambda q: "default" if q.version == 0 else "own"),
     ),
     lambda q: q.name,
-)
-RECORDS: Sheet[AuditRecord] = Sheet(
-    (
-        Column("AGE", lambda r: r.time, brief=True, is_age=True),
-        Column("TIME", lambda r: r.time, wide=True),
-        Column("ACTOR", lambda r: r.actor),
-        Column("ACTION", lambda r: r.action),
-        Column("OUTCOME", lambda r: r.outcome),
-        Column("SUBJECT", lambda r: r.subject, give=1),
-        Column("DETAIL", lambda r: r.detail, wide=True),
-        Column("REQUEST", lambda r: r.request_id, wide=True),
-        Column("ID", lambda r: r.id, wide=True),
-    ),
-    lambda r: r.id,
 )
 ENVIRONMENTS: Sheet[NodeEnvironment] = Sheet(
     (
@@ -68,10 +53,12 @@ EVENT_ACCOUNTS: Sheet[EventAccounts] = Sheet(
 
 
 @quotas.command("list")
-def list_quotas(run: typer.Context, output: Output = Form.TABLE) -> None:
+def list_quotas(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """List the limits, and how much of each is used."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            watching.watch_list(context, client, output, listings.quotas(client, QUOTAS))
         show_many(context, output, QUOTAS, client.quotas.list())
 
 
@@ -79,11 +66,16 @@ def list_quotas(run: typer.Context, output: Output = Form.TABLE) -> None:
 def get_quota(
     run: typer.Context,
     quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show one limit."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.quotas.watch(quota, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, QUOTAS, records)
+            return
         show_one(context, output, QUOTAS, client.quotas.get(quota))
 
 
@@ -104,24 +96,12 @@ def set_quota(
         show_one(context, output, QUOTAS, client.quotas.set(quota, limit))
 
 
-@audit.command("list")
-def list_audit(
-    run: typer.Context,
-    subject: Annotated[str | None, typer.Option(metavar="ID", help="Only what was done to this resource.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Only what came after this record.")] = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """List who did what, in order of time; for admins."""
-    context = contexts.of(run)
-    with context.client() as client:
-        show_many(context, output, RECORDS, client.audit.list(subject=subject, after=after))
-
-
 @environments.command("list")
 def list_environments(
     run: typer.Context,
     cluster: Annotated[str | None, typer.Option(metavar="CLUSTER", help="Only those of this cluster.")] = None,
     provider: Annotated[str | None, typer.Option(metavar="PROVIDER", help="Only those of this provider.")] = None,
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List what providers have set up for clusters."""
@@ -130,27 +110,38 @@ def list_environments(
         # the API filters by ids
         cluster_id = client.clusters.get(cluster).id if cluster else None
         provider_id = client.node_providers.get(provider).id if provider else None
-        rows = client.node_environments.list(cluster=cluster_id, provider=provider_id)
-        show_many(context, output, ENVIRONMENTS, rows)
+        query: dict[str, Any] = {"cluster": cluster_id, "provider": provider_id}
+        if watch:
+            watching.watch_list(context, client, output, listings.environments(client, ENVIRONMENTS, query))
+        show_many(context, output, ENVIRONMENTS, client.node_environments.list(**query))
 
 
 @environments.command("get")
 def get_environment(
     run: typer.Context,
     environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.")],
+    watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show what a provider has set up for a cluster."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.node_environments.watch(environment, on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, ENVIRONMENTS, records)
+            return
         show_one(context, output, ENVIRONMENTS, client.node_environments.get(environment))
 
 
 @accounts.command("get")
-def get_accounts(run: typer.Context, output: Output = Form.TABLE) -> None:
+def get_accounts(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show the AWS accounts whose events are your requests."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.event_accounts.watch(on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, EVENT_ACCOUNTS, records)
+            return
         show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.get())
 
 
@@ -168,10 +159,14 @@ def set_accounts(
         show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.set(numbers or []))
 
 
-def allowed(run: typer.Context, output: Output = Form.TABLE) -> None:
+def allowed(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:
     """Show which node types the tenant may use."""
     context = contexts.of(run)
     with context.client() as client:
+        if watch:
+            records = client.allowed_types.watch(on_trouble=watching.trouble(context))
+            watching.watch_one(context, output, ALLOWED, records)
+            return
         show_one(context, output, ALLOWED, client.allowed_types.get())
 
 

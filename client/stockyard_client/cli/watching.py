@@ -16,9 +16,9 @@ from stockyard_client.cli.tables import GAP, LEAST_WIDTH, NARROW_GAP, Sheet, ell
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
-from stockyard_client.models import Resource
+from stockyard_client.models import Model
 
-R = TypeVar("R", bound=Resource)
+R = TypeVar("R", bound=Model)
 
 STATES = ("STATUS", "PHASE", "VERIFICATION")
 """Headings of the column that says what state a record is in."""
@@ -122,14 +122,17 @@ class Lines(Generic[R]):
 @dataclass(frozen=True)
 class Listing(Generic[R]):
     """What a list command lists: ``read`` gives all of it, ``get`` one by its key. ``keys`` says which records an event
-    may be about, among those that are shown. ``filtered``: one that has changed may belong to the list no more."""
+    may be about, among those that are shown. ``filtered``: one that has changed may belong to the list no more.
+    ``again``: some changes have no event, so it is read again after so many seconds. Without ``get`` it is always read
+    as a whole, and what is not in it any more is gone."""
 
     sheet: Sheet[R]
     read: Callable[[], Iterable[R]]
-    get: Callable[[str], R]
+    get: Callable[[str], R] | None
     keys: Callable[[Mapping[str, Any], Mapping[str, R]], Iterable[str]]
     key: Callable[[R], str] = lambda record: str(getattr(record, "id", ""))
     filtered: bool = False
+    again: float | None = None
 
 
 def by_prefix(*prefixes: str) -> Callable[[Mapping[str, Any], Mapping[str, R]], Iterable[str]]:
@@ -158,8 +161,13 @@ def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]
         feed.poll()
     watch = _ListWatch(listing, Lines(context, form, listing.sheet))
     watch.start()
+    if watch.is_empty:
+        context.say("Nothing found yet.", "dim")
+    read_at = context.now()
     while True:
         events = feed.poll()
+        if listing.again is not None and context.now() - read_at >= listing.again:
+            watch.stale, read_at = True, context.now()
         try:
             watch.news(events)
         except (ApiError, ConnectionFailed) as error:
@@ -177,16 +185,22 @@ class _ListWatch(Generic[R]):
         self._listing, self._lines = listing, lines
         self._current: dict[str, R] = {}
         self.stale = False
+        self._is_whole = listing.filtered or listing.get is None
 
     def start(self) -> None:
         """Shows what is there."""
         self._current = self._read_all()
         self._lines.start(self._current)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in the list."""
+        return not self._current
+
     def news(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Shows what has changed by these events. Raises what reading raises; what was shown by then is not again."""
         keys = list(dict.fromkeys(key for event in events for key in self._listing.keys(event, self._current)))
-        if self.stale or (keys and (self._listing.filtered or len(keys) > MOST_READ)):
+        if self.stale or (keys and (self._is_whole or len(keys) > MOST_READ)):
             self._compare(self._read_all())
             self.stale = False
             return
@@ -213,6 +227,8 @@ class _ListWatch(Generic[R]):
         return {self._listing.key(record): record for record in self._listing.read()}
 
     def _read(self, key: str) -> R | None:
+        if self._listing.get is None:
+            return None
         try:
             return self._listing.get(key)
         except ApiError as error:

@@ -31,14 +31,6 @@ def test_a_quota_that_is_not_there(cli, api):
     assert (result.exit_code, "There is no quota clusterz." in result.stderr) == (3, True)
 
 
-def test_audit_is_listed_by_subject(cli, api):
-    record = {"id": "aud_1", "actor": "ann", "action": "DeleteCluster", "outcome": "done", "subject": "clu_1"}
-    api.answer("GET", "/v1/audit", pages(record))
-    result = cli("audit", "list", "--subject", "clu_1", "--after", "aud_0")
-    assert "DeleteCluster" in result.stdout
-    assert dict(api.requests[-1].url.params) == {"subject": "clu_1", "after": "aud_0"}
-
-
 def test_environments_are_listed_by_names(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters/demo", cluster_document())
     api.answer("GET", "/v1/node-providers/lab", {"id": "npr_1", "name": "lab"})

@@ -76,6 +76,15 @@ def test_the_feed_begins_before_the_list_is_read(cli, api, feed, cluster_documen
     assert api.requests[2].url.params["after"] == "evt_0000000001~"
 
 
+def test_an_empty_list_says_so_and_goes_on(cli, api, feed, cluster_document):
+    feed([event(2)])
+    listed(api, CLUSTERS)
+    api.answer("GET", f"{CLUSTERS}/clu_01", cluster_document())
+    result = cli("cluster", "list", "-w")
+    assert result.stderr.startswith("Nothing found yet.\n")
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["NAME", "demo"]
+
+
 def test_json_is_a_document_a_line(cli, api, feed, cluster_document):
     feed([event(2)], [event(3)])
     listed(api, CLUSTERS, cluster_document())
@@ -150,9 +159,73 @@ def test_other_lists_are_watched_too(cli, api, feed, command, path, document):
     assert [json.loads(line)["name"] for line in result.stdout.splitlines()] == [document["name"], "renamed"]
 
 
+AGAIN = [
+    (("type", "list"), "/v1/node-types", {"id": "t1", "name": "lab.small", "provider": "lab", "type": "small"}),
+    (("price", "list"), "/v1/prices", {"region": "us-east-1", "kind": "instance", "name": "t3.large", "price": 0.1}),
+    (("quota", "list"), "/v1/quotas", {"name": "clusters", "limit": 5, "used": 1}),
+    (("environment", "list"), "/v1/node-environments", {"id": "nen_1", "provider": "lab", "phase": "Pending"}),
+    (("profile", "list"), "/v1/cluster-profiles", {"id": "cpr_1", "name": "site", "version": "1.0.0"}),
+]
+
+
+@pytest.mark.parametrize(("command", "path", "document"), AGAIN)
+def test_lists_whose_changes_have_no_event_are_read_again(cli, api, feed, clock, command, path, document):
+    feed(*[[] for _ in range(20)])
+    listed(api, path, document)
+    listed(api, path, {**document, "note": "changed"})
+    listed(api, path)
+    documents = [json.loads(line) for line in cli(*command, "--watch", "-o", "json").stdout.splitlines()]
+    versions = [(each.get("note"), each.get("deleted", False)) for each in documents]
+    assert versions == [(None, False), ("changed", False), ("changed", True)]
+    reads = [request.url.path for request in api.requests].count(path)
+    assert 3 <= reads <= 1 + clock.time / 15
+
+
+def test_quotas_are_read_again_after_an_event(cli, api, feed):
+    feed([event(2, "clu_02")])
+    listed(api, "/v1/quotas", {"name": "clusters", "limit": 5, "used": 1})
+    listed(api, "/v1/quotas", {"name": "clusters", "limit": 5, "used": 2})
+    assert [line.split()[1] for line in cli("quota", "list", "-w").stdout.splitlines()] == ["USED", "1", "2"]
+
+
 @pytest.mark.parametrize(
     ("command", "path", "document"),
     [
+        (("type", "get", "x"), "/v1/node-types/x", {"id": "t1", "name": "lab.small", "provider": "lab"}),
+        (("type", "allowed"), "/v1/allowed-node-types", {"allowed": ["lab.*"]}),
+        (("event-account", "get"), "/v1/event-accounts", {"accounts": []}),
+        (("profile", "get", "x"), "/v1/cluster-profiles/x", {"id": "cpr_1", "name": "x", "version": "1.0.0"}),
+    ],
+)
+def test_one_record_without_an_etag_is_read_again(cli, api, clock, command, path, document):
+    for note in ("a", "a", "b"):
+        api.answer("GET", path, {**document, "note": note})
+    api.problem("GET", path, 404, "NotFound")
+    result = cli(*command, "-w", "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    documents = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(each["note"], each.get("deleted", False)) for each in documents] == [
+        ("a", False),
+        ("b", False),
+        ("b", True),
+    ]
+    assert [request.url.params.get("wait") for request in api.requests] == [None] * 4
+    assert all(pause <= 15 for pause in clock.slept)
+
+
+def test_a_quota_is_read_again(cli, api):
+    for used in (1, 2):
+        listed(api, "/v1/quotas", {"name": "clusters", "limit": 5, "used": used})
+    api.fault("GET", "/v1/quotas", KeyboardInterrupt())
+    result = cli("quota", "get", "clusters", "-w")
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["USED", "1", "2"]
+    assert result.exit_code == 130
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "document"),
+    [
+        (("environment", "get", "x"), "/v1/node-environments/x", {"id": "nen_1", "phase": "Pending"}),
         (("cluster", "get", "x"), f"{CLUSTERS}/x", {"id": "clu_1", "name": "x", "status": "ready"}),
         (("claim", "get", "x"), f"{CLAIMS}/x", {"id": "ncl_1", "name": "x", "phase": "Pending"}),
         (("provider", "get", "x"), "/v1/node-providers/x", {"id": "npr_1", "name": "x", "kind": "simulated"}),
