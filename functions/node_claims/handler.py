@@ -70,7 +70,7 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
 def create_node_claim(request: Request) -> Answer:
     """Claim a node. The cheapest node type that fits is chosen in the background."""
     from stockyard.operations.machines.own_claims import check_named
-    from stockyard.operations.node_claims.create import create_claim
+    from stockyard.operations.node_claims.create import check_creation, create_claim
 
     new_claim = request.body.new_claim()
     services = wiring.services(request.caller.tenant)
@@ -82,6 +82,7 @@ def create_node_claim(request: Request) -> Answer:
 
         plan = plan_claim(services, new_claim)
         if request.dry_run:
+            check_creation(services, new_claim, request.caller.actor)
             return Answer.plan(plan)
         warnings = plan["warnings"]
     claim = create_claim(services, new_claim, request.caller.actor, request.stable_id(ids.NODE_CLAIM))

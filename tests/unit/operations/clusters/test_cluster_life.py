@@ -251,6 +251,8 @@ def test_creation_refuses_taken_name_and_exceeded_quota(world):
         world.create(f"c{number}")
     with pytest.raises(QuotaExceeded, match="'clusters' allows 20"):
         world.create("one-too-many")
+    with pytest.raises(QuotaExceeded, match="'clusters' allows 20"):
+        plan_creation(world.services, world.new_cluster("one-too-many"))
     assert len(world.identity.clients) == 20
 
 

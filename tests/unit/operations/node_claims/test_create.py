@@ -13,7 +13,7 @@ from stockyard.errors import (
     InvalidInput,
     QuotaExceeded,
 )
-from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.node_claims.create import check_creation, create_claim
 from stockyard.operations.scheduler.explain import plan_claim
 from stockyard.ports import Create
 from tests.unit.operations.conftest import World
@@ -84,6 +84,28 @@ def test_creation_refuses_taken_name_and_exceeded_quota(nodes: Nodes) -> None:
     nodes.services.store.commit(Create(Quota("nodeclaims", 1, nodes.moment())))
     with pytest.raises(QuotaExceeded, match="nodeclaims limit of 1 would be exceeded"):
         nodes.claim("two")
+
+
+@pytest.mark.parametrize("quota", ["nodeclaims", "per-user.nodeclaims.provider=lab"])
+def test_plan_refuses_exceeded_quota_as_creation_does(nodes: Nodes, quota: str) -> None:
+    nodes.provider("lab", SMALL)
+    nodes.services.store.commit(Create(Quota(quota, 1, nodes.moment())))
+    request = NewClaim(name="two", provider_ref="lab")
+    check_creation(nodes.services, request, "user:ann")
+    create_claim(nodes.services, NewClaim(name="one", provider_ref="lab"), "user:ann")
+    refusals = []
+    for refuse in (check_creation, create_claim):
+        with pytest.raises(QuotaExceeded) as refused:
+            refuse(nodes.services, request, "user:ann")
+        refusals.append(str(refused.value))
+    assert refusals[0] == refusals[1]
+
+
+def test_plan_refuses_taken_name(nodes: Nodes) -> None:
+    nodes.claim("one")
+    with pytest.raises(InUse, match="There is a node claim called one"):
+        check_creation(nodes.services, NewClaim(name="one"), "user:ann")
+    check_creation(nodes.services, NewClaim(), "user:ann")
 
 
 def test_repeated_request_creates_one_claim(nodes: Nodes) -> None:

@@ -82,6 +82,8 @@ def test_creation_refuses_exceeded_quota(nodes: Nodes) -> None:
     with pytest.raises(QuotaExceeded, match="'node_providers' allows 1"):
         create_provider(nodes.services, document("two"), "user:ann")
     assert nodes.services.store.get(Name, "node-provider/two") is None
+    with pytest.raises(QuotaExceeded, match="'node_providers' allows 1"):
+        plan_creation(nodes.services, document("two"))
 
 
 @pytest.mark.parametrize("number", [1, 7])

@@ -16,7 +16,7 @@ from stockyard.lifecycle.change import Transition
 from stockyard.operations.cloud_accounts.offers import first_sheet
 from stockyard.operations.engine.tell import account_writes
 from stockyard.operations.listing import every
-from stockyard.operations.quotas.limits import limit_of, refusal, view
+from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Remove, Replace
 
@@ -35,9 +35,7 @@ def find_account(services: Services, number: str) -> CloudAccount:
 def plan_registration(services: Services, provider: str, attributes: Mapping[str, Any]) -> None:
     """What ``register_account`` would refuse, by the same checks."""
     services.clouds[provider].check_attributes(attributes)
-    limit = limit_of(services, QUOTA)
-    if limit is not None and view(services, QUOTA)["used"] >= limit:
-        raise refusal(QUOTA, limit)
+    check_room(services, QUOTA)
 
 
 def register_account(

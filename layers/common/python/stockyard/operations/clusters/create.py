@@ -30,7 +30,7 @@ from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import creation
 from stockyard.operations.profiles.clusters import check_driver, creation_writes, difference
 from stockyard.operations.profiles.resolve import Resolved, resolve
-from stockyard.operations.quotas.limits import check_groups, limit_of, refusal
+from stockyard.operations.quotas.limits import CLUSTERS, check_groups, check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Finding, Replace, Write
 
@@ -117,6 +117,7 @@ def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]
     findings = _checked(services, cluster, account)
     if _holder(services, new_cluster.name) is not None:
         raise ClusterNameInUse(f"There is a cluster called {new_cluster.name}.")
+    check_room(services, CLUSTERS)
     planned = plan(services, cluster, findings)
     resolved = _profiles(services, new_cluster, cluster.driver)
     if resolved.profiles:
@@ -183,13 +184,13 @@ def _holder(services: Services, name: str) -> Cluster | None:
 
 
 def _accept(services: Services, draft: Cluster, profiles: Sequence[Write]) -> Cluster:
-    limit = limit_of(services, "clusters")
+    limit = limit_of(services, CLUSTERS)
     name = Name(f"cluster/{draft.name}", draft.id)
     try:
-        services.store.commit(Create(name), Add("quota/clusters", 1, limit=limit), Create(draft), *profiles)
+        services.store.commit(Create(name), Add(f"quota/{CLUSTERS}", 1, limit=limit), Create(draft), *profiles)
     except Conflict as conflict:
         if conflict.index == 1:
-            raise refusal("clusters", limit) from conflict
+            raise refusal(CLUSTERS, limit) from conflict
         if conflict.index != 0:
             raise
         holder = _holder(services, draft.name)

@@ -45,6 +45,7 @@ from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.pools.replacing import pools_replaced
 from stockyard.operations.profiles.resolve import removal_writes
+from stockyard.operations.quotas.limits import CLUSTERS
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
@@ -234,7 +235,7 @@ def removal(services: Services, cluster: Cluster) -> list[Write]:
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
     told_facts: list[Write] = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
     told_facts += [*removal_writes(services, cluster.id), *cluster_usage(services, cluster)]
-    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *told_facts]
+    return [record, Remove(Name, f"cluster/{cluster.name}"), Add(f"quota/{CLUSTERS}", -1), *told_facts]
 
 
 RUNNER: Runner[Cluster] = Runner(

@@ -6,6 +6,7 @@ from stockyard.domain.records import Cluster, Name
 from stockyard.errors import Conflict, VendorError
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.profiles.resolve import removal_writes
+from stockyard.operations.quotas.limits import CLUSTERS
 from stockyard.operations.services import Services
 from stockyard.ports import Add, IdentityClient, Remove, Replace
 
@@ -50,7 +51,7 @@ def _finish(services: Services, claimed: Cluster, client: IdentityClient | None)
         services.store.commit(
             Remove(Cluster, claimed.id, version=claimed.version, fence={"status": "undoing"}),
             Remove(Name, f"cluster/{claimed.name}"),
-            Add("quota/clusters", -1),
+            Add(f"quota/{CLUSTERS}", -1),
             *removal_writes(services, claimed.id),
         )
     except Conflict:

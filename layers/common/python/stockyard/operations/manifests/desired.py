@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from stockyard.domain.own_labels import unknown_labels
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
-from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
+from stockyard.domain.records import Name, NodeClaim, NodeProvider
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InUse, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
@@ -33,16 +32,13 @@ from stockyard.operations.manifests.pools import (
 from stockyard.operations.manifests.profiles import DesiredProfile, desired_profile, with_drafts
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
-from stockyard.operations.quotas.limits import limit_of, refusal
-from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.quotas.limits import CLUSTERS, check_room
+from stockyard.operations.quotas.node_claims import check_claims_room
 from stockyard.operations.services import Services
-from stockyard.ports import Add
 
 if TYPE_CHECKING:
     from stockyard.domain.models.read_manifests import Document
 
-CLUSTERS = "clusters"
-"""The quota of clusters."""
 _DEFAULT = "720h"
 """What Karpenter's ``expireAfter`` is when nobody writes it."""
 _CHANGEABLE = ("display_name", "labels", "annotations", "power")
@@ -304,22 +300,6 @@ _UNCHANGEABLE = "cannot be changed after creation"
 def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) -> None:
     """Whether all that is new fits at once, so that not only the first ones are made."""
     for kind, quota in ((DesiredProvider, QUOTA), (DesiredCluster, CLUSTERS)):
-        count = sum(1 for manifest in desired if isinstance(manifest, kind) and manifest.current is None)
-        limit = limit_of(services, quota)
-        if count and limit is not None and _used(services, f"quota/{quota}") + count > limit:
-            raise refusal(quota, limit)
+        check_room(services, quota, sum(1 for each in desired if isinstance(each, kind) and each.current is None))
     claims = (m.document.provider_ref for m in desired if isinstance(m, DesiredClaim) and m.current is None)
-    writes: dict[str, Add] = {}
-    added: Tally[str] = Tally()
-    for provider, count in Tally(claims).items():
-        for write in claim_quota_writes(services, provider, actor, 1):
-            writes[write.counter] = write
-            added[write.counter] += count
-    for counter, write in writes.items():
-        if write.limit is not None and _used(services, counter) + added[counter] > write.limit:
-            raise quota_refusal([write], 0)
-
-
-def _used(services: Services, counter: str) -> int:
-    record = services.store.get(Counter, counter)
-    return record.value if record else 0
+    check_claims_room(services, claims, actor)

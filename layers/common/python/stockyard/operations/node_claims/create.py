@@ -21,7 +21,7 @@ from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, load
-from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.quotas.node_claims import check_claims_room, claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
 from stockyard.scheduling.reading import Reader
@@ -53,6 +53,13 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
             raise InUse(f"There is a node claim called {claim.name}.") from conflict
         raise
     return claim
+
+
+def check_creation(services: Services, request: NewClaim, actor: str) -> None:
+    """What ``create_claim`` would refuse when it writes: ``QuotaExceeded``, ``InUse``."""
+    check_claims_room(services, [request.provider_ref], actor)
+    if request.name and services.store.get(Name, f"node-claim/{request.name}") is not None:
+        raise InUse(f"There is a node claim called {request.name}.")
 
 
 def acceptance(

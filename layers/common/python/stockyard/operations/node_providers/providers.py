@@ -37,7 +37,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
-from stockyard.operations.quotas.limits import limit_of, refusal
+from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
 from stockyard.ports.nodes import HasTopology
@@ -102,6 +102,7 @@ def plan_creation(services: Services, document: ProviderDocument) -> NodeProvide
     refuse_faults(check_provider(services, provider))
     if services.store.get(Name, provider_name(services.tenant, provider.name)) is not None:
         raise InUse(f"There is a node provider called {provider.name}.")
+    check_room(services, QUOTA)
     return provider
 
 

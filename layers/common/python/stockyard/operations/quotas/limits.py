@@ -22,6 +22,8 @@ from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Store
 
+CLUSTERS = "clusters"
+"""The quota of clusters."""
 GROUPS, GROUP_NODES = "node_groups", "nodes_per_group"
 """Quotas of each cluster, and of each of its node groups: nothing counts them, ``used`` is the most that one has."""
 PER_USER = "per-user."
@@ -38,6 +40,20 @@ def limit_of(services: Services, name: str) -> int | None:
 def refusal(name: str, limit: int | None) -> QuotaExceeded:
     """The error for a transaction that would count one more than ``limit`` for a quota with a default."""
     return QuotaExceeded(f"The quota '{name}' allows {_counted(limit, name.replace('_', ' '))}.")
+
+
+def check_room(services: Services, name: str, count: int = 1) -> None:
+    """``QuotaExceeded`` where ``count`` more would go over a quota with a default, as the transaction would say that
+    counts them."""
+    limit = limit_of(services, name)
+    if count and limit is not None and used(services.store, f"quota/{name}") + count > limit:
+        raise refusal(name, limit)
+
+
+def used(store: Store, counter: str) -> int:
+    """What a counter stands at."""
+    record = store.get(Counter, counter)
+    return record.value if record else 0
 
 
 def _counted(limit: int | None, things: str) -> str:
@@ -112,8 +128,7 @@ def _usage(store: Store, name: str) -> int:
         if name == GROUPS:
             return max(Counts(pool.cluster_id for pool in pools).values(), default=0)
         return max(map(nodes_asked, pools), default=0)
-    counter = store.get(Counter, f"quota/{name}")
-    return counter.value if counter else 0
+    return used(store, f"quota/{name}")
 
 
 def set_quota(services: Services, name: str, limit: int, version: int) -> dict[str, Any]:

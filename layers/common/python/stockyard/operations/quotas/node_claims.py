@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from stockyard.domain.budgets import UNBOUNDED
-from stockyard.domain.records import Counter
 from stockyard.errors import QuotaExceeded
-from stockyard.operations.quotas.limits import PER_USER, limit_of
+from stockyard.operations.quotas.limits import PER_USER, limit_of, used
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Write
 
@@ -36,9 +36,22 @@ def remaining_claims(services: Services, provider: str, actor: str) -> int:
     rooms = []
     for write in claim_quota_writes(services, provider, actor, 1):
         if write.limit is not None:
-            counter = services.store.get(Counter, write.counter)
-            rooms.append(write.limit - (counter.value if counter is not None else 0))
+            rooms.append(write.limit - used(services.store, write.counter))
     return max(0, min(rooms, default=UNBOUNDED))
+
+
+def check_claims_room(services: Services, providers: Iterable[str], actor: str) -> None:
+    """``QuotaExceeded`` where new claims would go over a quota; ``providers`` has the name that each asks for, or an
+    empty one."""
+    writes: dict[str, Add] = {}
+    added: Tally[str] = Tally()
+    for provider, count in Tally(providers).items():
+        for write in claim_quota_writes(services, provider, actor, 1):
+            writes[write.counter] = write
+            added[write.counter] += count
+    for counter, write in writes.items():
+        if write.limit is not None and used(services.store, counter) + added[counter] > write.limit:
+            raise quota_refusal([write], 0)
 
 
 def quota_refusal(writes: Sequence[Write], index: int) -> QuotaExceeded:
