@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.ages import age
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.node_sheets import dollars
@@ -84,6 +85,11 @@ def preview(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -
         show_many(context, output, NODES, answer.nodes)
     if output is not Form.NAME:
         context.out.print(Text(answer.message, style="bold"), soft_wrap=True)
+        since = age(answer.observed_at, context.now())
+        if since is not None:
+            context.say(
+                f"This is what the cluster's agent told {since} ago. Spot counts with its least price of late.", "dim"
+            )
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -44,7 +45,8 @@ def test_show_says_what_is_done_and_saved(cli, api):
     assert "0.6000 becomes 0.2000" in result.stderr
 
 
-def test_preview_lists_nodes_with_the_rule_that_keeps_them(cli, api):
+def test_preview_lists_nodes_with_the_rule_that_keeps_them(cli, api, clock):
+    clock.time = datetime.fromisoformat(PREVIEW["observed_at"]).timestamp() + 200.5
     api.answer("GET", f"{PATH}/preview", PREVIEW)
     result = cli("disruption", "preview", "demo")
     assert result.exit_code == 0, result.stderr
@@ -54,6 +56,7 @@ def test_preview_lists_nodes_with_the_rule_that_keeps_them(cli, api):
         "b burst sim.large 0.3000 no PodDisruptionBudget default/web allows no eviction",
         PREVIEW["message"],
     ]
+    assert "what the cluster's agent told 3m20s ago" in result.stderr
     assert json.loads(cli("disruption", "preview", "demo", "-o", "json").stdout)["nodes"][1]["leaves"] is False
     assert lines(cli("disruption", "preview", "demo", "-o", "name").stdout) == ["a", "b"]
 

@@ -119,6 +119,8 @@ class PreviewedNodeView(View):
     type: str
     """Its node type."""
     usd_hour: UsdHour
+    """What the node counts with when a saving is looked for, in USD an hour: of spot the least that it cost of late, so
+    that no saving is gone with the next price. Null while no price is known."""
     leaves: bool
     """Whether it would leave now."""
     why: str
