@@ -41,6 +41,10 @@ class Pools(Collection):
         """The pool once it differs from ``earlier``; ``earlier`` when it does not within ``wait`` seconds."""
         return self._newer(Pool, _path(cluster, pool), earlier, wait)
 
+    def manifest(self, cluster: str, pool: str) -> dict[str, Any]:
+        """A pool as its manifest."""
+        return self._transport.send("GET", _path(cluster, pool), query={"form": "manifest"}).object()
+
     def watch(self, cluster: str, pool: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Pool]:
         """The pool as it is, and again after each change of it or its nodes, until it is gone (:class:`ApiError`,
         404)."""

@@ -23,6 +23,8 @@ lambda_handler = http.lambda_handler
 
 VIEW = "node_claims:NodeClaimView"
 PHASES = ("Pending", "Available", "Failed")
+DELETING = "Deleting"
+"""What tables show in place of the phase of a claim that is being deleted."""
 
 
 def _claim_answer(claim: NodeClaim, status: int, **settings: Any) -> Answer:
@@ -99,7 +101,11 @@ def create_node_claim(request: Request) -> Answer:
     query=(
         Query("cluster", "Only claims of this cluster, by id or name."),
         Query("provider", "Only claims that ask for this provider by name, or have a node of it."),
-        Query("phase", "Only claims in this phase.", values=PHASES),
+        Query(
+            "phase",
+            "Only claims in this phase; `Deleting`: only those that are being deleted.",
+            values=(*PHASES, DELETING),
+        ),
         Query("reason", "Only claims with this reason, such as `InsufficientCapacity`.", pattern="^[A-Za-z]+$"),
         Query("pool", "Only claims of pools of this name."),
         LABEL,
@@ -115,7 +121,10 @@ def list_node_claims(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
     label, newest_first = request.query.get("label"), request.query.get("order") == "desc"
-    where = {name: request.query[name] for name in ("phase", "reason", "pool") if name in request.query} or None
+    where: dict[str, Any] = {name: request.query[name] for name in ("phase", "reason", "pool") if name in request.query}
+    leaving = where.get("phase") == DELETING
+    if leaving:
+        del where["phase"]
     own_cluster = _own_cluster(request, services)
 
     def matches(claim: NodeClaim) -> bool:
@@ -125,6 +134,7 @@ def list_node_claims(request: Request) -> Answer:
         placed = claim.placement.type.partition(".")[0] if claim.placement else None
         return (
             of_cluster
+            and (claim.deleting or not leaving)
             and (provider is None or provider in (claim.provider_ref, placed))
             and tagged(claim.labels, label)
         )
@@ -132,7 +142,7 @@ def list_node_claims(request: Request) -> Answer:
     return Answer.matching(
         request.page,
         lambda after, limit: services.store.list(
-            NodeClaim, after=after, limit=limit, newest_first=newest_first, where=where
+            NodeClaim, after=after, limit=limit, newest_first=newest_first, where=where or None
         ),
         matches,
         node_claim_view,

@@ -96,7 +96,8 @@ def root(
 ) -> None:
     """Build the run's context."""
     context = run.obj if isinstance(run.obj, Context) else Context()
-    context.url, context.tenant, context.verbose = url or context.url, tenant or context.tenant, verbose
+    context.url, context.verbose = url or context.url, verbose
+    context.tenant = context.tenant if tenant is None else tenant
     run.obj = context
 
 

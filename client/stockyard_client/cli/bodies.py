@@ -33,6 +33,10 @@ _SIGNS: tuple[tuple[str, frozenset[str]], ...] = (
 """The first noun one of whose fields a body has; fields that several have stand at one that has no other."""
 
 
+_RECORD = frozenset({"version", "created_at", "updated_at"})
+"""What each record has, and no request."""
+
+
 def noun_of(value: Mapping[str, Any]) -> str:
     """What a document is: ``manifest``, the noun of a request's body, or empty where its fields do not tell."""
     if is_manifest(value):
@@ -50,6 +54,10 @@ def is_manifest(value: Mapping[str, Any]) -> bool:
 
 def check_body(document: Document, noun: str) -> None:
     """Raises :class:`BadInput` with the right command for a document that is no body of ``noun``."""
+    if set(document.value) >= _RECORD:
+        text = f"{document.place()}: this is a record, as `get` writes it, with fields that no request has"
+        way = f"; `stockyard {noun} get NAME --manifest` writes what `stockyard apply` takes"
+        raise BadInput(text if noun == "account" else text + way)
     actual = noun_of(document.value)
     if actual not in ("", noun):
         raise _wrong(document, actual)

@@ -52,6 +52,8 @@ def finish(
     output: Form,
 ) -> None:
     """Show what became of a change of ``current``: the record, or the operation that carries it out."""
+    if changed.version == current.version:
+        context.say(f"Cluster {changed.name} is so already: nothing changes.")
     identifier = changed.started_operation or changed.operation_id
     if identifier is None or identifier == current.operation_id:
         show_one(context, output, CLUSTERS, changed)

@@ -14,8 +14,8 @@ from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either
 from stockyard_client.cli.node_sheets import CLAIMS
-from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait, Watch
-from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.client import Client
 from stockyard_client.node_models import NodeClaim
 
@@ -126,7 +126,7 @@ def list_(
         str | None, typer.Option(help="Only claims of this cluster.", autocompletion=cluster_names)
     ] = None,
     provider: Annotated[str | None, typer.Option(help="Only claims of this provider.")] = None,
-    phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Pending, Available, Failed or Deleting.")] = None,
     reason: Annotated[str | None, typer.Option(help="Only claims with this reason.")] = None,
     pool: Annotated[str | None, typer.Option(help="Only claims of pools of this name.")] = None,
     label: Annotated[str | None, typer.Option(help="key=value.")] = None,
@@ -164,10 +164,15 @@ def with_names(client: Client, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
 
 
 @app.command()
-def get(run: typer.Context, claim: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
+def get(
+    run: typer.Context, claim: Name, manifest: Manifest = False, watch: Watch = False, output: Output = Form.TABLE
+) -> None:
     """Show one node claim."""
     context = contexts.of(run)
     with context.client() as client:
+        if manifest:
+            write_yaml_or_json(output, client.node_claims.manifest(claim))
+            return
         if watch:
             records = client.node_claims.watch(claim, on_trouble=watching.trouble(context))
             watching.watch_one(context, output, CLAIMS, records)

@@ -33,8 +33,9 @@ def describe(context: Context, client: Client, cluster: Cluster, operation: Oper
     ordered = trouble_first(claims)
     remaining = len(ordered) - MOST_CLAIMS
     more = f"and {remaining} more: stockyard claim list --cluster {cluster.name}" if remaining > 0 else ""
-    available = sum(claim.phase == "Available" for claim in claims)
-    name = f"Node claims  {available} of {len(claims)} are available"
+    available = sum(claim.phase == "Available" and not claim.deleting for claim in claims)
+    leaving = sum(claim.deleting for claim in claims)
+    name = f"Node claims  {available} of {len(claims)} are available" + (f", {leaving} leave" if leaving else "")
     sections.table(context, name, CLAIMS_OF_CLUSTER, ordered[:MOST_CLAIMS], more)
     sections.operation(context, operation)
     sections.events(context, client.events.newest(cluster.id, sections.EVENTS_SHOWN))

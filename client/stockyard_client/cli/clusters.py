@@ -27,7 +27,7 @@ from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_body
-from stockyard_client.cli.options import DryRun, KeepFailed, Queue, Timeout, Wait, Watch
+from stockyard_client.cli.options import DryRun, KeepFailed, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import (
     CLUSTERS,
@@ -38,6 +38,7 @@ from stockyard_client.cli.output import (
     show_many,
     show_one,
     write_document,
+    write_yaml_or_json,
 )
 from stockyard_client.cli.profiles import ProfileNames, choices_from, of_cluster
 
@@ -133,7 +134,7 @@ def list_(
 def get(
     run: typer.Context,
     cluster: Name,
-    manifest: Annotated[bool, typer.Option(help="As a manifest that can be applied, such as an EKSCluster.")] = False,
+    manifest: Manifest = False,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -141,7 +142,7 @@ def get(
     context = contexts.of(run)
     with context.client() as client:
         if manifest:
-            write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
+            write_yaml_or_json(output, client.clusters.manifest(cluster))
             return
         if watch:
             records = client.clusters.watch(cluster, on_trouble=watching.trouble(context))
@@ -235,7 +236,7 @@ def delete(
         if force:
             forced = client.clusters.force_delete(cluster)
             context.say(f"Cluster {cluster} is forgotten. What may be left is named here.", "yellow")
-            write_document(Form.JSON if output is Form.JSON else Form.YAML, forced)
+            write_yaml_or_json(output, forced)
             return
         operation = client.clusters.delete(cluster)
         context.say(f"Cluster {cluster} is being deleted by operation {operation.id}.")
@@ -304,7 +305,7 @@ def repave(
             view = (
                 client.clusters.decide_repave(cluster, approved=approve) if decide else client.clusters.repave(cluster)
             )
-            write_document(Form.JSON if output is Form.JSON else Form.YAML, view)
+            write_yaml_or_json(output, view)
 
 
 @app.command()
@@ -328,7 +329,7 @@ def certificates(
             operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
         else:
             document = client.clusters.certificates(cluster)
-            write_document(Form.JSON if output is Form.JSON else Form.YAML, document)
+            write_yaml_or_json(output, document)
 
 
 @app.command()

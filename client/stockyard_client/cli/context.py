@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NotConfigured(StockyardClientError):
-    """The command line does not know which API to call."""
+    """The command line does not know which API to call, or for whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,12 @@ class Context:
     @property
     def means_tenant(self) -> str:
         """Whom somebody of the platform means: the option, the environment; empty for the token's own tenant."""
-        return self.tenant or self.environment.get("STOCKYARD_TENANT") or ""
+        if self.tenant == "":
+            raise NotConfigured("--tenant names no tenant")
+        name = self.tenant or self.environment.get("STOCKYARD_TENANT") or ""
+        if not name.isascii() or not name.isprintable():
+            raise NotConfigured("--tenant or STOCKYARD_TENANT has a character that no tenant has")
+        return name
 
     def client(self) -> Client:
         """A client of that API with the environment's token, else the one kept by ``login``."""

@@ -11,8 +11,8 @@ from stockyard_client.cli import listings, losses, plans, tenancy, updates, watc
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
-from stockyard_client.cli.options import DryRun, Watch
-from stockyard_client.cli.output import Form, Output, show_many, show_one
+from stockyard_client.cli.options import DryRun, Manifest, Watch
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_yaml_or_json
 
 app = typer.Typer(no_args_is_help=True, help="Node providers.", rich_markup_mode=None)
 types = typer.Typer(no_args_is_help=True, help="Node types.", rich_markup_mode=None)
@@ -76,10 +76,15 @@ def list_(
 
 
 @app.command()
-def get(run: typer.Context, provider: Name, watch: Watch = False, output: Output = Form.TABLE) -> None:
+def get(
+    run: typer.Context, provider: Name, manifest: Manifest = False, watch: Watch = False, output: Output = Form.TABLE
+) -> None:
     """Show one node provider."""
     context = contexts.of(run)
     with context.client() as client:
+        if manifest:
+            write_yaml_or_json(output, client.node_providers.manifest(provider))
+            return
         if watch:
             records = client.node_providers.watch(provider, on_trouble=watching.trouble(context))
             watching.watch_one(context, output, PROVIDERS, records)

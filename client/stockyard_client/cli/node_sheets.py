@@ -141,7 +141,7 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
         Column("ZONE", zone_of, spare=True),
         Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour"))),
         Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
-        Column("WHY", lambda c: why(reason(c), message(c)), give=4),
+        Column("WHY", lambda c: why("" if reason(c) == c.phase else reason(c), message(c)), give=4),
         Column("NODE", lambda c: c.node_name, wide=True),
         Column("PROVIDER", provider_of, wide=True),
         Column("CREATED", lambda c: c.created_at, wide=True),

@@ -20,6 +20,7 @@ Queue = Annotated[bool, typer.Option("--queue", help="Wait for the operation tha
 File = Annotated[str | None, typer.Option("--file", "-f", help="JSON or YAML document; - reads standard input.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its price; change nothing.")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, with a line for each change.")]
+Manifest = Annotated[bool, typer.Option("--manifest", help="As a document that `apply` takes.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")]
 KeepFailed = Annotated[
     int | None,

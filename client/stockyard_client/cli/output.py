@@ -154,6 +154,11 @@ def show_one(context: Context, form: Form, sheet: Sheet[M], record: M) -> None:
         show_many(context, form, sheet, [record])
 
 
+def write_yaml_or_json(form: Form, document: Any) -> None:
+    """Writes what has no table: as YAML unless JSON is asked for."""
+    write_document(Form.JSON if form is Form.JSON else Form.YAML, document)
+
+
 def write_document(form: Form, document: Any) -> None:
     """Writes ``document`` as JSON or YAML."""
     if form is Form.YAML:

@@ -87,7 +87,8 @@ def _lines(entries: Sequence[Any]) -> list[str]:
     texts: list[str] = []
     for entry in entries:
         if isinstance(entry, dict) and set(entry) <= {"kind", "name"} and "kind" in entry:
-            by_kind.setdefault(str(entry["kind"]).replace("_", " "), []).append(str(entry.get("name") or ""))
+            kind = str(entry["kind"]).replace("_", " ").replace("-", " ")
+            by_kind.setdefault(kind, []).append(str(entry.get("name") or ""))
         else:
             texts.append(_described(entry))
     kinds = {kind: f"{kind} x{len(names)}" if len(names) > 1 else kind for kind, names in by_kind.items()}

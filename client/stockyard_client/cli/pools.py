@@ -15,8 +15,8 @@ from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
-from stockyard_client.cli.options import DryRun, File, Queue, Timeout, Wait, Watch
-from stockyard_client.cli.output import Form, Output, show_many, show_one
+from stockyard_client.cli.options import DryRun, File, Manifest, Queue, Timeout, Wait, Watch
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_yaml_or_json
 from stockyard_client.cli.pool_options import MaxPrice, RootDisk, Strategy, Zone, fields_of, group_fields_of
 from stockyard_client.cli.pool_sheets import POOLS
 from stockyard_client.client import Client
@@ -121,10 +121,20 @@ def list_(run: typer.Context, cluster: Cluster, watch: Watch = False, output: Ou
 
 
 @app.command()
-def get(run: typer.Context, pool: Name, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
+def get(
+    run: typer.Context,
+    pool: Name,
+    cluster: Cluster,
+    manifest: Manifest = False,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Show one pool."""
     context = contexts.of(run)
     with context.client() as client:
+        if manifest:
+            write_yaml_or_json(output, client.pools.manifest(cluster, pool))
+            return
         if watch:
             records = client.pools.watch(cluster, pool, on_trouble=watching.trouble(context))
             watching.watch_one(context, output, POOLS, records)

@@ -14,9 +14,9 @@ from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document, read_patch
-from stockyard_client.cli.options import DryRun, Timeout, Wait, Watch
+from stockyard_client.cli.options import DryRun, Manifest, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin
-from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
@@ -120,7 +120,7 @@ def get(
     run: typer.Context,
     profile: Name,
     version: Version = None,
-    manifest: Annotated[bool, typer.Option(help="As a document that can be applied.")] = False,
+    manifest: Manifest = False,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -134,8 +134,7 @@ def get(
             watching.watch_one(context, output, PROFILES, records)
             return
         if manifest:
-            form = Form.JSON if output is Form.JSON else Form.YAML
-            write_document(form, client.profiles.manifest(profile, version=version))
+            write_yaml_or_json(output, client.profiles.manifest(profile, version=version))
             return
         show_one(context, output, PROFILES, client.profiles.get(profile, version=version))
 

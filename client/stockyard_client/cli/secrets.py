@@ -8,7 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.output import Form, Output, write_document
+from stockyard_client.cli.output import Form, Output, write_document, write_yaml_or_json
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
@@ -27,4 +27,4 @@ def agent(run: typer.Context, cluster: Name, output: Output = Form.YAML) -> None
     """Print the manifest of the cluster's agent. Only the cluster's own client may read it."""
     with contexts.of(run).client() as client:
         document = client.clusters.agent(cluster)
-    write_document(Form.JSON if output is Form.JSON else Form.YAML, document)
+    write_yaml_or_json(output, document)

@@ -323,7 +323,12 @@ def test_a_claim_is_planned_created_changed_explained_and_deleted(acme):
     acme.problem(409, "InUse", "DELETE", f"/v1/node-providers/{acme.lab}")
     assert claim["termination_grace_period"] == "Never"
     acme.problem(422, "InvalidInput", "DELETE", f"{path}?grace_seconds=-1")
+    leaving = f"/v1/node-claims?cluster={acme.cluster}&phase=Deleting"
+    assert acme.good("GET", leaving)["items"] == []
     assert acme.good("DELETE", f"{path}?grace_seconds=0", status=202)["subject"] == claim["id"]
+    # it may be gone before the list is read
+    assert {item["id"] for item in acme.good("GET", leaving)["items"]} <= {claim["id"]}
+    assert acme.call("GET", path).status_code in (200, 404)
 
 
 @pytest.mark.parametrize(

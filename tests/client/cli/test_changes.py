@@ -32,6 +32,13 @@ def test_upgrade_begins_an_operation_and_waits_for_it(cli, changing):
     assert '"succeeded"' in result.stdout
 
 
+def test_a_change_that_changes_nothing_says_so(cli, api, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"), ETag='"3"')
+    api.answer("PATCH", CLUSTER, cluster_document(status="ready"))
+    result = cli("cluster", "upgrade", "demo", "--to", "1.35")
+    assert (result.exit_code, result.stderr) == (0, "Cluster demo is so already: nothing changes.\n")
+
+
 def test_plan_of_an_upgrade_shows_the_price_before(cli, api, cluster_document):
     price = {"currency": "USD", "hour": 0.7, "month": 511.0, "items": [{"name": "x", "hour": 0.7, "month": 511.0}]}
     plan = {

@@ -218,3 +218,15 @@ def test_a_dry_run_of_a_deletion_names_what_would_go(cli, api, file):
     result = cli("delete", "-f", file(f"{PROVIDER}---\n{CLAIM}"), "--dry-run")
     assert result.stdout == "claim c1\nprovider lab\n"
     assert api.requests == []
+
+
+@pytest.mark.parametrize("noun", ["cluster", "provider", "claim", "pool", "account"])
+def test_a_record_is_no_request(cli, tmp_path, noun):
+    record = tmp_path / "record.json"
+    day = "2026-01-01"
+    record.write_text(json.dumps({"name": "a", "version": 3, "created_at": day, "updated_at": day, "limits": {}}))
+    more = ("--cluster", "demo") if noun == "pool" else ()
+    result = cli(noun, "create", "-f", str(record), *more)
+    assert result.exit_code == 2
+    assert "this is a record, as `get` writes it" in result.stderr
+    assert (f"`stockyard {noun} get NAME --manifest`" in result.stderr) == (noun != "account")

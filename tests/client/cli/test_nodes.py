@@ -210,7 +210,7 @@ def test_delete_and_its_dry_run(cli, api, operation_document):
     cli("claim", "delete", "one", "--grace-seconds", "0", "-o", "name")
     assert api.requests[-1].url.params["grace_seconds"] == "0"
     api.answer("DELETE", "/v1/node-claims/two", {"plan": {"deletes": [{"kind": "node-claim", "name": "two"}]}})
-    assert cli("claim", "delete", "two", "--dry-run").stdout == "- node-claim  two\n"
+    assert cli("claim", "delete", "two", "--dry-run").stdout == "- node claim  two\n"
 
 
 def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
@@ -271,10 +271,10 @@ def test_dry_runs_send_nothing_for_good(cli, api):
     for path in ("/v1/apply", "/v1/node-claims", "/v1/node-providers"):
         api.answer("POST", path, plan)
     document = json.dumps(MANIFEST)
-    assert cli("apply", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
-    assert cli("claim", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
+    assert cli("apply", "-f", "-", "--dry-run", stdin=document).stdout == "+ node claim  one\n"
+    assert cli("claim", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node claim  one\n"
     provider = json.dumps({**MANIFEST, "kind": "NodeProvider"})
-    assert cli("provider", "create", "-f", "-", "--dry-run", stdin=provider).stdout == "+ node-claim  one\n"
+    assert cli("provider", "create", "-f", "-", "--dry-run", stdin=provider).stdout == "+ node claim  one\n"
     assert cli("provider", "create", "-f", "-", "--dry-run", stdin="{}").exit_code == 0
     assert cli("claim", "create", "--cluster", "demo", "--dry-run").exit_code == 0
     assert {request.url.params.get("dry_run") for request in api.requests if request.method == "POST"} == {"true"}
@@ -317,6 +317,28 @@ def test_prices(cli, api):
     ]
     sent = {"region": "us-east-1", "name": "m6i.*", "kind": "instance", "page_size": "200"}
     assert dict(api.requests[0].url.params) == sent
+
+
+@pytest.mark.parametrize(("tenant", "text"), [("", "--tenant names no tenant"), ("ä b", "a character that no tenant has")])
+def test_a_name_that_no_tenant_has_is_refused(cli, api, tenant, text):
+    result = cli("--tenant", tenant, "cluster", "list")
+    assert (result.exit_code, text in result.stderr, api.requests) == (2, True, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        (("claim", "get", "x"), "/v1/node-claims/x"),
+        (("provider", "get", "x"), "/v1/node-providers/x"),
+        (("pool", "get", "x", "--cluster", "c"), "/v1/clusters/c/pools/x"),
+    ],
+)
+def test_a_record_as_its_manifest(cli, api, command, path):
+    document = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}}
+    api.answer("GET", path, document)
+    assert cli(*command, "--manifest").stdout == "apiVersion: v1\nkind: X\nmetadata:\n  name: x\n"
+    assert json.loads(cli(*command, "--manifest", "-o", "json").stdout) == document
+    assert [request.url.params["form"] for request in api.requests] == ["manifest"] * 2
 
 
 @pytest.mark.parametrize("way", ["option", "environment"])

@@ -84,7 +84,7 @@ def test_profiles_are_listed_shown_and_removed(cli, api, operation_document):
     assert dict(api.requests[-1].url.params) == {"version": "1.1.0"}
     plan = {"plan": {"deletes": [{"kind": "cluster-profile", "name": "old"}]}}
     api.answer("DELETE", f"{PATH}/old", plan)
-    assert "- cluster-profile  old" in cli("profile", "delete", "old", "--dry-run").stdout
+    assert "- cluster profile  old" in cli("profile", "delete", "old", "--dry-run").stdout
     api.answer("DELETE", f"{PATH}/base", operation_document("succeeded"), status=202)
     assert "Profile base is removed." in cli("profile", "delete", "base").stderr
 
