@@ -17,6 +17,9 @@ CALL_SECONDS = 150
 """How long one call of a phase may take; longer than the function's own time-out."""
 THROTTLED = "VendorThrottled"
 """A vendor's bucket refills slowly: tried for longer than the others, about three minutes in all, six at most."""
+NO_ROOM = "Lambda.TooManyRequestsException"
+"""All that may run of the function, or of the account, runs: nothing was done. A new account has room for ten functions
+at a time, so many nodes at once wait for each other: tried for seven minutes, 15 at most."""
 RETRIED = (
     "VendorUnavailable",
     "VendorTimeout",
@@ -26,7 +29,6 @@ RETRIED = (
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
-    "Lambda.TooManyRequestsException",
     "Lambda.Unknown",
     "Sandbox.Timedout",
     "Runtime.ExitError",
@@ -143,7 +145,12 @@ def _task(procedure: Procedure, payload: Mapping[str, str], caught: list[State],
 
 
 def _retry(*errors: str) -> list[State]:
-    return [_rule(("InsufficientCapacity",), 30, 4, 300), _rule((THROTTLED,), 2, 10, 60), _rule(errors, 2, 7, 60)]
+    return [
+        _rule(("InsufficientCapacity",), 30, 4, 300),
+        _rule((NO_ROOM,), 1, 20, 60),
+        _rule((THROTTLED,), 2, 10, 60),
+        _rule(errors, 2, 7, 60),
+    ]
 
 
 def _rule(errors: tuple[str, ...], seconds: int, attempts: int, longest: int) -> State:

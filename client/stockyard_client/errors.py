@@ -69,7 +69,7 @@ class ConnectionFailed(StockyardClientError):
 
 
 class LoginFailed(StockyardClientError):
-    """The issuer refused, the code expired, or the kept session cannot be refreshed."""
+    """The issuer refused, the code expired, the kept session cannot be refreshed, or the token can be none."""
 
 
 class UnexpectedAnswer(StockyardClientError):

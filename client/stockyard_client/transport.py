@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import stamina
 
-from stockyard_client.errors import ApiError, ConnectionFailed, FieldProblem, UnexpectedAnswer
+from stockyard_client.errors import ApiError, ConnectionFailed, FieldProblem, LoginFailed, UnexpectedAnswer
 from stockyard_client.version import VERSION
 
 ATTEMPTS = 5
@@ -139,7 +139,7 @@ class Transport:
         sent = dict(headers)
         token = self._token() if callable(self._token) else self._token
         if token:
-            sent["Authorization"] = f"Bearer {token}"
+            sent["Authorization"] = f"Bearer {_checked(token)}"
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
         try:
@@ -157,6 +157,15 @@ class Transport:
         if response.is_success or response.status_code == 304:
             return Answer(response.status_code, response.headers, _decoded(response))
         raise api_error(response)
+
+
+def _checked(token: str) -> str:
+    """The token without space around it. Raises :class:`LoginFailed` for one that no header can carry: the words of the
+    HTTP library would show it."""
+    trimmed = token.strip()
+    if not trimmed.isascii() or not trimmed.isprintable() or " " in trimmed:
+        raise LoginFailed("the token has a character that no token has, such as a space or the end of a line")
+    return trimmed
 
 
 def api_error(response: httpx.Response) -> ApiError:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from stockyard_client import ApiError, Client, ConnectionFailed, FieldProblem
-from stockyard_client.errors import UnexpectedAnswer
+from stockyard_client.errors import LoginFailed, UnexpectedAnswer
 from stockyard_client.transport import ATTEMPTS, backoff
 
 BODY = {"name": "demo", "secret": "canary-secret-0123456789"}
@@ -39,6 +39,24 @@ def test_token_function_is_asked_for_every_call(api):
         client.health()
         client.health()
     assert [request.headers["Authorization"] for request in api.requests] == ["Bearer one", "Bearer two"]
+
+
+def test_space_around_a_token_is_not_sent(api):
+    api.answer("GET", "/v1/health", {})
+    with Client("https://api.test/", " one\n", transport=api.transport) as client:
+        client.health()
+    assert api.requests[0].headers["Authorization"] == "Bearer one"
+
+
+@pytest.mark.parametrize("token", ["canary\r\nX-Other: 1", "canary one", "canäry"])
+def test_a_token_that_can_be_none_is_not_shown(api, token):
+    with (
+        Client("https://api.test/", token, transport=api.transport) as client,
+        pytest.raises(LoginFailed) as caught,
+    ):
+        client.health()
+    assert "can" not in str(caught.value).replace("a character", "")
+    assert api.requests == []
 
 
 def test_problem_document_becomes_api_error(api, client):

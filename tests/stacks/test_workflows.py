@@ -69,3 +69,19 @@ def test_documents_retry_exactly_the_retryable_errors_of_vendors_and_the_store()
     for machine, rules in tasks:
         retried = {name for rule in rules for name in rule["ErrorEquals"]}
         assert retried & of_this_module == retryable, machine
+
+
+NO_ROOM = "Lambda.TooManyRequestsException"
+
+
+def _pauses(rule: dict[str, Any]) -> list[int]:
+    """The longest pauses of a rule of retries, in seconds."""
+    return [min(rule["IntervalSeconds"] * 2**number, rule["MaxDelaySeconds"]) for number in range(rule["MaxAttempts"])]
+
+
+def test_a_phase_waits_a_quarter_of_an_hour_for_room_to_run() -> None:
+    for machine, document in documents().items():
+        for name, state in document["States"].items():
+            if state["Type"] == "Task":
+                (rule,) = (rule for rule in state["Retry"] if NO_ROOM in rule["ErrorEquals"])
+                assert 840 <= sum(_pauses(rule)) <= 1200, (machine, name)

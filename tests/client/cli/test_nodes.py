@@ -319,7 +319,9 @@ def test_prices(cli, api):
     assert dict(api.requests[0].url.params) == sent
 
 
-@pytest.mark.parametrize(("tenant", "text"), [("", "--tenant names no tenant"), ("ä b", "a character that no tenant has")])
+@pytest.mark.parametrize(
+    ("tenant", "text"), [("", "--tenant names no tenant"), ("ä b", "a character that no tenant has")]
+)
 def test_a_name_that_no_tenant_has_is_refused(cli, api, tenant, text):
     result = cli("--tenant", tenant, "cluster", "list")
     assert (result.exit_code, text in result.stderr, api.requests) == (2, True, [])
