@@ -57,6 +57,11 @@ class ApiError(StockyardClientError):
         self.retryable = retryable
         self.retry_after = retry_after
 
+    @property
+    def passes(self) -> bool:
+        """Whether it may be another answer later: it says so itself, or is a fault of the API's."""
+        return self.retryable or self.status >= 500
+
 
 class ConnectionFailed(StockyardClientError):
     """The API did not answer. ``unreached``: nothing was sent, because nobody listens there; otherwise whether the

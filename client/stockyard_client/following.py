@@ -75,7 +75,7 @@ class Pace:
 
     def failed(self, error: Exception) -> None:
         """There was none. Pauses, or raises ``error`` when it will not pass, or has not passed for too long."""
-        if isinstance(error, ApiError) and not error.retryable:
+        if isinstance(error, ApiError) and not error.passes:
             raise error
         if not self._failures:
             self._failing_since = self.clock()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stockyard_client.cli.context import Context
     from stockyard_client.cli.documents import Document
 
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
 def read_document(path: str) -> Document:
@@ -82,12 +82,12 @@ def read_manifests(
 
 
 def seconds(text: str) -> float:
-    """``90``, ``90s``, ``15m`` or ``1h30m`` as seconds. Raises ``ValueError``."""
+    """``90``, ``90s``, ``15m``, ``1h30m`` or ``2d`` as seconds. Raises ``ValueError``."""
     match = _DURATION.fullmatch(text.strip())
     if not match or not any(match.groups()):
-        raise ValueError(f"{text!r} is no duration: write 90s, 15m or 1h30m")
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+        raise ValueError(f"{text!r} is no duration: write 90s, 15m, 1h30m or 2d")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return days * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
 def pairs(texts: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,9 +93,15 @@ def _lines(entries: Sequence[Any]) -> list[str]:
         else:
             texts.append(_described(entry))
     kinds = {kind: f"{kind} x{len(names)}" if len(names) > 1 else kind for kind, names in by_kind.items()}
+    by_kind = {kind: _counted(names) for kind, names in by_kind.items()}
     width = max((len(kind) for kind in kinds.values()), default=0)
     rows = [f"{kinds[kind]:<{width}}  {', '.join(names)}".rstrip() for kind, names in by_kind.items()]
     return [*rows, *texts]
+
+
+def _counted(names: Sequence[str]) -> list[str]:
+    """Each name once, with how often it is there."""
+    return [f"{name} x{count}" if count > 1 and len(set(names)) > 1 else name for name, count in Counter(names).items()]
 
 
 def _show_groups(context: Context, plan: Plan) -> None:

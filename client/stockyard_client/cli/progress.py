@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.text import Text
 
+from stockyard_client.cli.ages import seconds_since
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.tables import style_of
 from stockyard_client.client import Client
@@ -129,16 +130,22 @@ class _Picture:
             Text(operation.kind.replace("_", " "), style="bold"),
             ProgressBar(total=100, completed=operation.progress, width=30),
             Text(f"{operation.progress}%"),
-            Text(duration(self._context.clock() - self._started), style="dim"),
+            Text(duration(self._since(operation.created_at, self._started)), style="dim"),
         )
         phases = (phase_text(self._context.err, phase, self._running(phase)) for phase in operation.phases)
         return Group(head, *phases)
 
     def _running(self, phase: Phase) -> float | None:
-        """Seconds since a phase was first seen running: the API's clock may be another one."""
+        """Seconds that a phase has been running."""
         if phase.state != "running":
             return None
-        return self._context.clock() - self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
+        first_look = self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
+        return self._since(phase.started_at, first_look)
+
+    def _since(self, moment: str | None, first_look: float) -> float:
+        """Seconds since a moment of the API, or since the first look where its clock is behind or told nothing."""
+        told = seconds_since(moment, self._context.now()) or 0.0
+        return max(told, self._context.clock() - first_look)
 
 
 class _PlainLines:

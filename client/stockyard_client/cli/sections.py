@@ -69,7 +69,7 @@ def conditions(context: Context, all_conditions: Iterable[Condition]) -> None:
     if not listed:
         return
     if not lacking:
-        heading(context, f"Conditions  all {len(listed)} hold")
+        heading(context, f"Conditions  all {len(listed)} hold" if len(listed) > 1 else "Conditions  the only one holds")
         return
     heading(context, f"Conditions  {len(listed) - len(lacking)} of {len(listed)} hold")
     for condition in lacking:
@@ -108,7 +108,8 @@ def events(context: Context, newest: Sequence[Event], more: str = "") -> None:
     heading(context, "Events")
     now = context.now()
     for event in newest:
-        text = ": ".join(part for part in (event.reason, event.message) if part)
+        message = (event.message or "").removeprefix(f"{event.reason}: ")
+        text = ": ".join(part for part in (event.reason, message) if part)
         paragraph(context, f"{age(event.time, now) or '-':>6}  {text}", "", INDENT)
     if more:
         paragraph(context, more, "dim")

@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Model)
 DEFAULT_LIMIT = 50
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on, with a line for each that comes.")]
 Since = Annotated[
-    str | None, typer.Option(help="Only what is not older: 90s, 15m, 1h30m, or a time as 2026-01-31T12:00:00Z.")
+    str | None, typer.Option(help="Only what is not older: 90s, 15m, 1h30m, 2d, or a time as 2026-01-31T12:00:00Z.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, max=10_000, help="The newest so many.")]
 After = Annotated[str | None, typer.Option(help="Only what came after the one of this id, or after this cursor.")]

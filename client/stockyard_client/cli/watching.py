@@ -171,7 +171,7 @@ def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]
         try:
             watch.news(events)
         except (ApiError, ConnectionFailed) as error:
-            if isinstance(error, ApiError) and not error.retryable:
+            if isinstance(error, ApiError) and not error.passes:
                 raise
             trouble(context)(error, READ_AGAIN_SECONDS)
             context.sleep(READ_AGAIN_SECONDS)

@@ -85,6 +85,15 @@ def test_news_that_cannot_be_read_is_read_later(cli, api, feed, cluster_document
     assert "asking again in 5 s" in result.stderr
 
 
+def test_a_fault_of_the_api_ends_no_watch(cli, api, feed, cluster_document):
+    feed([event(2)], [])
+    listed(api, CLUSTERS, cluster_document())
+    api.answer("GET", f"{CLUSTERS}/clu_01", {"message": "Internal Server Error"}, status=500)
+    listed(api, CLUSTERS, cluster_document(status="ready", phase=None, version=4))
+    result = cli("cluster", "list", "-w")
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["STATUS", "preparing", "ready"]
+
+
 def test_pools_are_watched_by_the_events_of_their_claims(cli, api, feed, cluster_document):
     def pool(available):
         nodes = {"desired": 1, "claims": 1, "available": available}
