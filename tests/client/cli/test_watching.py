@@ -6,6 +6,7 @@ import json
 
 import httpx
 import pytest
+from rich.cells import cell_len
 
 from stockyard_client.cli.progress import duration
 
@@ -223,6 +224,24 @@ def test_the_heading_of_followed_events_stands_above_their_columns(cli, api, fee
     heading, *lines = cli("events", "--follow").stdout.splitlines()
     assert [line.index("op_") for line in lines] == [heading.index("SUBJECT")] * 3
     assert [line.index("m ") for line in lines] == [heading.index("MESSAGE")] * 3
+
+
+WIDE = "\u65e5\u672c\u8a9e" * 6
+"""Letters of two cells."""
+
+
+def test_followed_events_stand_below_their_heading_whatever_their_letters(cli, feed):
+    feed([event(2, subject=WIDE), event(3, subject="plain")])
+    heading, *rows = cli("events", "--follow").stdout.splitlines()
+    assert {cell_len(row[: row.index("PhaseDone")]) for row in rows} == {heading.index("REASON")}
+
+
+def test_what_is_watched_stands_below_its_heading_whatever_its_letters(cli, api, feed):
+    feed([])
+    accounts = [{"id": 1, "provider": "aws", "name": WIDE}, {"id": 2, "provider": "aws", "name": "plain"}]
+    listed(api, "/v1/cloud-accounts", *accounts)
+    heading, *rows = cli("account", "list", "-w").stdout.splitlines()
+    assert {cell_len(row[: row.index("aws")]) for row in rows} == {heading.index("PROVIDER")}
 
 
 def test_events_of_a_cluster_are_followed_from_its_first_one(cli, api, cluster_document):
