@@ -197,6 +197,20 @@ def test_events_are_the_newest_with_the_newest_last(cli, api, cluster_document):
     assert sent == {"reason": "PhaseDone", "detail_type": "Cluster", "order": "desc", "page_size": "2"}
 
 
+def test_a_claim_is_called_by_the_name_that_its_event_tells(cli, api, cluster_document):
+    documents = [event(4, "op_1"), event(3, "ncl_2", name=None), event(2, "ncl_1", name="workers-1"), event(1)]
+    api.answer("GET", EVENTS, page(*documents))
+    listed(api, CLUSTERS, cluster_document())
+
+    def subjects(form):
+        return [line.split()[1] for line in cli("events", "-o", form).stdout.splitlines()]
+
+    assert subjects("table") == ["SUBJECT", "demo", "workers-1", "ncl_2", "op_1"]
+    assert [request.url.path for request in api.requests] == [EVENTS, CLUSTERS]
+    assert subjects("wide") == ["SUBJECT", "clu_01", "ncl_1", "ncl_2", "op_1"]
+    assert json.loads(cli("events", "-o", "json").stdout) == documents[::-1]
+
+
 def test_events_since_a_duration_or_a_time_are_all_of_them(cli, api, clock):
     clock.time = 7200.0
     api.answer("GET", EVENTS, page())
