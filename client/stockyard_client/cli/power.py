@@ -9,6 +9,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import progress
+from stockyard_client.cli.completion import claim_names
 from stockyard_client.cli.node_sheets import CLAIMS
 from stockyard_client.cli.options import Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_one
@@ -24,7 +25,7 @@ class State(StrEnum):
 
 def power(
     run: typer.Context,
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")],
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)],
     state: Annotated[State, typer.Argument(metavar="on|off|reboot", help="What its machine shall do.")],
     wait: Wait = False,
     timeout: Timeout = None,

@@ -10,7 +10,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import losses, operations, plans
 from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, profile_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document, read_patch
@@ -21,14 +21,19 @@ from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
 app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
-Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name or id.")]
+Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name or id.", autocompletion=profile_names)]
 Version = Annotated[str | None, typer.Option("--version", help="The version to show; by default the newest.")]
 Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 Document = Annotated[str, typer.Option("--file", "-f", help="A document of kind ClusterProfile, or a request.")]
 Choices = Annotated[str, typer.Option("--file", "-f", help="A document with the list profiles.")]
 ProfileNames = Annotated[
     list[str] | None,
-    typer.Option("--profile", metavar="NAME[@VERSION]", help="A profile of the cluster; may be repeated."),
+    typer.Option(
+        "--profile",
+        metavar="NAME[@VERSION]",
+        help="A profile of the cluster; may be repeated.",
+        autocompletion=profile_names,
+    ),
 ]
 
 PROFILES: Sheet[ClusterProfile] = Sheet(

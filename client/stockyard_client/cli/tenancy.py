@@ -8,6 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import plans
+from stockyard_client.cli.completion import environment_ids, quota_names, type_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import DryRun
 from stockyard_client.cli.output import Form, Output, show_many, show_one
@@ -78,7 +79,9 @@ def list_quotas(run: typer.Context, output: Output = Form.TABLE) -> None:
 @quotas.command("get")
 def get_quota(
     run: typer.Context,
-    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    quota: Annotated[
+        str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.", autocompletion=quota_names)
+    ],
     output: Output = Form.TABLE,
 ) -> None:
     """Show one limit."""
@@ -90,7 +93,9 @@ def get_quota(
 @quotas.command("set")
 def set_quota(
     run: typer.Context,
-    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    quota: Annotated[
+        str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.", autocompletion=quota_names)
+    ],
     limit: Annotated[int, typer.Argument(metavar="LIMIT", min=0, help="The new limit.")],
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
@@ -137,7 +142,7 @@ def list_environments(
 @environments.command("get")
 def get_environment(
     run: typer.Context,
-    environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.")],
+    environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.", autocompletion=environment_ids)],
     output: Output = Form.TABLE,
 ) -> None:
     """Show what a provider has set up for a cluster."""
@@ -178,7 +183,8 @@ def allowed(run: typer.Context, output: Output = Form.TABLE) -> None:
 def allow(
     run: typer.Context,
     types: Annotated[
-        list[str] | None, typer.Argument(metavar="TYPE", help="provider.type, or provider.* for all of one.")
+        list[str] | None,
+        typer.Argument(metavar="TYPE", help="provider.type, or provider.* for all of one.", autocompletion=type_names),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Allow all types.")] = False,
     none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,
