@@ -260,6 +260,23 @@ def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     assert "one.yaml:1: W" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["apply", "diff"])
+def test_a_list_of_kubernetes_is_sent_as_its_items(cli, api, command):
+    api.problem(
+        "POST", "/v1/apply", 422, "InvalidInput", errors=[{"pointer": "/1/spec/quantity", "detail": "No number."}]
+    )
+    items = [
+        {"apiVersion": "stockyard/v1", "kind": "NodeProvider", "metadata": {"name": "lab"}},
+        {"apiVersion": "stockyard/v1", "kind": "Pool", "metadata": {"name": "web"}, "spec": {"quantity": "x"}},
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1)
+    result = cli(command, "-f", "-", stdin=text)
+    assert result.exit_code == 2
+    assert api.bodies("POST") == [items]
+    line = next(number for number, row in enumerate(text.splitlines(), 1) if '"quantity"' in row)
+    assert f"standard input:{line} Pool web spec.quantity: No number." in result.stderr
+
+
 @pytest.mark.parametrize("text", ["", "[]", "1", "- 1\n", "a: [\n"])
 def test_what_holds_no_manifest_is_a_usage_error(cli, api, text):
     assert cli("apply", "-f", "-", stdin=text).exit_code == 2
