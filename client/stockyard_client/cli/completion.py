@@ -60,8 +60,8 @@ def type_names(ctx: typer.Context, incomplete: str) -> Proposals:
     """Names of node types, as ``provider.type``; of one provider once that is written."""
 
     def types(client: Client, _: typer.Context) -> Iterable[tuple[str, str]]:
-        provider, dot, _rest = incomplete.partition(".")
-        listed = _page(client.node_types.list(provider=provider if dot else None, page_size=_MOST))
+        provider = incomplete.partition(".")[0] if "." in incomplete else None
+        listed = _page(client.node_types.list(provider=provider, page_size=_MOST))
         return ((each.name, each.phase) for each in listed)
 
     return _proposed(ctx, incomplete, types)
@@ -84,10 +84,10 @@ def operation_ids(ctx: typer.Context, incomplete: str) -> Proposals:
 def operation_subjects(ctx: typer.Context, incomplete: str) -> Proposals:
     """What has operations: clusters and claims by their names; operations themselves once an id is begun."""
 
-    def subjects(client: Client, given: typer.Context) -> Iterable[tuple[str, str]]:
+    def subjects(client: Client, ctx: typer.Context) -> Iterable[tuple[str, str]]:
         if incomplete.startswith("op_"):
-            return _operations(client, given)
-        return [*_clusters(client, given), *_claims(client, given)]
+            return _operations(client, ctx)
+        return [*_clusters(client, ctx), *_claims(client, ctx)]
 
     return _proposed(ctx, incomplete, subjects)
 
@@ -140,8 +140,8 @@ def _clusters(client: Client, _: typer.Context) -> Iterator[tuple[str, str]]:
     return ((cluster.name, cluster.status) for cluster in _page(client.clusters.list(page_size=_MOST)))
 
 
-def _claims(client: Client, given: typer.Context) -> Iterator[tuple[str, str]]:
-    listed = _page(client.node_claims.list(cluster=_cluster_of(given), page_size=_MOST))
+def _claims(client: Client, ctx: typer.Context) -> Iterator[tuple[str, str]]:
+    listed = _page(client.node_claims.list(cluster=_cluster_of(ctx), page_size=_MOST))
     return ((claim.name, claim.phase) for claim in listed)
 
 
@@ -150,29 +150,29 @@ def _operations(client: Client, _: typer.Context) -> Iterator[tuple[str, str]]:
     return ((operation.id, f"{operation.kind} {operation.status}") for operation in listed)
 
 
-def _cluster_of(given: typer.Context) -> str | None:
+def _cluster_of(ctx: typer.Context) -> str | None:
     """The cluster that the line names so far, as an argument or an option."""
-    cluster = given.params.get("cluster")
-    if cluster is None and given.args:
+    cluster = ctx.params.get("cluster")
+    if cluster is None and ctx.args:
         # before an option without its value, arguments are told apart only by their order
-        first = next((each for each in given.command.params if each.param_type_name == "argument"), None)
-        cluster = given.args[0] if first is not None and first.name == "cluster" else None
+        first = next((each for each in ctx.command.params if each.param_type_name == "argument"), None)
+        cluster = ctx.args[0] if first is not None and first.name == "cluster" else None
     return cluster if isinstance(cluster, str) else None
 
 
-def _proposed(given: typer.Context, incomplete: str, source: Source) -> Proposals:
+def _proposed(ctx: typer.Context, incomplete: str, source: Source) -> Proposals:
     """What of the first page begins with what is written."""
     import stamina
 
     # a shell that waits is worse than one that proposes nothing
     stamina.set_active(False)
-    root: dict[str, Any] = given.find_root().params
-    context = given.find_object(Context) or Context()
+    root: dict[str, Any] = ctx.find_root().params
+    context = ctx.find_object(Context) or Context()
     context.url, context.tenant = root.get("url") or context.url, root.get("tenant") or context.tenant
     context.call_timeout = _SECONDS
     try:
         with context.client() as client:
-            found = list(source(client, given))
+            proposals = list(source(client, ctx))
     except (StockyardClientError, OSError, ValueError, KeyError):
         return []
-    return [(name, about) for name, about in found if name.startswith(incomplete)]
+    return [(name, about) for name, about in proposals if name.startswith(incomplete)]

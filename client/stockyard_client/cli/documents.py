@@ -113,24 +113,24 @@ def _documents(source: Source) -> list[Document]:
     return documents
 
 
-def _objects(found: Document) -> Iterator[Document]:
+def _objects(document: Document) -> Iterator[Document]:
     """The object itself, or those of a list: of JSON or YAML, or a ``List`` as ``kubectl get -o yaml`` writes it."""
-    value: Any = found.value
+    value: Any = document.value
     if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
-        value, path = value.get("items"), (*found.path, "items")
+        value, path = value.get("items"), (*document.path, "items")
         if not isinstance(value, list):
-            raise BadInput(f"{found.place(['items'])}: a list of manifests is needed")
+            raise BadInput(f"{document.place(['items'])}: a list of manifests is needed")
     elif isinstance(value, list):
-        path = found.path
+        path = document.path
     elif isinstance(value, dict):
-        yield found
+        yield document
         return
     else:
-        raise BadInput(f"{found.source} holds something else than objects")
+        raise BadInput(f"{document.source} holds something else than objects")
     for item, entry in enumerate(value):
         if isinstance(entry, list):
-            raise BadInput(f"{found.source} holds a list in a list")
-        yield from _objects(replace(found, value=entry, path=(*path, str(item))))
+            raise BadInput(f"{document.source} holds a list in a list")
+        yield from _objects(replace(document, value=entry, path=(*path, str(item))))
 
 
 def _is_json(text: str) -> bool:

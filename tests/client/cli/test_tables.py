@@ -135,7 +135,7 @@ def test_a_line_of_wide_letters_is_never_wider_than_the_terminal(width):
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "shown"),
+    ("text", "width", "result"),
     [
         (WIDE, 12, WIDE),
         (WIDE, 11, "日本語の名…"),
@@ -146,8 +146,8 @@ def test_a_line_of_wide_letters_is_never_wider_than_the_terminal(width):
         (f"{MARKED} bar", 5, f"{MARKED}…"),
     ],
 )
-def test_a_text_is_cut_at_a_cell(text, width, shown):
-    assert tables.ellipsis(text, width) == shown
+def test_a_text_is_cut_at_a_cell(text, width, result):
+    assert tables.ellipsis(text, width) == result
 
 
 @pytest.mark.parametrize(

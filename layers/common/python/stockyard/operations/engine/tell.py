@@ -86,11 +86,11 @@ def _belongs(about: EventSubject) -> dict[str, str]:
     and where it stands."""
     if not isinstance(about, NodeClaim):
         return {}
-    told = {"name": about.name}
+    fields = {"name": about.name}
     if about.pool:
         zone = zone_of(about)
-        told |= {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
-    return told
+        fields |= {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
+    return fields
 
 
 def account_writes(services: Services, actor: str, account: CloudAccount, transition: Transition) -> list[Write]:
