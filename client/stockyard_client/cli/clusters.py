@@ -346,6 +346,7 @@ def resume(
         ),
     ] = None,
     assignments: Set = None,
+    dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
@@ -360,6 +361,9 @@ def resume(
         # only a field by --set may need to know what there is
         record = client.clusters.get(cluster).document() if assignments else {}
         document = wish(record) if wish else None
+        if dry_run:
+            plans.show(context, output, client.clusters.plan_resume(cluster, document))
+            return
         operation = client.clusters.resume(cluster, document)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

@@ -188,6 +188,7 @@ def allow(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Allow all types.")] = False,
     none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,
+    dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Set which node types the tenant may use. Those that are not named are no longer allowed."""
@@ -195,4 +196,8 @@ def allow(
         raise BadInput("give the types, or --all, or --none")
     context = contexts.of(run)
     with context.client() as client:
-        show_one(context, output, ALLOWED, client.allowed_types.set(None if every else types or []))
+        chosen_types = None if every else types or []
+        if dry_run:
+            plans.show(context, output, client.allowed_types.plan_set(chosen_types))
+            return
+        show_one(context, output, ALLOWED, client.allowed_types.set(chosen_types))

@@ -213,6 +213,19 @@ def test_delete_and_its_dry_run(cli, api, operation_document):
     assert cli("claim", "delete", "two", "--dry-run").stdout == "- node-claim  two\n"
 
 
+def test_a_dry_run_of_power_says_what_would_happen(cli, api):
+    verdict = "The machine of node claim c1 would be switched off."
+    changes = [{"kind": "node-claim", "name": "c1", "pointer": "/power", "field": "power"}]
+    plan = {"verdict": verdict, "changes": [{**changes[0], "before": "On", "after": "Off"}]}
+    api.answer("POST", "/v1/node-claims/c1/power", {"plan": plan})
+    result = cli("claim", "power", "c1", "off", "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(verdict)
+    assert "power" in result.stdout.partition("\n")[2]
+    assert api.requests[0].url.params["dry_run"] == "true"
+    assert api.bodies("POST") == [{"state": "Off"}]
+
+
 def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
     api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
