@@ -36,6 +36,8 @@ ProfileNames = Annotated[
     ),
 ]
 
+CONTENT = ("version", "description", "variables", "packs")
+"""What a version of a profile says."""
 PROFILES: Sheet[ClusterProfile] = Sheet(
     (
         Column("NAME", lambda p: p.name),
@@ -108,6 +110,25 @@ def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: 
             return
         profile = profiles.add_version(existing[0].id, later) if existing else profiles.create(body)
     show_one(context, output, PROFILES, profile)
+
+
+@app.command()
+def edit(run: typer.Context, profile: Name, yes: Yes = False, output: Output = Form.TABLE) -> None:
+    """Add a version to a profile in your editor (EDITOR). It begins as the newest one, and needs a higher number."""
+    from stockyard_client.cli.editing import Editable
+    from stockyard_client.cli.editing import edit as opened
+
+    context = contexts.of(run)
+    with context.client() as client:
+        profiles = client.profiles
+
+        def send(record: ClusterProfile, patch: dict[str, Any]) -> ClusterProfile:
+            document = {name: value for name, value in record.document().items() if name in CONTENT} | patch
+            return profiles.add_version(record, {name: value for name, value in document.items() if value is not None})
+
+        pair = opened(context, Editable("profile", profile, CONTENT, lambda: profiles.get(profile), send), yes=yes)
+    if pair is not None:
+        show_one(context, output, PROFILES, pair[1])
 
 
 @app.command("list")
