@@ -145,6 +145,8 @@ class Event(Model):
 
     id: str
     subject: str
+    name: str | None = None
+    """The name of a node claim that it happened to; None for other subjects."""
     sequence: int = 0
     time: str | None = None
     actor: str | None = None

@@ -133,6 +133,10 @@ class NodeClaims(Collection):
         answer = self._transport.send("POST", path(self.name, claim, "power"), body={"state": state})
         return self._record(NodeClaim, answer)
 
+    def plan_power(self, claim: str, state: str) -> Plan:
+        """What :meth:`power` would do."""
+        return self._plan("POST", path(self.name, claim, "power"), {"state": state})
+
 
 class AppliedList(list[Applied]):
     """What became of each manifest; ``warnings`` are about documents as a whole."""

@@ -48,10 +48,11 @@ class Profiles(Collection):
         query = {"version": version, "form": "manifest"}
         return self._transport.send("GET", path(self.name, profile), query=query).object()
 
-    def add_version(self, profile: str, body: Body) -> ClusterProfile:
-        """Adds a version, guarded by the record's ETag."""
-        headers = {"If-Match": self.get(profile).etag}
-        return self._profile(self._transport.send("PUT", path(self.name, profile), body=body, headers=headers))
+    def add_version(self, profile: ClusterProfile | str, body: Body) -> ClusterProfile:
+        """Adds a version, guarded by the record's ETag (412 when it has changed)."""
+        current = profile if isinstance(profile, ClusterProfile) else self.get(profile)
+        headers, url = {"If-Match": current.etag}, path(self.name, current.id)
+        return self._profile(self._transport.send("PUT", url, body=body, headers=headers))
 
     def plan_version(self, profile: str, body: Body) -> Plan:
         """What :meth:`add_version` would do."""

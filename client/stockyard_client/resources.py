@@ -284,6 +284,10 @@ class Clusters(Collection):
         body = dict(changes) if changes else None
         return self._started(self._transport.send("POST", path(self.name, cluster, "resume"), body=body))
 
+    def plan_resume(self, cluster: str, changes: Mapping[str, Any] | None = None) -> Plan:
+        """The phases that :meth:`resume` would run, and what would be other settings and pools."""
+        return self._plan("POST", path(self.name, cluster, "resume"), dict(changes) if changes else None)
+
     def tree(self, cluster: str) -> dict[str, Any]:
         """The cluster with everything below it."""
         return self._transport.send("GET", path(self.name, cluster, "tree")).object()

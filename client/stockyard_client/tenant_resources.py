@@ -159,10 +159,19 @@ class AllowedTypes(Collection):
 
     def set(self, allowed: Sequence[str] | None) -> AllowedNodeTypes:
         """Allows these types, ``provider.type`` or ``provider.*``, and no others; None allows all."""
-        body = {"allowed": None if allowed is None else [*allowed]}
-        headers = {"If-Match": f'"{self.get().version}"'}
-        answer = self._transport.send("PUT", path(self.name), body=body, headers=headers)
+        answer = self._transport.send("PUT", path(self.name), body=_allowed(allowed), headers=self._match())
         return parsed(AllowedNodeTypes, answer.object())
+
+    def plan_set(self, allowed: Sequence[str] | None) -> Plan:
+        """What :meth:`set` would change."""
+        return self._plan("PUT", path(self.name), _allowed(allowed), self._match())
+
+    def _match(self) -> dict[str, str]:
+        return {"If-Match": f'"{self.get().version}"'}
+
+
+def _allowed(allowed: Sequence[str] | None) -> dict[str, Any]:
+    return {"allowed": None if allowed is None else [*allowed]}
 
 
 class AccountsOfEvents(Collection):

@@ -205,17 +205,28 @@ def delete_cluster(request: Request) -> Answer:
     roles=Roles.CHANGERS,
     body="cluster_resume:ClusterResume",
     optional=True,
-    answers={202: "operations:OperationView"},
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
     idempotent=True,
+    dry_run=True,
     description="A creation that has failed takes other settings with it, a JSON merge patch, and goes through all of"
-    " its phases again. A setting by which something has been made that is still there is refused by its name.",
+    " its phases again. A setting by which something has been made that is still there is refused by its name. With"
+    " `dry_run` the answer is a plan: the phases that would run, and what would be other settings and pools.",
 )
 def resume_cluster(request: Request) -> Answer:
     """Continue a failed operation. From the phase that failed, with the next attempt."""
     from stockyard.operations.clusters import resume
 
     services, name, actor = wiring.services(request.caller.tenant), request.params["id"], request.caller.actor
-    if request.body.settings or request.body.kubernetes_version:
+    has_changes = bool(request.body.settings or request.body.kubernetes_version)
+    if request.dry_run:
+        from stockyard.operations.clusters.resume_with import plan_resume_with
+
+        cluster = find_cluster(services, name)
+        if not has_changes:
+            return Answer.free_plan(**resume.plan_resume(services, cluster))
+        fields, parts = plan_resume_with(services, cluster, request.body, actor)
+        return Answer.change_plan(cluster, fields, "cluster", cluster.name, **parts)
+    if has_changes:
         from stockyard.operations.clusters.resume_with import resume_with
 
         return _operation(services, resume_with(services, name, request.body, actor))

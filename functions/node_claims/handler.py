@@ -247,12 +247,21 @@ def explain_node_claim(request: Request) -> Answer:
     "POST /v1/node-claims/{id}/power",
     roles=Roles.CHANGERS,
     body="node_claims:PowerChange",
-    answers={202: VIEW},
+    answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
+    dry_run=True,
+    description="With `dry_run`: a plan.",
 )
 def power_node_claim(request: Request) -> Answer:
     """Switch a node's machine on or off, or restart it. What the machine shall do; `power_observed` is what it does."""
-    from stockyard.operations.node_claims.power import power_claim
+    from stockyard.operations.engine.find import find_claim
+    from stockyard.operations.node_claims.power import plan_power, power_claim
 
-    services = wiring.services(request.caller.tenant)
-    return _claim_answer(power_claim(services, request.params["id"], request.body.state, request.caller.actor), 202)
+    services, state, actor = wiring.services(request.caller.tenant), request.body.state, request.caller.actor
+    if request.dry_run:
+        claim = find_claim(services, request.params["id"])
+        parts = plan_power(services, claim, state, actor)
+        # who restarts a machine leaves it as it was meant to be
+        fields = {} if state == "Reboot" else {"power": state}
+        return Answer.change_plan(claim, fields, "node-claim", claim.name, **parts)
+    return _claim_answer(power_claim(services, request.params["id"], state, actor), 202)

@@ -132,6 +132,7 @@ class Cli:
 def _no_backoff() -> Iterator[None]:
     with stamina.set_testing(True, attempts=3):
         yield
+    stamina.set_active(True)  # a completion turns it off in its process
     stamina.instrumentation.set_on_retry_hooks(None)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, plans, updates, watching
+from stockyard_client.cli.completion import account_numbers
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import FAILURE, BadInput
 from stockyard_client.cli.inputs import pairs, read_body
@@ -21,7 +22,7 @@ from stockyard_client.cli.policies import NOTE, policies_of
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 app.command("update")(updates.update_account)
 app.command("edit")(updates.edit_account)
-Account = Annotated[str, typer.Argument(help="The account's number.")]
+Account = Annotated[str, typer.Argument(help="The account's number.", autocompletion=account_numbers)]
 
 
 @app.command()

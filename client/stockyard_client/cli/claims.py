@@ -9,7 +9,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, operations, plans, power, progress, updates, watching
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either
@@ -23,7 +23,7 @@ app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=No
 app.command("update")(updates.update_claim)
 app.command("edit")(updates.edit_claim)
 app.command()(power.power)
-Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
+Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)]
 Cluster = Annotated[str | None, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
 
 
@@ -33,8 +33,12 @@ def create(
     file: File = None,
     name: Annotated[str | None, typer.Option(help="Default: one is made.")] = None,
     cluster: Cluster = None,
-    provider: Annotated[str | None, typer.Option(help="Default: the cheapest of all.")] = None,
-    node_type: Annotated[str | None, typer.Option("--type", help="Default: the cheapest that fits.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Default: the cheapest of all.", autocompletion=provider_names)
+    ] = None,
+    node_type: Annotated[
+        str | None, typer.Option("--type", help="Default: the cheapest that fits.", autocompletion=type_names)
+    ] = None,
     cpu: Annotated[str | None, typer.Option(help="At least so many cores, such as 2 or 500m.")] = None,
     memory: Annotated[str | None, typer.Option(help="At least so much memory, such as 4Gi.")] = None,
     resource: Annotated[list[str] | None, typer.Option(help="name=quantity; may be repeated.")] = None,
@@ -125,10 +129,14 @@ def list_(
     cluster: Annotated[
         str | None, typer.Option(help="Only claims of this cluster.", autocompletion=cluster_names)
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="Only claims of this provider.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Only claims of this provider.", autocompletion=provider_names)
+    ] = None,
     phase: Annotated[str | None, typer.Option(help="Pending, Available, Failed or Deleting.")] = None,
     reason: Annotated[str | None, typer.Option(help="Only claims with this reason.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Only claims of pools of this name.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="Only claims of pools of this name.", autocompletion=pool_names)
+    ] = None,
     label: Annotated[str | None, typer.Option(help="key=value.")] = None,
     watch: Watch = False,
     output: Output = Form.TABLE,

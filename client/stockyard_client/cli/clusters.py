@@ -23,7 +23,7 @@ from stockyard_client.cli import (
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import events as event_lists
 from stockyard_client.cli.assignments import Set
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import account_numbers, cluster_names, operation_ids
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_body
@@ -61,7 +61,9 @@ def create(
     file: Annotated[str, typer.Option("--file", "-f", help="JSON or YAML document; - reads standard input.")],
     name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
     description: Annotated[str | None, typer.Option(help="Wins over the document's.")] = None,
-    account: Annotated[int | None, typer.Option(help="Wins over the document's cloud_account_id.")] = None,
+    account: Annotated[
+        int | None, typer.Option(help="Wins over the document's cloud_account_id.", autocompletion=account_numbers)
+    ] = None,
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
@@ -265,7 +267,10 @@ def upgrade(
 def cancel(
     run: typer.Context,
     cluster: Name,
-    queued: Annotated[str | None, typer.Option(metavar="OPERATION", help="One that waits and is not to begin.")] = None,
+    queued: Annotated[
+        str | None,
+        typer.Option(metavar="OPERATION", help="One that waits and is not to begin.", autocompletion=operation_ids),
+    ] = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Stop a change of a ready cluster. It stops between two of its steps; a resume goes on."""
@@ -343,6 +348,7 @@ def resume(
         ),
     ] = None,
     assignments: Set = None,
+    dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
@@ -357,6 +363,9 @@ def resume(
         # only a field by --set may need to know what there is
         record = client.clusters.get(cluster).document() if assignments else {}
         document = wish(record) if wish else None
+        if dry_run:
+            plans.show(context, output, client.clusters.plan_resume(cluster, document))
+            return
         operation = client.clusters.resume(cluster, document)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.ages import age
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, pool_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.node_sheets import dollars
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
@@ -23,7 +23,7 @@ Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="By name or id."
 SomeCluster = Annotated[
     str | None, typer.Argument(metavar="CLUSTER", help="By name or id.", autocompletion=cluster_names)
 ]
-Pool = Annotated[str | None, typer.Option(help="Only this pool of the cluster.")]
+Pool = Annotated[str | None, typer.Option(help="Only this pool of the cluster.", autocompletion=pool_names)]
 All = Annotated[bool, typer.Option("--all", help="All clusters.")]
 
 STATES: Sheet[ClusterDisruption] = Sheet(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,12 +39,12 @@ class _Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An object of a file. ``item`` is its number in a list that is the whole text."""
+    """An object of a file. ``path`` leads to it in the text: its number in a list, or below the items of one."""
 
     value: dict[str, Any] = field(repr=False)
     parsed: _Parsed = field(repr=False)
     number: int = 0
-    item: int | None = None
+    path: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -70,7 +70,7 @@ class Document:
         if self.number >= len(nodes):
             return None
         node, line = nodes[self.number], nodes[self.number].start_mark.line
-        for token in (*(() if self.item is None else (str(self.item),)), *tokens):
+        for token in (*self.path, *tokens):
             inner = _inner(node, token)
             if inner is None:
                 break
@@ -101,18 +101,36 @@ def document_of(source: Source) -> Document:
 
 
 def _documents(source: Source) -> list[Document]:
-    parsed, documents = _Parsed(source), []
-    for number, value in enumerate(_sendable(source, _values(source))):
-        if value is None:
-            continue
-        listed = isinstance(value, list)
-        for item, entry in enumerate(value if listed else [value]):
-            if not isinstance(entry, dict):
-                raise BadInput(f"{source.name} holds something else than objects")
-            documents.append(Document(entry, parsed, number, item if listed else None))
+    parsed = _Parsed(source)
+    documents = [
+        document
+        for number, value in enumerate(_sendable(source, _values(source)))
+        if value is not None
+        for document in _objects(Document(value, parsed, number))
+    ]
     if not documents:
         raise BadInput(f"{source.name} holds no document")
     return documents
+
+
+def _objects(document: Document) -> Iterator[Document]:
+    """The object itself, or those of a list: of JSON or YAML, or a ``List`` as ``kubectl get -o yaml`` writes it."""
+    value: Any = document.value
+    if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
+        value, path = value.get("items"), (*document.path, "items")
+        if not isinstance(value, list):
+            raise BadInput(f"{document.place(['items'])}: a list of manifests is needed")
+    elif isinstance(value, list):
+        path = document.path
+    elif isinstance(value, dict):
+        yield document
+        return
+    else:
+        raise BadInput(f"{document.source} holds something else than objects")
+    for item, entry in enumerate(value):
+        if isinstance(entry, list):
+            raise BadInput(f"{document.source} holds a list in a list")
+        yield from _objects(replace(document, value=entry, path=(*path, str(item))))
 
 
 def _is_json(text: str) -> bool:

@@ -19,11 +19,16 @@ from stockyard_client.models import Event
 
 
 class Names:
-    """The names of clusters by their ids, read once; ids of what is gone stay as they are."""
+    """The names of clusters by their ids, read once; ids of what is gone stay as they are. Claims are named by their
+    events."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._names: dict[str, str] = {}
+
+    def of_event(self, event: Event) -> str:
+        """What an event is about, as people call it."""
+        return event.name or self.of(event.subject)
 
     def of(self, subject: str) -> str:
         """A subject as people call it: ``demo``, ``demo/workers``, or its id."""
@@ -38,14 +43,17 @@ class Names:
 
 def sheet(names: Names, *, subject: bool, ages: bool) -> Sheet[Event]:
     """The columns of events, with or without what they are about, with ages or with times."""
-    about: list[Column[Event]] = [Column("SUBJECT", lambda event: names.of(event.subject))] if subject else []
+    about: list[Column[Event]] = [
+        Column("SUBJECT", names.of_event, brief=True),
+        Column("SUBJECT", lambda event: event.subject, wide=True),
+    ]
     return Sheet(
         (
             Column("AGE", lambda event: event.time, brief=True, is_age=True)
             if ages
             else Column("TIME", lambda event: timelines.whole_second(event.time), brief=True),
             Column("TIME", lambda event: event.time, wide=True),
-            *about,
+            *(about if subject else ()),
             Column("REASON", lambda event: event.reason, give=1),
             Column("MESSAGE", lambda event: event.message, give=2),
             Column("SEQUENCE", lambda event: event.sequence, wide=True),

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
 
 from stockyard_client.cli.context import Context, NotConfigured
+from stockyard_client.cli.groups import Group
 from stockyard_client.errors import (
     ApiError,
     ConnectionFailed,
@@ -189,7 +189,7 @@ def _explain_operation(context: Context, operation: Operation) -> None:
         context.say(cure_of(context, operation, short=_operation_code(operation) == QUOTA))
 
 
-class FailuresAsText(TyperGroup):
+class FailuresAsText(Group):
     """A group that turns what a command raises into text and exit code, also under a test runner."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from stockyard_client.cli.groups import Group
 from stockyard_client.cli.wording import worded
 
 
@@ -25,6 +26,7 @@ class Command:
         """The command, called ``name``."""
         target = getattr(import_module(f"stockyard_client.cli.{self.module}"), self.attribute)
         if isinstance(target, typer.Typer):
+            target.info.cls = Group
             command: Any = typer.main.get_group(target)
         else:
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

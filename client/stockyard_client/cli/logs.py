@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.completion import operation_subjects
 from stockyard_client.cli.failures import BadInput, exit_code
 from stockyard_client.cli.tables import style_of
 from stockyard_client.cli.timelines import Follow
@@ -32,7 +33,14 @@ class Entry:
 
 def logs(
     run: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="OPERATION|CLUSTER|CLAIM", help="An operation, or whose last one.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="OPERATION|CLUSTER|CLAIM",
+            help="An operation, or whose last one.",
+            autocompletion=operation_subjects,
+        ),
+    ],
     follow: Follow = False,
 ) -> None:
     """Show what an operation did, with times. --follow goes on until it ends, and exits as `operation wait` does."""

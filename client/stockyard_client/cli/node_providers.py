@@ -8,6 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, plans, tenancy, updates, watching
+from stockyard_client.cli.completion import provider_names, type_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.inputs import read_either
 from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
@@ -21,7 +22,7 @@ app.command("update")(updates.update_provider)
 app.command("edit")(updates.edit_provider)
 types.command("allowed")(tenancy.allowed)
 types.command("allow")(tenancy.allow)
-Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.")]
+Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.", autocompletion=provider_names)]
 
 
 @app.command()
@@ -129,7 +130,9 @@ def delete(
 @types.command("list")
 def list_types(
     run: typer.Context,
-    provider: Annotated[str | None, typer.Option(help="Only types of this provider.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Only types of this provider.", autocompletion=provider_names)
+    ] = None,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -144,7 +147,9 @@ def list_types(
 @types.command("get")
 def get_type(
     run: typer.Context,
-    node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
+    node_type: Annotated[
+        str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.", autocompletion=type_names)
+    ],
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -161,7 +166,9 @@ def get_type(
 @types.command("describe")
 def describe_type(
     run: typer.Context,
-    node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
+    node_type: Annotated[
+        str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.", autocompletion=type_names)
+    ],
     output: Output = Form.TABLE,
 ) -> None:
     """Describe a node type and its prices. What it has, and what of that a claim can have, is shown."""

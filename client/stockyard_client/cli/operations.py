@@ -10,7 +10,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import events as event_lists
 from stockyard_client.cli import listings, progress, timelines, watching
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, operation_ids
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import Timeout, Watch
 from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one
@@ -19,7 +19,7 @@ from stockyard_client.errors import ApiError
 from stockyard_client.models import Operation
 
 app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
-Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.", autocompletion=operation_ids)]
 
 
 @app.command("list")

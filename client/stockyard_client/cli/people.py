@@ -10,6 +10,7 @@ import typer
 
 from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
@@ -19,7 +20,9 @@ def login(
     issuer: Annotated[str | None, typer.Option(help="The OIDC issuer; default STOCKYARD_ISSUER.")] = None,
     client_id: Annotated[str, typer.Option(help="The issuer's public client.")] = DEFAULT_CLIENT,
     scope: Annotated[str, typer.Option(help="Scopes to ask for.")] = DEFAULT_SCOPE,
-    cluster: Annotated[str | None, typer.Option(help="Log in to this cluster, for kubectl.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Log in to this cluster, for kubectl.", autocompletion=cluster_names)
+    ] = None,
 ) -> None:
     """Log in with a browser. That may be on another device; the session is kept for this API, or for one cluster."""
     context = contexts.of(run)

@@ -11,7 +11,7 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
 from stockyard_client.cli.claims import requirement
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, pool_names, provider_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
@@ -23,7 +23,7 @@ from stockyard_client.client import Client
 from stockyard_client.pool_models import GROUP, Pool
 
 app = typer.Typer(no_args_is_help=True, help="Pools of a cluster.", rich_markup_mode=None)
-Name = Annotated[str, typer.Argument(metavar="POOL", help="Its name.")]
+Name = Annotated[str, typer.Argument(metavar="POOL", help="Its name.", autocompletion=pool_names)]
 Cluster = Annotated[str, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
 Quantity = Annotated[int | None, typer.Option(help="Nodes of a static pool.")]
 Floor = Annotated[int | None, typer.Option(help="Nodes that a dynamic pool never goes below.")]
@@ -44,7 +44,9 @@ def create(
     cluster: Cluster,
     file: File = None,
     name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
-    provider: Annotated[str | None, typer.Option(help="Default: the cheapest of all serves each node.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Default: the cheapest of all serves each node.", autocompletion=provider_names)
+    ] = None,
     quantity: Quantity = None,
     floor: Floor = None,
     weight: Weight = None,

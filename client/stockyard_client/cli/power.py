@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import progress
+from stockyard_client.cli import plans, progress
+from stockyard_client.cli.completion import claim_names
 from stockyard_client.cli.node_sheets import CLAIMS
-from stockyard_client.cli.options import Timeout, Wait
+from stockyard_client.cli.options import DryRun, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_one
 
 
@@ -24,8 +25,9 @@ class State(StrEnum):
 
 def power(
     run: typer.Context,
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")],
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)],
     state: Annotated[State, typer.Argument(metavar="on|off|reboot", help="What its machine shall do.")],
+    dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
@@ -33,6 +35,9 @@ def power(
     """Switch a node's machine on or off, or restart it. A machine that is off may still be billed."""
     context = contexts.of(run)
     with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.node_claims.plan_power(claim, state.value.capitalize()))
+            return
         record = client.node_claims.power(claim, state.value.capitalize())
         if record.operation_id:
             context.say(f"The machine of claim {record.name} is switched by operation {record.operation_id}.")

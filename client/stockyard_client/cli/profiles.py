@@ -10,7 +10,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, operations, plans, watching
 from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, profile_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document, read_patch
@@ -21,16 +21,23 @@ from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
 app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
-Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name or id.")]
+Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name or id.", autocompletion=profile_names)]
 Version = Annotated[str | None, typer.Option("--version", help="The version to show; by default the newest.")]
 Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 Document = Annotated[str, typer.Option("--file", "-f", help="A document of kind ClusterProfile, or a request.")]
 Choices = Annotated[str, typer.Option("--file", "-f", help="A document with the list profiles.")]
 ProfileNames = Annotated[
     list[str] | None,
-    typer.Option("--profile", metavar="NAME[@VERSION]", help="A profile of the cluster; may be repeated."),
+    typer.Option(
+        "--profile",
+        metavar="NAME[@VERSION]",
+        help="A profile of the cluster; may be repeated.",
+        autocompletion=profile_names,
+    ),
 ]
 
+CONTENT = ("version", "description", "variables", "packs")
+"""What a version of a profile says."""
 PROFILES: Sheet[ClusterProfile] = Sheet(
     (
         Column("NAME", lambda p: p.name),
@@ -103,6 +110,25 @@ def create(run: typer.Context, file: Document, dry_run: DryRun = False, output: 
             return
         profile = profiles.add_version(existing[0].id, later) if existing else profiles.create(body)
     show_one(context, output, PROFILES, profile)
+
+
+@app.command()
+def edit(run: typer.Context, profile: Name, yes: Yes = False, output: Output = Form.TABLE) -> None:
+    """Add a version to a profile in your editor (EDITOR). It begins as the newest one, and needs a higher number."""
+    from stockyard_client.cli.editing import Editable
+    from stockyard_client.cli.editing import edit as opened
+
+    context = contexts.of(run)
+    with context.client() as client:
+        profiles = client.profiles
+
+        def send(record: ClusterProfile, patch: dict[str, Any]) -> ClusterProfile:
+            document = {name: value for name, value in record.document().items() if name in CONTENT} | patch
+            return profiles.add_version(record, {name: value for name, value in document.items() if value is not None})
+
+        pair = opened(context, Editable("profile", profile, CONTENT, lambda: profiles.get(profile), send), yes=yes)
+    if pair is not None:
+        show_one(context, output, PROFILES, pair[1])
 
 
 @app.command("list")

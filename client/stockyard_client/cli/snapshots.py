@@ -8,7 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import operations, plans
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import cluster_names, snapshot_ids
 from stockyard_client.cli.options import DryRun, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, write_document
 from stockyard_client.cli.tables import write_table
@@ -42,7 +42,7 @@ def snapshots(run: typer.Context, cluster: Name, output: Output = Form.TABLE) ->
 def restore(
     run: typer.Context,
     cluster: Name,
-    snapshot: Annotated[str, typer.Option("--snapshot", help="Its id, or latest.")],
+    snapshot: Annotated[str, typer.Option("--snapshot", help="Its id, or latest.", autocompletion=snapshot_ids)],
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from stockyard_client.cli.ages import age
@@ -78,7 +79,7 @@ def write_table(
     the highest first, and is left out there when it is empty; elsewhere nothing is. ``spare`` says which columns are
     left out where that is not enough."""
     places, gap = list(range(len(headings))), GAP
-    widths = [max(len(row[place]) for row in [headings, *rows]) for place in places]
+    widths = [max(cells(row[place]) for row in [headings, *rows]) for place in places]
     if context.out.is_terminal and _length(widths, gap) > context.out.width:
         gap = NARROW_GAP
         places = _needed(headings, rows, give)
@@ -91,8 +92,8 @@ def write_table(
         for position, place in enumerate(places):
             text = ellipsis(row[place], widths[position], context.out.encoding)
             # the last column is not padded: no line ends in blanks
-            padded = text.ljust(widths[position] + gap) if position < len(places) - 1 else text
-            line.append(padded, style="bold" if number == 0 else style_of(row[place]))
+            part = padded(text, widths[position] + gap) if position < len(places) - 1 else text
+            line.append(part, style="bold" if number == 0 else style_of(row[place]))
         line.rstrip()
         context.out.print(line, soft_wrap=True)
 
@@ -133,25 +134,37 @@ def _length(widths: Sequence[int], gap: int) -> int:
 
 
 def fitted(widths: Sequence[int], headings: Sequence[str], give: Sequence[int], room: int) -> list[int]:
-    """The widths of columns so that a line has ``room`` characters, as far as those that may give can do it."""
+    """The widths of columns so that a line has ``room`` cells, as far as those that may give can do it."""
     found_widths = list(widths)
     excess = _length(widths, NARROW_GAP) - room
     for place in sorted(range(len(give)), key=lambda place: -give[place]):
         if excess <= 0 or not give[place]:
             break
-        least = min(found_widths[place], max(LEAST_WIDTH, len(headings[place])))
+        least = min(found_widths[place], max(LEAST_WIDTH, cells(headings[place])))
         less = min(excess, found_widths[place] - least)
         found_widths[place] -= less
         excess -= less
     return found_widths
 
 
+def cells(text: str) -> int:
+    """How many cells of a terminal the text takes: a wide letter of East Asia takes two, a combining mark none."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def padded(text: str, width: int) -> str:
+    """The text with blanks after it, so that it takes ``width`` cells."""
+    return text + " " * (width - cells(text))
+
+
 def ellipsis(text: str, width: int, encoding: str = "utf-8") -> str:
-    """The text, or its beginning with dots where it is longer than ``width``."""
-    if len(text) <= width:
+    """The text, or its beginning with dots where it takes more than ``width`` cells."""
+    if cells(text) <= width:
         return text
     dots = "…" if encoding.lower().startswith("utf") else "..."
-    return text[: max(0, width - len(dots))] + dots
+    room = max(0, width - len(dots))
+    # half a wide letter would be a blank
+    return (text[:room] if text.isascii() else set_cell_size(text, room).rstrip()) + dots
 
 
 _STYLES = {

@@ -8,6 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, plans, watching
+from stockyard_client.cli.completion import environment_ids, quota_names, type_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import DryRun, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
@@ -65,7 +66,9 @@ def list_quotas(run: typer.Context, watch: Watch = False, output: Output = Form.
 @quotas.command("get")
 def get_quota(
     run: typer.Context,
-    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    quota: Annotated[
+        str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.", autocompletion=quota_names)
+    ],
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -82,7 +85,9 @@ def get_quota(
 @quotas.command("set")
 def set_quota(
     run: typer.Context,
-    quota: Annotated[str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.")],
+    quota: Annotated[
+        str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.", autocompletion=quota_names)
+    ],
     limit: Annotated[int, typer.Argument(metavar="LIMIT", min=0, help="The new limit.")],
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
@@ -119,7 +124,7 @@ def list_environments(
 @environments.command("get")
 def get_environment(
     run: typer.Context,
-    environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.")],
+    environment: Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="Its id.", autocompletion=environment_ids)],
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -173,10 +178,12 @@ def allowed(run: typer.Context, watch: Watch = False, output: Output = Form.TABL
 def allow(
     run: typer.Context,
     types: Annotated[
-        list[str] | None, typer.Argument(metavar="TYPE", help="provider.type, or provider.* for all of one.")
+        list[str] | None,
+        typer.Argument(metavar="TYPE", help="provider.type, or provider.* for all of one.", autocompletion=type_names),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Allow all types.")] = False,
     none: Annotated[bool, typer.Option("--none", help="Allow no type.")] = False,
+    dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Set which node types the tenant may use. Those that are not named are no longer allowed."""
@@ -184,4 +191,8 @@ def allow(
         raise BadInput("give the types, or --all, or --none")
     context = contexts.of(run)
     with context.client() as client:
-        show_one(context, output, ALLOWED, client.allowed_types.set(None if every else types or []))
+        chosen_types = None if every else types or []
+        if dry_run:
+            plans.show(context, output, client.allowed_types.plan_set(chosen_types))
+            return
+        show_one(context, output, ALLOWED, client.allowed_types.set(chosen_types))

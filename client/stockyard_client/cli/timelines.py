@@ -17,7 +17,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import seconds
 from stockyard_client.cli.output import Form, show_many
-from stockyard_client.cli.tables import Sheet, cell
+from stockyard_client.cli.tables import Sheet, cell, cells, padded
 from stockyard_client.cli.watching import trouble
 from stockyard_client.following import Feed
 from stockyard_client.models import Model
@@ -138,18 +138,18 @@ class _Lines(Generic[M]):
                 self._started = True
             self._line([cell(column.value(record)) for column in self._columns])
 
-    def _make_room(self, cells: Sequence[str]) -> None:
+    def _make_room(self, row: Sequence[str]) -> None:
         # the last column needs no width; the others only grow
-        last = len(cells) - 1
+        last = len(row) - 1
         self._widths = [
-            width if place == last else max(width, len(text))
-            for place, (width, text) in enumerate(zip(self._widths, cells, strict=True))
+            width if place == last else max(width, cells(text))
+            for place, (width, text) in enumerate(zip(self._widths, row, strict=True))
         ]
 
-    def _line(self, cells: Sequence[str]) -> None:
-        self._make_room(cells)
-        padded = [text.ljust(width) for text, width in zip(cells, self._widths, strict=True)]
-        self._context.out.print("  ".join(padded).rstrip(), soft_wrap=True, highlight=False, markup=False)
+    def _line(self, row: Sequence[str]) -> None:
+        self._make_room(row)
+        columns = [padded(text, width) for text, width in zip(row, self._widths, strict=True)]
+        self._context.out.print("  ".join(columns).rstrip(), soft_wrap=True, highlight=False, markup=False)
 
 
 def moment_of(context: Context, since: str | None) -> str | None:

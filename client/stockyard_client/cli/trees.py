@@ -47,6 +47,6 @@ def _label(context: Context, document: Mapping[str, Any], indent: int) -> Text:
     parts = (document.get("type"), price and paid, document.get("message"))
     details = "".join(f"  {' '.join(str(part).split())}" for part in parts if part)
     if context.out.is_terminal:
-        room = context.out.width - indent - len(text)
+        room = context.out.width - indent - text.cell_len
         details = ellipsis(details, max(room, 0), context.out.encoding)
     return text.append(details, style="dim")

@@ -10,7 +10,7 @@ import typer
 from stockyard_client.cli import changes, plans
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
-from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.completion import account_numbers, claim_names, cluster_names, provider_names
 from stockyard_client.cli.confirmations import Yes
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_patch
@@ -26,9 +26,11 @@ Patch = Annotated[
     typer.Option("--file", "-f", metavar="FILE", help="A JSON merge patch, JSON or YAML; - reads standard input."),
 ]
 ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
-Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's number.")]
-Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.")]
-Claim = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
+Account = Annotated[
+    str, typer.Argument(metavar="ACCOUNT", help="The account's number.", autocompletion=account_numbers)
+]
+Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.", autocompletion=provider_names)]
+Claim = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)]
 CLUSTER_FIELDS = ("description", "tags", "kubernetes_version", "settings")
 ACCOUNT_FIELDS = ("name", "description", "attributes", "tags")
 PROVIDER_FIELDS = ("display_name", "properties", "price_per_cost_unit", "spec", "labels", "annotations")

@@ -12,7 +12,19 @@ from rich.text import Text
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form
-from stockyard_client.cli.tables import GAP, LEAST_WIDTH, NARROW_GAP, Sheet, ellipsis, fitted, rows_of, spared, style_of
+from stockyard_client.cli.tables import (
+    GAP,
+    LEAST_WIDTH,
+    NARROW_GAP,
+    Sheet,
+    cells,
+    ellipsis,
+    fitted,
+    padded,
+    rows_of,
+    spared,
+    style_of,
+)
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
@@ -91,7 +103,7 @@ class Lines(Generic[R]):
 
     def _make_room(self, row: Sequence[str]) -> None:
         """Widths only grow: rows that come later stand below those before them."""
-        self._widths = [max(width, len(text)) for width, text in zip(self._widths, row, strict=True)]
+        self._widths = [max(width, cells(text)) for width, text in zip(self._widths, row, strict=True)]
 
     def _print(self, row: list[str], *, heading: bool = False) -> None:
         out, gap = self._context.out, GAP
@@ -105,7 +117,7 @@ class Lines(Generic[R]):
         line = Text()
         for place, width in zip(self._places, widths, strict=True):
             part = ellipsis(row[place], width, out.encoding) if out.is_terminal else row[place]
-            line.append(part.ljust(width + gap), style="bold" if heading else style_of(row[place]))
+            line.append(padded(part, width + gap), style="bold" if heading else style_of(row[place]))
         line.rstrip()
         out.print(line, soft_wrap=True)
 

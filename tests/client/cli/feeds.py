@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 OPERATIONS, EVENTS, CLUSTERS, CLAIMS = "/v1/operations", "/v1/events", "/v1/clusters", "/v1/node-claims"
+WIDE = "\u65e5\u672c\u8a9e" * 6
+"""Letters of two cells."""
 
 
 def event(number, subject="clu_01", **more):

@@ -231,6 +231,21 @@ def test_a_failed_creation_is_resumed_with_other_settings(cli, api, operation_do
     assert json.loads(api.requests[0].content) == patch
 
 
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [((), None), (("--set", "settings.key_pair=other"), {"settings": {"key_pair": "other"}})],
+)
+def test_a_dry_run_of_a_resume_says_what_would_run_and_begins_nothing(cli, api, cluster_document, arguments, body):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(status="failed"))
+    plan = {"plan": {"verdict": "Operation op_01 would go on.", "steps": ["Phase network", "Phase agent"]}}
+    api.answer("POST", "/v1/clusters/demo/resume", plan)
+    result = cli("cluster", "resume", "demo", *arguments, "--dry-run")
+    assert result.stdout == "Operation op_01 would go on.\n1. Phase network\n2. Phase agent\n"
+    sent = api.requests[-1]
+    assert sent.url.params["dry_run"] == "true"
+    assert (json.loads(sent.content) if sent.content else None) == body
+
+
 def test_resume_prints_its_operation(cli, api, operation_document):
     api.answer("POST", "/v1/clusters/demo/resume", operation_document(), status=202)
     assert cli("cluster", "resume", "demo", "-o", "name").stdout == "op_01\n"

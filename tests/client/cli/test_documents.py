@@ -56,6 +56,68 @@ def test_a_field_is_named_by_its_line(number, pointer, place):
     assert read(TEXT)[number].place(tokens_of(pointer)) == place
 
 
+LIST = """\
+apiVersion: v1
+kind: List
+metadata:
+  resourceVersion: ""
+items:
+- apiVersion: stockyard/v1
+  kind: NodeProvider
+  metadata:
+    name: lab
+- apiVersion: v1
+  kind: List
+  items:
+  - apiVersion: stockyard/v1
+    kind: Pool
+    metadata:
+      name: web
+    spec:
+      quantity: x
+---
+apiVersion: stockyard/v1
+kind: NodeClaim
+metadata:
+  name: c1
+"""
+
+
+def test_a_list_of_kubernetes_is_its_items():
+    documents = read(LIST)
+    assert [(document.kind, document.name) for document in documents] == [
+        ("NodeProvider", "lab"),
+        ("Pool", "web"),
+        ("NodeClaim", "c1"),
+    ]
+    assert [document.place(tokens_of("/metadata/name")) for document in documents] == [
+        "lab.yaml:9 NodeProvider lab metadata.name",
+        "lab.yaml:16 Pool web metadata.name",
+        "lab.yaml:23 NodeClaim c1 metadata.name",
+    ]
+    assert documents[1].place(tokens_of("/spec/quantity")) == "lab.yaml:18 Pool web spec.quantity"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("apiVersion: v1\nkind: List\n", "lab.yaml:1 List items: a list of manifests is needed"),
+        ("apiVersion: v1\nkind: List\nitems: {a: 1}\n", "lab.yaml:3 List items: a list of manifests is needed"),
+        ("apiVersion: v1\nkind: List\nitems: [1]\n", "lab.yaml holds something else than objects"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "lab.yaml holds no document"),
+        ("- - kind: Pool\n", "lab.yaml holds a list in a list"),
+    ],
+)
+def test_a_list_that_cannot_be_read(text, fault):
+    with pytest.raises(BadInput) as refusal:
+        read(text)
+    assert str(refusal.value) == fault
+
+
+def test_a_list_of_another_api_is_a_manifest():
+    assert [document.kind for document in read("apiVersion: x/v1\nkind: List\nitems: []\n")] == ["List"]
+
+
 def test_lines_of_json_with_tabs():
     document = document_of(Source("body.json", '{\n\t"name":\t"demo",\n\t"settings":\t{\n\t\t"key_pair": 1}}'))
     assert document.place(["settings", "key_pair"], "cluster") == "body.json:4 cluster demo settings.key_pair"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.client.cli.feeds import CLUSTERS, EVENTS, event, listed, page
+from rich.cells import cell_len
+
+from tests.client.cli.feeds import CLUSTERS, EVENTS, WIDE, event, listed, page
 
 
 def test_events_are_the_newest_with_the_newest_last(cli, api, cluster_document):
@@ -63,3 +65,23 @@ def test_events_of_a_cluster_are_followed_from_its_first_one(cli, api, cluster_d
         ("2026-11-25T12:00:02Z", "2"),
     ]
     assert api.requests[1].url.params["subject"] == "clu_01"
+
+
+def test_a_claim_is_called_by_the_name_that_its_event_tells(cli, api, cluster_document):
+    documents = [event(4, "op_1"), event(3, "ncl_2", name=None), event(2, "ncl_1", name="workers-1"), event(1)]
+    api.answer("GET", EVENTS, page(*documents))
+    listed(api, CLUSTERS, cluster_document())
+
+    def subjects(form):
+        return [line.split()[1] for line in cli("events", "-o", form).stdout.splitlines()]
+
+    assert subjects("table") == ["SUBJECT", "demo", "workers-1", "ncl_2", "op_1"]
+    assert [request.url.path for request in api.requests] == [EVENTS, CLUSTERS]
+    assert subjects("wide") == ["SUBJECT", "clu_01", "ncl_1", "ncl_2", "op_1"]
+    assert json.loads(cli("events", "-o", "json").stdout) == documents[::-1]
+
+
+def test_followed_events_stand_below_their_heading_whatever_their_letters(cli, feed):
+    feed([event(2, subject=WIDE), event(3, subject="plain")])
+    heading, *rows = cli("events", "--follow").stdout.splitlines()
+    assert {cell_len(row[: row.index("PhaseDone")]) for row in rows} == {heading.index("REASON")}

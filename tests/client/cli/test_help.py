@@ -45,6 +45,27 @@ def test_each_summary_is_a_line(path):
         assert len(line) <= 80
 
 
+GROUPS = [path for path in PATHS if not path or (len(path) == 1 and hasattr(ROOT.commands[path[0]], "commands"))]
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "stockyard")
+def test_a_group_without_arguments_is_its_help(cli, api, path):
+    result = cli(*path)
+    assert result.exit_code == 0
+    assert result.stdout == cli(*path, "--help").stdout
+    assert result.stdout.startswith("Usage: stockyard")
+    assert result.stderr == ""
+    assert not api.requests
+
+
+def test_an_unknown_command_is_a_fault(cli):
+    for arguments in (["bogus"], ["cluster", "bogus"]):
+        result = cli(*arguments)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert "No such command 'bogus'" in result.stderr
+
+
 def test_no_type_of_the_language_is_named():
     for path in PATHS:
         text = _help(path)

@@ -213,6 +213,19 @@ def test_delete_and_its_dry_run(cli, api, operation_document):
     assert cli("claim", "delete", "two", "--dry-run").stdout == "- node claim  two\n"
 
 
+def test_a_dry_run_of_power_says_what_would_happen(cli, api):
+    verdict = "The machine of node claim c1 would be switched off."
+    changes = [{"kind": "node-claim", "name": "c1", "pointer": "/power", "field": "power"}]
+    plan = {"verdict": verdict, "changes": [{**changes[0], "before": "On", "after": "Off"}]}
+    api.answer("POST", "/v1/node-claims/c1/power", {"plan": plan})
+    result = cli("claim", "power", "c1", "off", "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(verdict)
+    assert "power" in result.stdout.partition("\n")[2]
+    assert api.requests[0].url.params["dry_run"] == "true"
+    assert api.bodies("POST") == [{"state": "Off"}]
+
+
 def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
     api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
@@ -258,6 +271,23 @@ def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     assert [document["kind"] for document in sent] == ["A", "B", "C", "D", "E"]
     assert sent[0]["spec"] == {"power": {"state": "On"}, "at": "2026-01-01"}
     assert "one.yaml:1: W" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["apply", "diff"])
+def test_a_list_of_kubernetes_is_sent_as_its_items(cli, api, command):
+    api.problem(
+        "POST", "/v1/apply", 422, "InvalidInput", errors=[{"pointer": "/1/spec/quantity", "detail": "No number."}]
+    )
+    items = [
+        {"apiVersion": "stockyard/v1", "kind": "NodeProvider", "metadata": {"name": "lab"}},
+        {"apiVersion": "stockyard/v1", "kind": "Pool", "metadata": {"name": "web"}, "spec": {"quantity": "x"}},
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1)
+    result = cli(command, "-f", "-", stdin=text)
+    assert result.exit_code == 2
+    assert api.bodies("POST") == [items]
+    line = next(number for number, row in enumerate(text.splitlines(), 1) if '"quantity"' in row)
+    assert f"standard input:{line} Pool web spec.quantity: No number." in result.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "- 1\n", "a: [\n"])

@@ -28,7 +28,7 @@ def _imported_by(arguments: str) -> str:
     ).stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--bogus"])
+@pytest.mark.parametrize("arguments", ["", "--help", "--bogus"])
 def test_the_help_imports_nothing_heavy(arguments):
     assert _imported_by(arguments) == "[]"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from stockyard_client.cli import sections, tables
@@ -112,6 +113,41 @@ def test_a_terminal_that_is_wide_enough_shows_all():
 
 def test_dots_where_there_is_no_ellipsis():
     assert tables.ellipsis("a-long-name", 8, "ascii") == "a-lon..."
+
+
+WIDE, MARKED, EMOJI = "日本語の名前", "cafe\u0301", "\N{ROCKET} rocket"
+"""Letters of two cells, a mark that takes none, and a picture."""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_columns_stand_below_each_other_whatever_their_letters(terminal):
+    rows = [[name, "m5a.xlarge", "-"] for name in ("plain", WIDE, MARKED, EMOJI)]
+    lines = _written(80, rows, (), terminal=terminal)
+    places = {cell_len(line[: line.index("m5a.xlarge")]) for line in lines[1:]}
+    assert places == {cell_len(WIDE) + tables.GAP} == {lines[0].index("TYPE")}
+
+
+@pytest.mark.parametrize("width", range(30, 60))
+def test_a_line_of_wide_letters_is_never_wider_than_the_terminal(width):
+    lines = _written(width, [["demo", "m5a.xlarge", f"{WIDE}: {EMOJI} {MARKED} " * 3]], (0, 0, 1))
+    assert width - 2 <= cell_len(lines[1]) <= width
+    assert lines[1].endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "result"),
+    [
+        (WIDE, 12, WIDE),
+        (WIDE, 11, "日本語の名…"),
+        (WIDE, 10, "日本語の…"),
+        (WIDE, 1, "…"),
+        (MARKED, 4, MARKED),
+        (f"{MARKED}s", 4, "caf…"),
+        (f"{MARKED} bar", 5, f"{MARKED}…"),
+    ],
+)
+def test_a_text_is_cut_at_a_cell(text, width, result):
+    assert tables.ellipsis(text, width) == result
 
 
 @pytest.mark.parametrize(

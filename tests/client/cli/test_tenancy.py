@@ -54,6 +54,18 @@ def test_allowed_types(cli, api):
         assert api.requests[-1].headers["If-Match"] == '"2"'
 
 
+def test_a_dry_run_of_allowed_types_changes_nothing(cli, api):
+    api.answer("GET", "/v1/allowed-node-types", {"allowed": ["lab.*"], "version": 2})
+    change = {"kind": "allowed-node-types", "name": "", "pointer": "/allowed", "field": "allowed"}
+    plan = {"changes": [{**change, "before": ["lab.*"], "after": ["lab.small"]}]}
+    api.answer("PUT", "/v1/allowed-node-types", {"plan": plan})
+    result = cli("type", "allow", "lab.small", "--dry-run", "-o", "json")
+    assert json.loads(result.stdout)["changes"] == plan["changes"]
+    sent = api.requests[-1]
+    assert (sent.url.params["dry_run"], sent.headers["If-Match"]) == ("true", '"2"')
+    assert api.bodies("PUT") == [{"allowed": ["lab.small"]}]
+
+
 @pytest.mark.parametrize("arguments", [(), ("--all", "--none"), ("--all", "lab.*")])
 def test_allowed_types_are_said_in_one_way(cli, api, arguments):
     assert cli("type", "allow", *arguments).exit_code == 2

@@ -86,6 +86,41 @@ def test_edit_sends_what_differs_and_shows_it(cli, api, editor):
     assert "provider" not in text  # it cannot change
 
 
+def test_edit_of_a_profile_adds_a_version(cli, api, editor):
+    packs = [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}]
+    profile = {"id": "cpr_01", "name": "base", "version": "1.0.0", "cloud": "all", "description": "d", "packs": packs}
+    api.answer("GET", "/v1/cluster-profiles/base", profile, ETag='"4"')
+    api.answer("PUT", "/v1/cluster-profiles/cpr_01", {**profile, "version": "1.1.0"})
+    shown_text = editor("version: 1.0.0", "version: 1.1.0")
+    result = cli("profile", "edit", "base")
+    assert result.exit_code == 0, result.stderr
+    assert "cloud" not in shown_text.read_text()
+    assert '~ version: "1.0.0" -> "1.1.0"' in result.stdout
+    assert api.bodies("PUT") == [{"version": "1.1.0", "description": "d", "packs": packs}]
+    assert api.requests[-1].headers["If-Match"] == '"4"'
+
+
+@pytest.mark.parametrize(
+    ("status", "error_type", "code", "text"),
+    [
+        (422, "InvalidInput", 2, "version: Too low."),
+        (412, "VersionConflict", 5, "Profile base was changed by someone else meanwhile."),
+    ],
+)
+def test_edit_of_a_profile_that_is_refused_is_kept(cli, api, editor, status, error_type, code, text):
+    profile = {"id": "cpr_01", "name": "base", "version": "1.0.0", "cloud": "all", "packs": []}
+    api.answer("GET", "/v1/cluster-profiles/base", profile, ETag='"4"')
+    api.answer("GET", "/v1/cluster-profiles/base", {**profile, "version": "1.0.5"}, ETag='"5"')
+    errors = [{"pointer": "/version", "detail": "Too low."}] if status == 422 else []
+    api.problem("PUT", "/v1/cluster-profiles/cpr_01", status, error_type, errors=errors)
+    editor("version: 1.0.0", "version: 0.9.0")
+    result = cli("profile", "edit", "base")
+    assert result.exit_code == code
+    assert text in result.stderr
+    assert "What you wrote is kept in" in result.stderr
+    assert len(api.bodies("PUT")) == 1
+
+
 def test_edit_of_nothing_says_so(cli, api, editor):
     answer_account(api)
     editor("a", "a")

@@ -6,8 +6,9 @@ import json
 
 import httpx
 import pytest
+from rich.cells import cell_len
 
-from tests.client.cli.feeds import CLAIMS, CLUSTERS, EVENTS, OPERATIONS, event, listed
+from tests.client.cli.feeds import CLAIMS, CLUSTERS, EVENTS, OPERATIONS, WIDE, event, listed
 
 
 def test_a_list_is_shown_and_then_a_line_for_each_change(cli, api, feed, cluster_document):
@@ -229,3 +230,11 @@ def test_one_record_is_watched_until_it_is_gone(cli, api, command, path, documen
 def test_what_is_not_there_at_first_is_an_error(cli, api):
     api.problem("GET", f"{CLUSTERS}/x", 404, "NotFound")
     assert cli("cluster", "get", "x", "-w").exit_code == 3
+
+
+def test_what_is_watched_stands_below_its_heading_whatever_its_letters(cli, api, feed):
+    feed([])
+    accounts = [{"id": 1, "provider": "aws", "name": WIDE}, {"id": 2, "provider": "aws", "name": "plain"}]
+    listed(api, "/v1/cloud-accounts", *accounts)
+    heading, *rows = cli("account", "list", "-w").stdout.splitlines()
+    assert {cell_len(row[: row.index("aws")]) for row in rows} == {heading.index("PROVIDER")}

@@ -144,6 +144,9 @@ def test_an_operation_is_stopped_and_shows_what_stood_before(managed: ManagedWor
     view = OperationView.model_validate(reply.json, strict=True)
     assert (view.status, view.kind) == ("failed", "change_cluster")
     assert view.changes[0].before == "standard"
+    plan = ask("POST", "/resume", dry_run=True).json["plan"]
+    assert plan["verdict"].endswith("with attempt 2.")
+    assert plan["steps"]
     assert ask("POST", "/resume").json["status"] == "running"
 
 

@@ -63,6 +63,7 @@ def test_every_event_of_a_claim_matches_its_schema(world: World) -> None:  # noq
     run()
     assert {"Pending", "Deleting", None} <= {detail["phase"]["after"] for detail in sent}
     assert {"Accepted", "Scheduled", "Changed", "DeletionRequested"} <= {detail["reason"] for detail in sent}
+    assert {(detail["subject"], detail["name"]) for detail in sent} == {(good.id, "good"), (bad.id, "bad")}
     for detail in sent:
         check(detail)
 

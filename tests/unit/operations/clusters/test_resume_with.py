@@ -11,7 +11,8 @@ from stockyard.domain.models.cluster_resume import ClusterResume
 from stockyard.domain.records import Cluster, Event, Fact, Operation, Pool
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, VendorRefused
 from stockyard.operations.clusters.create import create_cluster
-from stockyard.operations.clusters.resume_with import resume_with
+from stockyard.operations.clusters.resume import plan_resume
+from stockyard.operations.clusters.resume_with import plan_resume_with, resume_with
 from stockyard.operations.listing import every
 from stockyard.ports import Finding
 from tests.unit.operations.clusters.balanced_world import USER, WEB
@@ -42,6 +43,32 @@ def refused(world: World, cluster: Cluster, **body: Any) -> list[FieldProblem]:
 
 def pools(world: World) -> dict[str, Pool]:
     return {pool.name: pool for pool in every(world.services.store, Pool)}
+
+
+def test_a_plan_says_which_phases_run_and_what_becomes_another_and_changes_nothing() -> None:
+    world, cluster = failed_at("control_plane", WEB)
+    plan = plan_resume(world.services, cluster)
+    operation = world.services.store.get(Operation, cluster.operation_id or "")
+    assert operation is not None
+    assert plan["verdict"] == f"Operation {operation.id} would go on at phase control_plane, with attempt 2."
+    names = [phase.name for phase in operation.phases]
+    assert plan["steps"] == [f"Phase {name}" for name in names[names.index("control_plane") :]]
+
+    document = {"settings": {"autoscaler_node_groups": [BATCH], "control_plane_instance_type": "m5.large"}}
+    body = read(ClusterResume, document)
+    fields, parts = plan_resume_with(world.services, cluster, body, USER)
+    assert fields["settings"]["control_plane_instance_type"] == "m5.large"
+    assert parts["steps"] == [f"Phase {name}" for name in names]
+    assert (parts["creates"], parts["deletes"]) == (
+        [{"kind": "pool", "name": BATCH["name"]}],
+        [{"kind": "pool", "name": WEB["name"]}],
+    )
+    assert (world.cluster(cluster), list(pools(world))) == (cluster, [WEB["name"]])
+    resume(world, cluster, **document)
+    with pytest.raises(IllegalTransition):
+        plan_resume_with(world.services, world.cluster(cluster), body, USER)
+    with pytest.raises(IllegalTransition):
+        plan_resume(world.services, world.cluster(cluster))
 
 
 def test_before_anything_is_made_everything_may_be_another() -> None:

@@ -18,7 +18,7 @@ from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.node_claims.power import power_claim
+from stockyard.operations.node_claims.power import plan_power, power_claim
 from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
@@ -250,9 +250,19 @@ def test_power_is_switched_and_failure_is_reported(nodes: Nodes) -> None:
     claim = nodes.claim()
     with pytest.raises(IllegalTransition, match="is Pending"):
         power_claim(nodes.services, claim.id, "Off", "user:ann")
+    with pytest.raises(IllegalTransition, match="is Pending"):
+        plan_power(nodes.services, nodes.now(claim), "Off", "user:ann")
     nodes.schedule()
     nodes.relay()
+    before = nodes.now(claim)
+    plan = plan_power(nodes.services, before, "Off", "user:ann")
+    assert plan["verdict"] == f"The machine of node claim {claim.name} would be switched off."
+    assert [warning["pointer"] for warning in plan["warnings"]] == ["/state"]
+    assert plan_power(nodes.services, before, "Reboot", "user:ann")["warnings"] == []
+    assert nodes.now(claim) == before, "a plan changes nothing"
     off = power_claim(nodes.services, claim.id, "Off", "user:ann")
+    repeated_plan = plan_power(nodes.services, nodes.now(claim), "Off", "user:ann")
+    assert repeated_plan == {"verdict": f"Operation {off.operation_id} does so already."}
     assert power_claim(nodes.services, claim.id, "Off", "user:ann").operation_id == off.operation_id
     with pytest.raises(IllegalTransition, match="still at work"):
         power_claim(nodes.services, claim.id, "On", "user:ann")

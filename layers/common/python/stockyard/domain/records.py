@@ -223,7 +223,7 @@ class Event(VersionedRecord):
     reason: str
     message: str
     about: dict[str, str] = field(default_factory=dict)
-    """Of a claim of a pool: ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
+    """Of a claim: its ``name``; of one of a pool also ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
 
 
 DONE = "done"

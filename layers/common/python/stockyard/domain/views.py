@@ -90,7 +90,7 @@ def event_view(event: Event, tenant: str) -> dict[str, Any]:
         **attributes(event, _EVENT),
         "tenant": tenant,
         "phase": {"before": event.before, "after": event.after},
-        **{name: event.about.get(name) for name in ("cluster_id", "pool", "zone")},
+        **{name: event.about.get(name) for name in ("name", "cluster_id", "pool", "zone")},
     }
 
 

@@ -127,7 +127,7 @@ class Answer:
         return Answer(200, {"plan": {**plan, "changes": with_subject(plan.get("changes", ()), "", "", {})}})
 
     @staticmethod
-    def free_plan(**parts: Sequence[Mapping[str, Any]]) -> Answer:
+    def free_plan(**parts: Sequence[Any]) -> Answer:
         """The answer to a dry run of what costs nothing; a part that is not given is empty."""
         price = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
         empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
@@ -135,7 +135,7 @@ class Answer:
 
     @staticmethod
     def change_plan(
-        current: Any, fields: Mapping[str, Any], kind: str, name: str = "", **parts: Sequence[Mapping[str, Any]]
+        current: Any, fields: Mapping[str, Any], kind: str, name: str = "", **parts: Sequence[Any]
     ) -> Answer:
         """The answer to a dry run of a change: what of ``fields`` is not as in ``current``, a record or a view of what
         has this ``kind`` and ``name``, field by field."""

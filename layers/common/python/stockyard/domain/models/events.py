@@ -39,6 +39,8 @@ class EventView(View):
     """A word for programs that says what happened."""
     message: str
     """The same as a sentence for people."""
+    name: str | None
+    """The name of a node claim, which tells it also when it is gone; null for other subjects."""
     cluster_id: str | None
     """The cluster of a node or a pool; null for other subjects."""
     pool: str | None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from stockyard.domain.models.cluster_resume import ClusterResume, other_settings
-from stockyard.domain.pool_records import GROUP, NewPool
+from stockyard.domain.pool_records import GROUP, NewPool, Pool
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.clusters.check import check
-from stockyard.operations.clusters.resume import resumed
+from stockyard.operations.clusters.resume import plan_resume, resumed
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import lines_of
@@ -20,7 +21,7 @@ from stockyard.operations.pools.groups import group_pools
 from stockyard.operations.pools.pools import LEAVING, changed_pool, changes_of, creation, pools_of
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
-from stockyard.ports import Remove, Write
+from stockyard.ports import Create, Remove, Write
 
 
 @until_written("cluster changes too often to be resumed")
@@ -30,7 +31,29 @@ def resume_with(services: Services, id_or_name: str, body: ClusterResume, actor:
     Every phase is done again: those that are done already bring what stands to the settings. ``IllegalTransition``
     unless its creation has failed, ``InvalidInput`` for what cannot be, ``QuotaExceeded`` for too many nodes.
     """
-    cluster = find_cluster(services, id_or_name)
+    target, first_phase = _target(services, find_cluster(services, id_or_name), body)
+    return resumed(services, target, actor, _pools(services, target, actor), first_phase)
+
+
+def plan_resume_with(
+    services: Services, cluster: Cluster, body: ClusterResume, actor: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What :func:`resume_with` would do: the fields of the cluster, and the other parts of the plan. Raises as it
+    does."""
+    target, first_phase = _target(services, cluster, body)
+    writes = _pools(services, target, actor)
+    created = [write.record.name for write in writes if isinstance(write, Create) and isinstance(write.record, Pool)]
+    removed = [write.id.partition("/")[2] for write in writes if isinstance(write, Remove) and write.kind is Pool]
+    fields = {"settings": target.settings, "kubernetes_version": target.kubernetes_version}
+    parts = {
+        "creates": [{"kind": "pool", "name": name} for name in created],
+        "deletes": [{"kind": "pool", "name": name} for name in removed],
+    }
+    return fields, {**plan_resume(services, target, first_phase), **parts}
+
+
+def _target(services: Services, cluster: Cluster, body: ClusterResume) -> tuple[Cluster, str]:
+    """The cluster with its other settings, all of them checked, and the phase where it goes on: the first one."""
     operation = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     if cluster.status != "failed" or operation is None or operation.error is None:
         raise IllegalTransition(
@@ -50,7 +73,7 @@ def resume_with(services: Services, id_or_name: str, body: ClusterResume, actor:
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
     check_groups(services, target.settings)
     check(services, replace(target, updated_at=services.now()), account)
-    return resumed(services, target, actor, _pools(services, target, actor), procedure.names[0])
+    return target, procedure.names[0]
 
 
 def _pools(services: Services, target: Cluster, actor: str) -> list[Write]:

@@ -82,11 +82,15 @@ def _item(write: Write) -> Outbox | None:
 
 
 def _belongs(about: EventSubject) -> dict[str, str]:
-    """Of a claim of a pool: whose it is, so that a rule can wake who looks after the pool; and where it stands."""
-    if isinstance(about, NodeClaim) and about.pool:
+    """Of a claim: its name. Of a claim of a pool, too: whose it is, so that a rule can wake who looks after the pool;
+    and where it stands."""
+    if not isinstance(about, NodeClaim):
+        return {}
+    fields = {"name": about.name}
+    if about.pool:
         zone = zone_of(about)
-        return {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
-    return {}
+        fields |= {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
+    return fields
 
 
 def account_writes(services: Services, actor: str, account: CloudAccount, transition: Transition) -> list[Write]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stockyard.domain import ids
 from stockyard.domain.records import NodeClaim, Operation
+from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import POWER_NODE
 from stockyard.lifecycle.operation import new_operation
@@ -20,13 +23,33 @@ def power_claim(services: Services, id_or_name: str, state: str, actor: str) -> 
     Raises ``NotFound``, ``IllegalTransition``; asked again for what is being done, it points to the same operation.
     """
     claim = find_claim(services, id_or_name)
-    current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
-    if current is not None and current.status == "running" and claim.power_wish == state:
+    change = _switching(services, claim, state, actor)
+    if change is None:
         return claim
-    now = services.now()
-    procedure = services.procedure(POWER_NODE)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
-    change = MOVES.start_power(claim, current, operation, procedure, state, now)
     changed, operation, writes = change_writes(services, actor, change)
     services.store.commit(Replace(changed), Create(operation), *writes)
     return changed
+
+
+_DONE = {"On": "switched on", "Off": "switched off", "Reboot": "restarted"}
+
+
+def plan_power(services: Services, claim: NodeClaim, state: str, actor: str) -> dict[str, Any]:
+    """The parts of a plan that say what :func:`power_claim` would do. Raises as it does."""
+    if _switching(services, claim, state, actor) is None:
+        return {"verdict": f"Operation {claim.operation_id} does so already."}
+    billed = {"pointer": "/state", "detail": "A machine that is off may still be billed."}
+    return {
+        "verdict": f"The machine of node claim {claim.name} would be {_DONE[state]}.",
+        "warnings": [billed] if state == "Off" else [],
+    }
+
+
+def _switching(services: Services, claim: NodeClaim, state: str, actor: str) -> Change[NodeClaim] | None:
+    """The claim whose machine begins to be switched; None where that is being done."""
+    current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
+    if current is not None and current.status == "running" and claim.power_wish == state:
+        return None
+    now, procedure = services.now(), services.procedure(POWER_NODE)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
+    return MOVES.start_power(claim, current, operation, procedure, state, now)
