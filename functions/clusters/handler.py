@@ -155,8 +155,7 @@ def change_cluster(request: Request) -> Answer:
             return Answer.free_plan(**difference(packs.before, packs.after))
         changes |= {} if settings is None else {"settings": settings}
         return Answer.change_plan(cluster, changes, "cluster", cluster.name)
-    warnings = list(reconfigure.remarks_of_nodes(services, cluster, target))
-    changed = change.change_cluster(
+    changed, warnings = change.change_cluster(
         services,
         cluster.id,
         request.version,

@@ -52,6 +52,7 @@ def finish(
     output: Form,
 ) -> None:
     """Show what became of a change of ``current``: the record, or the operation that carries it out."""
+    plans.warn(context, changed.warnings)
     identifier = changed.started_operation or changed.operation_id
     if identifier is None or identifier == current.operation_id:
         show_one(context, output, CLUSTERS, changed)
