@@ -362,7 +362,7 @@ def read_kubeconfig(request: Request) -> Answer:
     cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         if request.query.get("static"):
-            raise InvalidInput("Ask for static or for form, not for both.")
+            raise InvalidInput.at("/form", "Ask for static or for form, not for both.")
         role = _role_in_cluster(request.caller.roles)
         secret = kubeconfig_secret(services, cluster, role, request.caller.actor)
         return Answer(200, secret, subject=cluster.id)
