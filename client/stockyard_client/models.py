@@ -94,6 +94,8 @@ class Cluster(Resource):
     operation_id: str | None = None
     queue: tuple[str, ...] = ()
     """Operations that begin one after the other when that one has ended."""
+    warnings: tuple[dict[str, Any], ...] = ()
+    """What to mind of a creation or a change; only in the answer to that."""
 
 
 class Phase(Model):

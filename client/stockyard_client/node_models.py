@@ -67,6 +67,8 @@ class NodeClaim(Resource):
     power: str = ""
     created_at: str | None = None
     operation_id: str | None = None
+    warnings: tuple[dict[str, Any], ...] = ()
+    """What to mind of a creation or a change; only in the answer to that."""
 
 
 class Candidate(Model):

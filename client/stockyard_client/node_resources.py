@@ -145,6 +145,11 @@ class AppliedList(list[Applied]):
         super().__init__(results)
         self.warnings = tuple(warnings)
 
+    @property
+    def every_warning(self) -> tuple[dict[str, Any], ...]:
+        """Those of the documents, and those of each result."""
+        return (*self.warnings, *(warning for result in self for warning in result.warnings))
+
 
 class Manifests(Collection):
     """Documents of Kubernetes' form."""

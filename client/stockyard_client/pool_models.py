@@ -41,6 +41,8 @@ class Pool(Resource):
     deleting: bool = False
     conditions: tuple[Condition, ...] = ()
     created_at: str | None = None
+    warnings: tuple[dict[str, Any], ...] = ()
+    """What to mind of a creation or a change; only in the answer to that."""
 
     @property
     def condition(self) -> Condition | None:

@@ -226,7 +226,7 @@ def put_profiles_of_cluster(request: Request) -> Answer:
         reconfigure.operation_kind(services, cluster, cluster, profiles=True)
         change = profile_change(services, cluster, cluster, choices)
         return Answer.plan(reconfigure.plan_change(services, cluster, cluster, {}, change))
-    changed = change_cluster(
+    changed, _ = change_cluster(
         services,
         cluster.id,
         request.version,

@@ -155,8 +155,7 @@ def change_cluster(request: Request) -> Answer:
             return Answer.free_plan(**difference(packs.before, packs.after))
         changes |= {} if settings is None else {"settings": settings}
         return Answer.change_plan(cluster, changes, "cluster", cluster.name)
-    warnings = list(reconfigure.remarks_of_nodes(services, cluster, target))
-    changed = change.change_cluster(
+    changed, warnings = change.change_cluster(
         services,
         cluster.id,
         request.version,
@@ -374,7 +373,7 @@ def read_kubeconfig(request: Request) -> Answer:
     cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         if request.query.get("static"):
-            raise InvalidInput("Ask for static or for form, not for both.")
+            raise InvalidInput.at("/form", "Ask for static or for form, not for both.")
         role = _role_in_cluster(request.caller.roles)
         secret = kubeconfig_secret(services, cluster, role, request.caller.actor)
         return Answer(200, secret, subject=cluster.id)

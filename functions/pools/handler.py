@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +38,10 @@ def _cluster(request: Request, services: Services) -> Cluster:
     return cluster
 
 
-def _answer(services: Services, pool: Pool, status: int, **settings: Any) -> Answer:
-    view = pool_view(pool, pools.claims_of(services, pool.cluster_id, pool.name))
+def _answer(
+    services: Services, pool: Pool, status: int, warnings: Sequence[dict[str, str]] = (), **settings: Any
+) -> Answer:
+    view = {**pool_view(pool, pools.claims_of(services, pool.cluster_id, pool.name)), "warnings": list(warnings)}
     digest = digest_of(view["nodes"])
     return Answer(status, view, version=pool.version, subject=pool.id, digest=digest, **settings)
 
@@ -130,8 +133,9 @@ def _change_of_groups(
     """A change of the cluster's settings for the sake of one pool: its plan, or its operation."""
     if request.dry_run:
         return Answer.plan(groups.plan_groups(services, cluster, patch))
-    operation_id = groups.change_groups(services, cluster, patch, request.caller.actor, request.request_id, queue=queue)
-    return _answer(services, pool, 202, audited=True, location=f"/v1/operations/{operation_id}")
+    actor, request_id = request.caller.actor, request.request_id
+    operation_id, warnings = groups.change_groups(services, cluster, patch, actor, request_id, queue=queue)
+    return _answer(services, pool, 202, warnings, audited=True, location=f"/v1/operations/{operation_id}")
 
 
 @http.route(

@@ -143,7 +143,8 @@ def _listing(
     after, continued = query.get("after"), request.page.after
     cursor = read_cursor(after, prefix) if after else None
     if (after and newest_first) or (cursor and continued):
-        raise InvalidInput("after goes on in order of time, from cursor to cursor: leave order and page_token out.")
+        text = "goes on in order of time, from cursor to cursor: leave order and page_token out."
+        raise InvalidInput.of_parameter("after", text)
     settled = settled_bound(prefix, wiring.clock().now())
     if cursor is not None:
         items, cursor = news(read, cursor, settled, request.page.size)

@@ -51,7 +51,7 @@ def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | 
     from stockyard.operations.clusters.change import change_cluster
 
     cluster = find_cluster(services, request.cluster)
-    changed = change_cluster(
+    changed, _ = change_cluster(
         services,
         cluster.id,
         cluster.version,

@@ -47,8 +47,7 @@ def apply(
             return
         results = client.manifests.apply(documents)
     show_many(context, output, APPLIED, results)
-    for warning in (*results.warnings, *(warning for result in results for warning in result.warnings)):
-        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
+    plans.warn(context, results.every_warning)
 
 
 def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:

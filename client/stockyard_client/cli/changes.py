@@ -54,6 +54,7 @@ def finish(
     """Show what became of a change of ``current``: the record, or the operation that carries it out."""
     if changed.version == current.version:
         context.say(f"Cluster {changed.name} is so already: nothing changes.")
+    plans.warn(context, changed.warnings)
     identifier = changed.started_operation or changed.operation_id
     if identifier is None or identifier == current.operation_id:
         show_one(context, output, CLUSTERS, changed)

@@ -72,6 +72,7 @@ def create(
             return
         claim = client.node_claims.get(body["id"]) if set(body) == {"id"} else client.node_claims.create(body)
         context.say(f"Claim {claim.name} ({claim.id}) is being served by operation {claim.operation_id}.")
+        plans.warn(context, claim.warnings)
         if wait:
             claim = _waited(context, client, claim, timeout)
     show_one(context, output, CLAIMS, claim)
@@ -87,7 +88,9 @@ def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form
         if dry_run:
             plans.show(context, output, client.manifests.plan([body], create_only=True))
             return {}
-        return {"id": client.manifests.apply([body], create_only=True)[0].id}
+        results = client.manifests.apply([body], create_only=True)
+        plans.warn(context, results.every_warning)
+        return {"id": results[0].id}
 
 
 def _merged(

@@ -101,6 +101,7 @@ def create(
             return
         cluster = client.clusters.create(body)
         context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
+        plans.warn(context, cluster.warnings)
         if wait and cluster.operation_id:
             started = context.clock()
             progress.wait(context, client, cluster.operation_id, timeout)

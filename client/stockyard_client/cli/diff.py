@@ -49,5 +49,4 @@ def _draw(context: contexts.Context, plan: Plan) -> None:
         text = f"{str(line.get('kind', '')).replace('-', ' ')} {line.get('name', '')}".strip()
         context.out.print(Text(f"+ {text}", style="green"), soft_wrap=True)
     field_lines.draw(context, filter(field_lines.is_change, plan.changes))
-    for warning in plan.warnings:
-        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
+    plans.warn(context, plan.warnings)

@@ -69,6 +69,7 @@ def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | N
             context.say(f"What you wrote is kept in {path}.")
         raise
     path.unlink()
+    context.origins.pop()  # What is warned of has no line in a file that is gone.
     return record, after
 
 

@@ -45,6 +45,7 @@ def create(
             if dry_run:
                 plans.show(context, output, client.manifests.plan([body], create_only=True))
                 return
+            # The provider itself warns of all that the manifest is warned of.
             provider = client.node_providers.get(client.manifests.apply([body], create_only=True)[0].id)
         else:
             body.update({"name": name} if name else {})
@@ -53,8 +54,7 @@ def create(
                 return
             provider = client.node_providers.create(body)
     show_one(context, output, PROVIDERS, provider)
-    for warning in provider.warnings:
-        context.say(f"Warning: {plans.remark(context, warning)}", "yellow")
+    plans.warn(context, provider.warnings)
     if provider.message:
         context.say(provider.message)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -40,9 +40,7 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             (hour, month), currency = _total(plan.price_before), plan.price_before.currency
             text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
             context.out.print(Text(text, style="bold"))
-    for warning in plan.warnings:
-        if not isinstance(warning, dict) or warning.get("detail") != sentence:
-            context.say(f"Warning: {remark(context, warning)}", "yellow")
+    warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") != sentence])
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
@@ -160,6 +158,12 @@ def _summed(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _item_name(item: dict[str, Any]) -> str:
     quantity = item.get("quantity", 1)
     return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
+
+
+def warn(context: Context, warnings: Iterable[Any]) -> None:
+    """Writes what to mind of a plan, or of what was made or changed, to stderr."""
+    for warning in warnings:
+        context.say(f"Warning: {remark(context, warning)}", "yellow")
 
 
 def remark(context: Context, line: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stockyard_client.cli import plans
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import Form, show_one
 from stockyard_client.cli.pool_sheets import POOLS
@@ -28,6 +29,7 @@ def edit(context: Context, cluster: str, pool: str, *, yes: bool, output: Form) 
         )
         if (pair := edit(context, target, yes=yes)) is not None:
             after = pair[1]
+            plans.warn(context, after.warnings)
             if after.started_operation:
                 context.say(f"Pool {pool} of cluster {cluster} is changed by operation {after.started_operation}.")
             show_one(context, output, POOLS, after)

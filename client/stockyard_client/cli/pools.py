@@ -82,6 +82,7 @@ def create(
         if pool is None:
             return
         context.say(f"Pool {pool.name} of cluster {cluster} is made.")
+        plans.warn(context, pool.warnings)
         if wait:
             pool = _waited(context, client, cluster, pool.name, timeout)
     show_one(context, output, POOLS, pool)
@@ -108,7 +109,7 @@ def _from_manifest(
     if dry_run:
         plans.show(context, output, client.manifests.plan([manifest], create_only=True))
         return None
-    client.manifests.apply([manifest], create_only=True)
+    plans.warn(context, client.manifests.apply([manifest], create_only=True).every_warning)
     return client.pools.get(cluster, str((manifest.get("metadata") or {}).get("name")))
 
 
@@ -325,6 +326,7 @@ def delete(
         count = record.nodes.claims
         nodes = "1 node is" if count == 1 else f"{count} nodes are"
         context.say(f"Pool {pool} of cluster {cluster} is being deleted; {nodes} given back.")
+        plans.warn(context, record.warnings)
         if wait:
             client.wait_pool_gone(cluster, pool, timeout=timeout, on_change=progress.lines(context))
             return
@@ -348,6 +350,7 @@ def _change(
         plans.show(context, output, client.pools.plan_update(cluster, pool, patch))
         return
     record = client.pools.update(cluster, pool, patch, latest=latest)
+    plans.warn(context, record.warnings)
     if record.started_operation:
         context.say(f"Pool {pool} of cluster {cluster} is changed by operation {record.started_operation}.")
         operation = client.operations.get(record.started_operation)

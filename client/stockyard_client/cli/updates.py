@@ -199,7 +199,9 @@ def _update(
     if dry_run:
         plans.show(context, output, resource.plan_update(record, body))
         return
-    show_one(context, output, sheet, resource.update(record, body))
+    changed = resource.update(record, body)
+    show_one(context, output, sheet, changed)
+    plans.warn(context, changed.warnings)
 
 
 def _edit(
@@ -218,3 +220,4 @@ def _edit(
     target = Editable(noun, reference, fields, lambda: resource.get(reference), resource.update)
     if (pair := edit(context, target, yes=yes)) is not None:
         show_one(context, output, sheet, pair[1])
+        plans.warn(context, pair[1].warnings)

@@ -177,9 +177,14 @@ def test_other_lists_have_what_a_filter_names_and_nothing_else(api, path, field,
         ("/v1/node-providers?phase=Gone", "phase must be one of"),
         ("/v1/clusters/x?wait=5", "wait needs If-None-Match"),
         ("/v1/operations?wait=5", "wait needs after"),
+        ("/v1/operations?wait=x", "wait must be a whole number"),
+        ("/v1/events?page_token=x", "page_token is not one"),
     ],
 )
 def test_what_a_list_cannot_do_is_refused_by_name(api, path, text):
     answer = Caller(api, "filters").get(path)
     assert answer.status_code == 422
-    assert text in answer.json()["detail"]
+    problem = answer.json()
+    assert text in problem["detail"]
+    name, _, detail = problem["detail"].partition(" ")
+    assert [(fault["pointer"], fault["detail"]) for fault in problem["errors"]] == [(f"/{name}", detail)]

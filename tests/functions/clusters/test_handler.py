@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from functions.clusters import handler
 from functions.pools import handler as pools_handler
-from stockyard import wiring
 from stockyard.domain.models.cluster_views import ClusterView
 from stockyard.domain.models.operations import OperationView
 from stockyard.domain.models.plan import PlanView
 from stockyard.domain.records import AuditRecord
 from stockyard.operations.listing import every
-from tests.harness.crash_world import _event
-from tests.harness.inprocess import Context
+from tests.harness.asking import Ask, Reply, asking
 from tests.unit.operations.clusters.managed_world import GPU, ManagedWorld, managed_world
 
 EXTENDED = {"settings": {"support": "extended"}}
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    json: Any
-
-
-Ask = Callable[..., Reply]
 
 
 @pytest.fixture
@@ -44,34 +29,18 @@ def managed() -> ManagedWorld:
 @pytest.fixture
 def ask(managed: ManagedWorld) -> Iterator[Ask]:
     """Calls a route of the functions in process, by default with the cluster's version as it is."""
-    services = managed.world.services
-    with ExitStack() as stack:
-        parts = {"services": lambda _: managed.world.services, "store": lambda _: services.store}
-        for name, part in parts.items():
-            stack.enter_context(patch.object(wiring, name, part))
-        for module in (handler, pools_handler):
-            dependencies = replace(
-                module.http._dependencies,
-                clock=services.clock.now,
-                admit=lambda _: None,
-                audit=lambda _, record: None,
-                keys=None,
-            )
-            stack.enter_context(patch.object(module.http, "_dependencies", dependencies))
-            stack.enter_context(patch.object(module.http, "_origin", None))
+    with asking(lambda: managed.world.services, module_of, handler, pools_handler) as send:
 
-        def call(
-            method: str, path: str, body: Any = None, *, version: int | None = None, dry_run: bool = False
-        ) -> Reply:
-            event = _event(method, f"/v1/clusters/{managed.id}{path}", body, {}, "key-1")
-            event["headers"]["if-match"] = f'"{managed.cluster.version if version is None else version}"'
-            event["headers"]["content-type"] = f"application/{'merge-patch+' if method == 'PATCH' else ''}json"
-            event["rawQueryString"] = "dry_run=true" if dry_run else ""
-            module = pools_handler if "/pools" in path else handler
-            answer = module.lambda_handler(event, Context("clusters", "request"))
-            return Reply(int(answer["statusCode"]), answer["headers"], json.loads(answer["body"]))
+        def call(method: str, path: str, body: Any = None, *, version: int | None = None, **more: Any) -> Reply:
+            current = managed.cluster.version if version is None else version
+            return send(method, f"/v1/clusters/{managed.id}{path}", body, version=current, **more)
 
         yield call
+
+
+def module_of(path: str) -> ModuleType:
+    """The handler that serves a path."""
+    return pools_handler if "/pools" in path else handler
 
 
 def test_a_change_answers_with_its_operation(managed: ManagedWorld, ask: Ask) -> None:

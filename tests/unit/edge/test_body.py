@@ -135,3 +135,18 @@ def test_only_large_routes_accept_compressed_bodies():
     event["headers"]["content-encoding"] = "br"
     with pytest.raises(UnsupportedMediaType):
         check_media_type(event, patch=False, gzip=True)
+
+
+@pytest.mark.parametrize("kind", ["application/yaml", "application/x-yaml", "text/yaml; charset=utf-8"])
+@pytest.mark.parametrize("patch", [False, True])
+def test_who_sends_yaml_is_told_where_it_is_taken(kind, patch):
+    with pytest.raises(UnsupportedMediaType) as refused:
+        check_media_type({"headers": {"content-type": kind}}, patch=patch)
+    assert refused.value.detail.startswith("Send the body as application/json")
+    assert refused.value.detail.endswith("in UTF-8; POST /v1/apply takes YAML.")
+
+
+def test_where_yaml_is_taken_nothing_else_is_named():
+    with pytest.raises(UnsupportedMediaType) as refused:
+        check_media_type({"headers": {"content-type": "text/yaml"}}, patch=False, yaml=True)
+    assert refused.value.detail == "Send the body as application/json or application/yaml in UTF-8."

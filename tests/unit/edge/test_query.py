@@ -42,6 +42,17 @@ def test_values_that_there_are_are_named(values, text):
     with pytest.raises(InvalidInput) as refused:
         read({"rawQueryString": "form=other"}, (Query("form", "", values=values),))
     assert refused.value.detail == text
+    assert [(fault.pointer, f"form {fault.detail}") for fault in refused.value.errors] == [("/form", text)]
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [("flag=1", "flag"), ("size=0", "size"), ("text=", "text"), ("tag=env", "tag"), ("text=a&text=a", "text")],
+)
+def test_a_fault_of_a_parameter_names_its_place(raw, name):
+    with pytest.raises(InvalidInput) as refused:
+        parsed(raw)
+    assert [fault.pointer for fault in refused.value.errors] == [f"/{name}"]
 
 
 def test_event_without_raw_query_is_read():

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One fault of the input. ``pointer`` is a JSON pointer (RFC 6901) into the body.
+    """One fault of the input. ``pointer`` is a JSON pointer (RFC 6901) into the body, or the name of a query parameter.
 
     Where the body is several documents, ``index`` is the number of the one that is meant, from 0, and ``kind`` and
     ``name`` are its own, empty where it has none.
@@ -120,6 +120,11 @@ class InvalidInput(CallerError):
     def at(cls, pointer: str, detail: str) -> InvalidInput:
         """The error of one fault in one place."""
         return cls(detail, errors=[FieldProblem(pointer, detail)])
+
+    @classmethod
+    def of_parameter(cls, name: str, detail: str) -> InvalidInput:
+        """The error of a query parameter, whose place is named like that of a field."""
+        return cls(f"{name} {detail}", errors=[FieldProblem(f"/{name}", detail)])
 
     @classmethod
     def of(cls, problems: Sequence[FieldProblem]) -> InvalidInput:

@@ -64,6 +64,8 @@ class BalancedWorld:
     world: World
     provider: BalancedProvider
     id: str = ""
+    warnings: list[dict[str, str]] = field(default_factory=list)
+    """Those of the last patch."""
     replaces: bool = True
     """Whether drifted nodes are replaced while a workflow waits, one at a time."""
     replaced: list[str] = field(default_factory=list)
@@ -86,7 +88,7 @@ class BalancedWorld:
     def patch(self, document: Mapping[str, Any]) -> Cluster:
         """A PATCH, as the route does it."""
         cluster, body = aligned(self.world.services, self.cluster), read(ClusterPatch, document)
-        return change_cluster(
+        changed, self.warnings = change_cluster(
             self.world.services,
             cluster.id,
             cluster.version,
@@ -97,6 +99,7 @@ class BalancedWorld:
             actor=USER,
             request_id="r",
         )
+        return changed
 
     def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A dry run of a PATCH."""

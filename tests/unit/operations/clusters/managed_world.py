@@ -78,6 +78,8 @@ class ManagedWorld:
     world: World
     provider: ManagedProvider
     id: str = ""
+    warnings: list[dict[str, str]] = field(default_factory=list)
+    """Those of the last patch."""
 
     @property
     def cluster(self) -> Cluster:
@@ -94,7 +96,7 @@ class ManagedWorld:
     def patch(self, document: Mapping[str, Any], version: int | None = None) -> Cluster:
         """A PATCH, as the route does it."""
         cluster, body = self.cluster, read(ClusterPatch, document)
-        return change_cluster(
+        changed, self.warnings = change_cluster(
             self.world.services,
             cluster.id,
             cluster.version if version is None else version,
@@ -106,6 +108,7 @@ class ManagedWorld:
             actor=USER,
             request_id="r",
         )
+        return changed
 
     def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A dry run of a PATCH."""

@@ -347,6 +347,6 @@ def test_a_pool_is_removed_whatever_else_is_written_to_the_cluster(balanced: Bal
 
     patch = remaining_groups(services, balanced.cluster, balanced.pools()["web"])
     store.commit = raced  # type: ignore[method-assign]
-    operation_id = change_groups(services, balanced.cluster, patch, USER, "r", queue=False)
+    operation_id, _ = change_groups(services, balanced.cluster, patch, USER, "r", queue=False)
     assert balanced.operation.id == operation_id
     assert balanced.cluster.settings["autoscaler_node_groups"] == []

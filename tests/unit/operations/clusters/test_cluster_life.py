@@ -302,7 +302,7 @@ def test_plan_of_deletion_includes_claims_and_their_price(world):
 
 def test_change_requires_current_version(world):
     cluster = world.create()
-    changed = change_cluster(
+    changed, _ = change_cluster(
         world.services, "demo", cluster.version, description="new", tags=None, actor="ann", request_id="r"
     )
     assert (changed.description, changed.version) == ("new", cluster.version + 1)

@@ -12,6 +12,8 @@ from stockyard.domain.cost_records import ALL_BUT_NODES, Usage
 from stockyard.domain.records import NodeClaim
 from stockyard.operations.clusters.costs import report
 from stockyard.operations.clusters.delete import delete_cluster, plan_deletion
+from stockyard.operations.clusters.plan import price_items
+from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.listing import every
 from tests.unit.operations.clusters.members_world import members_world
 
@@ -125,6 +127,49 @@ def test_a_claim_that_got_no_machine_has_cost_nothing(world, nodes, cluster):
 def test_a_cluster_of_which_nothing_stands_costs_nothing(world):
     world.create()
     assert report(world.services)["lines"] == []
+
+
+def record(world, cluster, phase, kind, key="main", *, is_made=True):
+    """A line of the cluster's ledger, as its driver writes it."""
+    operation = world.cluster(cluster).operation_id
+    owner = Owner.of_cluster(world.cluster(cluster), operation, world.cluster(cluster).attempt)
+    ledger = StoreLedger(world.services, owner, phase)
+    line = ledger.intend(kind, key)
+    if is_made:
+        ledger.made(line, f"{kind}-{key}")
+    return ledger
+
+
+def counted(world, cluster):
+    """The quantity of each line of the report."""
+    return {line["type"]: line["quantity"] for line in report(world.services, world.cluster(cluster))["lines"]}
+
+
+def test_of_a_creation_only_what_was_made_is_counted(world):
+    cluster = world.create()
+    record(world, cluster, "network", "vpc")
+    assert counted(world, cluster) == {}, "a VPC costs nothing"
+    record(world, cluster, "network", "nat_gateway", is_made=False)
+    assert counted(world, cluster) == {}, "it may be there, or not"
+    record(world, cluster, "network", "nat_gateway")
+    network = record(world, cluster, "network", "address", "nat")
+    assert counted(world, cluster) == {"NAT gateway": 1, "public IPv4 address": 1}
+    world.clock.advance(HOUR)
+    document = report(world.services)
+    assert document["hour"] == pytest.approx(0.045 + 0.005)
+    assert document["spent"] == pytest.approx(document["hour"], rel=0.01)
+    record(world, cluster, "endpoint", "load_balancer")
+    assert counted(world, cluster)["network load balancer"] == 1
+    assert not any("control plane" in name for name in counted(world, cluster))
+    record(world, cluster, "control_plane", "instance")
+    assert any(name.startswith("control plane instance") for name in counted(world, cluster))
+    network.gone(network.find("address", "nat"))
+    assert counted(world, cluster)["public IPv4 address"] == 2, "those of the load balancer, one in each zone"
+
+
+def test_all_that_a_ready_cluster_was_made_of_is_counted_without_its_ledger(world, nodes, cluster):
+    items = {item.name: item.quantity for item in price_items(world.services, cluster)}
+    assert counted(world, cluster) == items
 
 
 def test_an_unknown_price_is_said(world, nodes, cluster):

@@ -44,9 +44,10 @@ def cluster(world: World) -> Cluster:
 def send(world: World, cluster: Cluster, tags: dict[str, str], version: int | None = None) -> Cluster:
     """A PATCH of the tags."""
     version = world.cluster(cluster).version if version is None else version
-    return change_cluster(
+    changed, _ = change_cluster(
         world.services, cluster.id, version, description=None, tags=tags, actor="user:ann", request_id="r"
     )
+    return changed
 
 
 def carried(world: World) -> list[dict[str, str]]:
@@ -83,7 +84,7 @@ def test_change_of_tags_starts_an_operation_and_reaches_everything(world: World,
 
 
 def test_change_of_description_touches_nothing(world: World, cluster: Cluster) -> None:
-    changed = change_cluster(
+    changed, _ = change_cluster(
         world.services, cluster.id, cluster.version, description="new", tags=None, actor="ann", request_id="r"
     )
     assert (changed.operation_id, changed.tag_change) == (cluster.operation_id, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HOURS_A_MONTH = 730
+MEMBER = "control_plane/instance"
+"""The line of the ledger that stands for a member of a control plane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +16,6 @@ class PriceItem:
     name: str
     quantity: int
     hour: float | None
+    made_as: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """Lines of the ledger that stand for it, as ``phase/kind``, each with how much of the quantity one of them stands
+    for. Empty: it counts as soon as anything of its cluster is there."""

@@ -22,6 +22,7 @@ MAX_DEPTH = 32
 _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
 YAML = "application/yaml"
+_KINDS_OF_YAML = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRINGS, _NO_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
 """A string, to its end if it has one, or a bracket."""
@@ -69,7 +70,8 @@ def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = Fals
         if name == "charset"
     ]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
-        raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
+        elsewhere = "; POST /v1/apply takes YAML" if kind in _KINDS_OF_YAML and not yaml else ""
+        raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8{elsewhere}.")
     if _encoding(event) not in ("identity", *(["gzip"] if gzip and kind != GZIP else [])):
         raise UnsupportedMediaType("Send the body as it is, without a Content-Encoding.")
     return kind

@@ -52,8 +52,8 @@ def read_cursor(text: str, prefix: str) -> Cursor | None:
         return Cursor(match["behind"], frozenset(tails[i : i + _TAIL] for i in range(0, len(tails), _TAIL)))
     if ids.is_id(text) and text.startswith(f"{prefix}_"):
         return None
-    raise InvalidInput(
-        f"after must be the cursor of an answer of this list, or the id of an item of it ({prefix}_...)."
+    raise InvalidInput.of_parameter(
+        "after", f"must be the cursor of an answer of this list, or the id of an item of it ({prefix}_...)."
     )
 
 

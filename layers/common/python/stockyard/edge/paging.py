@@ -69,7 +69,7 @@ class PageCodec:
             raise _foreign_token()
         after, expires = json.loads(payload)
         if now.timestamp() >= expires:
-            raise InvalidInput("page_token has expired; start from the first page.")
+            raise InvalidInput.of_parameter("page_token", "has expired; start from the first page.")
         return str(after)
 
     def _sign(self, payload: bytes, tenant: str, route: str, query: Mapping[str, Any]) -> bytes:
@@ -82,4 +82,4 @@ def _text(raw: bytes) -> str:
 
 
 def _foreign_token() -> InvalidInput:
-    return InvalidInput("page_token is not one of this list and query.")
+    return InvalidInput.of_parameter("page_token", "is not one of this list and query.")

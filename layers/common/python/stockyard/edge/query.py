@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from stockyard.edge.paging import DEFAULT_SIZE, MAX_SIZE
-from stockyard.errors import InvalidInput
+from stockyard.errors import FieldProblem, InvalidInput
 
 _MAX_LENGTH = 1024
 _ELSEWHERE: Mapping[str, str] = {
@@ -90,7 +90,8 @@ def read(event: Mapping[str, Any], declared: Sequence[Query]) -> dict[str, Any]:
         if name not in parameters:
             raise InvalidInput(f"There is no query parameter {_printable(name)} here{_end(name, parameters)}")
         if name in values:
-            raise InvalidInput(f"The query parameter {name} is given twice.")
+            twice = f"The query parameter {name} is given twice."
+            raise InvalidInput(twice, errors=[FieldProblem(f"/{name}", "is given twice")])
         values[name] = _value(parameters[name], text)
     return values
 
@@ -107,18 +108,18 @@ def _pairs(event: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _value(query: Query, text: str) -> Any:
     if not 1 <= len(text) <= _MAX_LENGTH:
-        raise InvalidInput(f"{query.name} must have 1 to {_MAX_LENGTH} characters.")
+        raise InvalidInput.of_parameter(query.name, f"must have 1 to {_MAX_LENGTH} characters.")
     if query.kind == "boolean":
         if text not in ("true", "false"):
-            raise InvalidInput(f"{query.name} must be true or false.")
+            raise InvalidInput.of_parameter(query.name, "must be true or false.")
         return text == "true"
     if query.kind == "integer":
         return _integer(query, text)
     if query.values and text not in query.values:
         one_of = "one of " if len(query.values) > 1 else ""
-        raise InvalidInput(f"{query.name} must be {one_of}{', '.join(query.values)}.")
+        raise InvalidInput.of_parameter(query.name, f"must be {one_of}{', '.join(query.values)}.")
     if query.pattern and not re.search(query.pattern, text):
-        raise InvalidInput(f"{query.name} is malformed. {query.description}")
+        raise InvalidInput.of_parameter(query.name, f"is malformed. {query.description}")
     return text
 
 
@@ -128,7 +129,7 @@ def _integer(query: Query, text: str) -> int:
     digits = text.removeprefix("-")
     number = int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 17 else None
     if number is None or not low <= number <= high:
-        raise InvalidInput(f"{query.name} must be a whole number from {low} to {high}.")
+        raise InvalidInput.of_parameter(query.name, f"must be a whole number from {low} to {high}.")
     return number
 
 

@@ -209,7 +209,7 @@ class Call:
         self._wait = int(query.pop("wait", 0))
         if self._wait and not (query.get("after") if route.paged else header(event, "if-none-match")):
             needed = "after, the cursor of the last answer" if route.paged else "If-None-Match, the ETag last read"
-            raise InvalidInput(f"wait needs {needed}: it is about what comes then.")
+            raise InvalidInput.of_parameter("wait", f"needs {needed}: it is about what comes then.")
         self._dry_run = bool(query.pop("dry_run", False))
         size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
         self._key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None

@@ -78,8 +78,7 @@ class ClusterView(View):
     queue: list[str]
     """Operations that begin one after the other when that one has ended."""
     warnings: list[Remark]
-    """What to mind of a creation or a change, in its answer alone."""
-    """What to mind of what was asked for; only in the answer to its creation."""
+    """What to mind of a creation or a change; only in the answer to that."""
 
 
 class RepaveReason(View):

@@ -120,7 +120,7 @@ class PoolView(View):
     updated_at: UpdatedAt
     version: Version
     warnings: list[Remark]
-    """What to mind of what was asked for; only in the answer to its creation."""
+    """What to mind of a creation or a change; only in the answer to that."""
 
 
 class PoolDocument(RootModel[PoolView | dict[str, Any]]):

@@ -20,7 +20,13 @@ from stockyard.lifecycle.operation import operation_succeeded
 from stockyard.lifecycle.phases import RETAG_CLUSTER
 from stockyard.operations.clusters.alignment import aligned
 from stockyard.operations.clusters.begin import begin
-from stockyard.operations.clusters.reconfigure import check_target, current_operation, operation_kind, target_of
+from stockyard.operations.clusters.reconfigure import (
+    check_target,
+    current_operation,
+    operation_kind,
+    target_of,
+    warnings_of,
+)
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.clusters import profile_change
@@ -43,9 +49,10 @@ def change_cluster(
     actor: str,
     request_id: str,
     queued: Operation | None = None,
-) -> Cluster:
-    """The changed cluster. None leaves a field as it is. ``operation_id`` is the operation that brings what is there to
-    it, where one is needed and could begin at once. ``queued`` is that operation where it has waited for its turn.
+) -> tuple[Cluster, list[dict[str, str]]]:
+    """The changed cluster, and the warnings that its dry run has. None leaves a field as it is. ``operation_id`` is the
+    operation that brings what is there to it, where one is needed and could begin at once. ``queued`` is that operation
+    where it has waited for its turn.
 
     ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted, or
     when settings or version are to change while something else works on it; ``InvalidInput`` for what cannot be.
@@ -60,14 +67,7 @@ def change_cluster(
         "manifest": document,
     }
     target = target_of(cluster, settings, kubernetes_version)
-    # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
-    kind = operation_kind(services, cluster, target, profiles=profiles is not None)
-    if version not in (None, cluster.version):
-        raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
-    if cluster.status == "deleting":
-        raise IllegalTransition("The cluster is being deleted.")
-    if kind and target is not cluster:
-        check_target(services, cluster, target)
+    kind, warnings = _checked(services, cluster, target, version, profiles=profiles is not None)
     packs = profile_change(services, cluster, target, profiles) if profiles is not None else None
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
@@ -89,7 +89,23 @@ def change_cluster(
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:
         raise PreconditionFailed("The cluster or its profile was changed by someone else just now.") from conflict
-    return changed
+    return changed, warnings
+
+
+def _checked(
+    services: Services, cluster: Cluster, target: Cluster, version: int | None, *, profiles: bool
+) -> tuple[str, list[dict[str, str]]]:
+    """The kind of operation that the change needs, empty for none, and what it is warned of."""
+    # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
+    kind = operation_kind(services, cluster, target, profiles=profiles)
+    if version not in (None, cluster.version):
+        raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
+    if cluster.status == "deleting":
+        raise IllegalTransition("The cluster is being deleted.")
+    if not kind or target is cluster:
+        return kind, []
+    # Asked for before the change is written: afterwards the nodes of before would be those of the target.
+    return kind, warnings_of(services, cluster, target, check_target(services, cluster, target))
 
 
 def _nothing_to_do(services: Services, actor: str, queued: Operation | None) -> list[Write]:

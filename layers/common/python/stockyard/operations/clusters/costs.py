@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.cost_records import Usage
-from stockyard.domain.prices import HOURS_A_MONTH
-from stockyard.domain.records import UNSEEN, Cluster, NodeClaim
+from stockyard.domain.prices import HOURS_A_MONTH, MEMBER, PriceItem
+from stockyard.domain.records import UNSEEN, Cluster, NodeClaim, Resource
 from stockyard.operations.clusters.nodes import claims_of
 from stockyard.operations.clusters.plan import price_items
 from stockyard.operations.engine.ledger import lines_of
@@ -75,8 +76,8 @@ def report(services: Services, cluster: Cluster | None = None) -> dict[str, Any]
     sums = _Sums(f"{now[:7]}-01T00:00:00.000Z", now)
     clusters = [cluster] if cluster else [c for c in every(services.store, Cluster) if c.status not in UNSEEN]
     names = {entry.id: entry.name for entry in clusters}
-    claims = claims_of(services, cluster) if cluster else every(services.store, NodeClaim)
-    for part in (*_of_clusters(services, clusters), *_of_claims(claims)):
+    claims = list(claims_of(services, cluster) if cluster else every(services.store, NodeClaim))
+    for part in (*_of_clusters(services, clusters, claims), *_of_claims(claims)):
         sums.add(part)
     for usage in every(services.store, Usage, prefix=f"{now[:7]}/"):
         if cluster is None or usage.cluster_id == cluster.id:
@@ -97,15 +98,34 @@ def report(services: Services, cluster: Cluster | None = None) -> dict[str, Any]
     }
 
 
-def _of_clusters(services: Services, clusters: Iterable[Cluster]) -> Iterator[_Part]:
-    """What of the clusters is billed beside their nodes. Of one that is not ready nothing may stand yet."""
+def _of_clusters(services: Services, clusters: Iterable[Cluster], claims: Sequence[NodeClaim]) -> Iterator[_Part]:
+    """What of the clusters is billed beside their nodes. Of one that is not ready what has been made and stands."""
     for cluster in clusters:
         if cluster.driver not in services.cluster_drivers:
             continue
-        if cluster.status != "ready" and not any(line.state == "made" for line in lines_of(services, cluster.id)):
-            continue
-        for item in price_items(services, cluster):
+        items: Iterable[PriceItem] = price_items(services, cluster)
+        if cluster.status != "ready":
+            members = [claim for claim in claims if claim.control_plane and claim.cluster_id == cluster.id]
+            items = _made_items(items, lines_of(services, cluster.id), sum(1 for member in members if member.placement))
+        for item in items:
             yield _Part(CLUSTER, cluster.id, "", item.name, "", item.hour, cluster.created_at, quantity=item.quantity)
+
+
+def _made_items(items: Iterable[PriceItem], lines: Iterable[Resource], members: int) -> Iterator[PriceItem]:
+    """The items as far as the ledger has them as made. ``members`` of the control plane have ledgers of their own."""
+    counts: Tally[str] = Tally()
+    for line in lines:
+        if line.state == "made":
+            counts[f"{line.phase}/{line.kind}"] += 1
+    if not counts:
+        return
+    counts[MEMBER] += members
+    for item in items:
+        count = sum(counts[line] * share for line, share in item.made_as) if item.made_as else item.quantity
+        count = min(count, item.quantity)
+        if count:
+            hour = None if item.hour is None else item.hour * count / item.quantity
+            yield replace(item, quantity=count, hour=hour)
 
 
 def _of_claims(claims: Iterable[NodeClaim]) -> Iterator[_Part]:

@@ -63,13 +63,14 @@ def remaining_groups(services: Services, cluster: Cluster, pool: Pool) -> dict[s
 
 def change_groups(
     services: Services, cluster: Cluster, patch: dict[str, Any], actor: str, request_id: str, *, queue: bool
-) -> str:
-    """The id of the operation that brings the groups about; the cluster's last one where they are so already."""
+) -> tuple[str, list[dict[str, str]]]:
+    """The id of the operation that brings the groups about, the cluster's last one where they are so already, and the
+    warnings of its dry run. One that waits for its turn is checked then."""
     if queue and is_busy(services, cluster):
-        return enqueue(services, cluster.id, patch, actor, request_id).id
+        return enqueue(services, cluster.id, patch, actor, request_id).id, []
     for _ in range(TRIES):
         try:
-            changed = change_cluster(
+            changed, warnings = change_cluster(
                 services,
                 cluster.id,
                 None,
@@ -83,7 +84,7 @@ def change_groups(
             # Nobody has named the cluster's version: what else was written to it meanwhile is no matter of theirs.
             cluster = find_cluster(services, cluster.id)
         else:
-            return str(changed.operation_id)
+            return str(changed.operation_id), warnings
     raise PreconditionFailed("The cluster changes too often.")
 
 

@@ -104,7 +104,7 @@ def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) 
     from stockyard.operations.clusters.alignment import aligned
 
     patch = read(ClusterPatch, operation.request)
-    return change_cluster(
+    changed, _ = change_cluster(
         services,
         cluster.id,
         cluster.version,
@@ -117,6 +117,7 @@ def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) 
         request_id=operation.id,
         queued=operation,
     )
+    return changed
 
 
 def _give_up(services: Services, cluster: Cluster, operation: Operation, refusal: CallerError) -> None:

@@ -180,10 +180,7 @@ def plan_change(
                 changes, "cluster", cluster.name, {**fields, "settings": {**cluster.settings, **target.settings}}
             ),
             deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
-            warnings=[
-                *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
-                *remarks_of_nodes(services, cluster, target),
-            ],
+            warnings=warnings_of(services, cluster, target, findings),
         ),
         "price_before": price(before),
         "steps": steps(
@@ -244,7 +241,18 @@ def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:
     return [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
 
 
-def remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
+def warnings_of(
+    services: Services, cluster: Cluster, target: Cluster, findings: Sequence[Finding]
+) -> list[dict[str, str]]:
+    """What the plan of a change warns of: the answer to the change says the same. ``findings`` are of ``check_target``.
+    Profiles that change alone leave the nodes as they are."""
+    if target is cluster:
+        return []
+    of_checks = ({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning)
+    return [*of_checks, *_remarks_of_nodes(services, cluster, target)]
+
+
+def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
     """What becomes of the nodes that are there, as remarks."""
     if target.kubernetes_version != cluster.kubernetes_version:
         text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."

@@ -120,44 +120,23 @@ def view_of(
     there = {node.name: node for node in nodes_there(stock, ready, workload)}
     _shut(there, ready, workload)
     awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
-    looks: list[datetime] = []
     until: dict[str, datetime] = {}
-    budgets = workload.budgets or {}
     needed_by_zones = kept_for_balance(
         by_pool, claims, {by_node[name].id for name in there if not workload.reschedulable.get(name)}
     )
     nodes = []
     for name, node in sorted(there.items()):
         claim = by_node[name]
-        facts = _facts(workload, claim)
-        pool = by_pool.get(claim.pool)
-        obstacle = candidates.Obstacle(paused) if paused else candidates.obstacle(claim, pool, facts, budgets, now)
-        if name in workload.obscure and not obstacle.why:
-            obstacle = candidates.Obstacle(f"a pod on it cannot be read: {workload.obscure[name]}")
+        obstacle = _obstacle(workload, name, claim, by_pool.get(claim.pool), now, paused)
         if obstacle.until is not None:
             until[name] = obstacle.until
         pods = (*workload.reschedulable.get(name, ()), *awaited.get(name, ()))
-        price = price_of(stock, claim)
-        nodes.append(
-            model.RunningNode(
-                node,
-                pods,
-                claim.pool,
-                price or 0.0,
-                disruption_cost(
-                    eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count)
-                ),
-                spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
-                hindrance=obstacle.why
-                or ("its zone would have too few nodes of the pool" if claim.id in needed_by_zones else "")
-                or ("" if price is not None else "its price is not known"),
-                drifted=candidates.is_drifted(claim),
-            )
-        )
+        why = obstacle.why or (_NEEDED_BY_ZONE if claim.id in needed_by_zones else "")
+        nodes.append(_running_node(node, claim, pods, price_of(stock, claim), why))
     states = _states(claims, workload)
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
     changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in pools]
-    looks += [*until.values(), *(change for change in changes if change is not None)]
+    looks = [*until.values(), *(change for change in changes if change is not None)]
     daemons = tuple(workload.daemons.values())
     fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited, most_new)
     running = {by_node[node.name].id: node for node in nodes}
@@ -166,24 +145,60 @@ def view_of(
     drifted, until_drifted = _drifted(by_pool, movable, workload, now)
     expires = {claim.id: moment for claim in movable if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
     looks += [moment for moment in expires.values() if moment > now]
-    expired = [claim for claim in present if claim.id in expires and expires[claim.id] <= now]
-    expired.sort(key=lambda claim: (expires[claim.id], claim.id))
     listed = {
         INTERRUPTED: [claim for claim in present if forced.is_interrupted(claim)],
-        pool_budgets.EXPIRED: expired,
+        pool_budgets.EXPIRED: _expired(present, expires, now),
         pool_budgets.DRIFTED: drifted,
     }
     replaceable = {
         # Empty nodes need nothing in their place.
         reason: sorted(
-            (running[claim.id] for claim in listed_claims if claim.pool in by_pool), key=lambda node: not node.empty
+            (running[entry.id] for entry in entries if entry.pool in by_pool), key=lambda node: not node.empty
         )
-        for reason, listed_claims in listed.items()
+        for reason, entries in listed.items()
     }
     unready, repair_looks = _unready(by_pool, claims, workload, now)
     looks += [*until_drifted, *repair_looks]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
     return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
+
+
+_NEEDED_BY_ZONE = "its zone would have too few nodes of the pool"
+
+
+def _obstacle(
+    workload: Workload, name: str, claim: NodeClaim, pool: Pool | None, now: datetime, paused: str
+) -> candidates.Obstacle:
+    """What keeps a node beside prices and zones."""
+    if paused:
+        return candidates.Obstacle(paused)
+    obstacle = candidates.obstacle(claim, pool, _facts(workload, claim), workload.budgets or {}, now)
+    if name in workload.obscure and not obstacle.why:
+        return candidates.Obstacle(f"a pod on it cannot be read: {workload.obscure[name]}")
+    return obstacle
+
+
+def _running_node(
+    node: Node, claim: NodeClaim, pods: tuple[tuple[Pod, int], ...], price: float | None, why: str
+) -> model.RunningNode:
+    """A node with its pods; ``why`` is what keeps it, and an unknown price does so too."""
+    costs = (eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count))
+    return model.RunningNode(
+        node,
+        pods,
+        claim.pool,
+        price or 0.0,
+        disruption_cost(costs),
+        spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
+        hindrance=why or ("" if price is not None else "its price is not known"),
+        drifted=candidates.is_drifted(claim),
+    )
+
+
+def _expired(claims: Sequence[NodeClaim], expires: Mapping[str, datetime], now: datetime) -> list[NodeClaim]:
+    """The claims whose time is over, the one that has been so for longest first."""
+    over = [claim for claim in claims if claim.id in expires and expires[claim.id] <= now]
+    return sorted(over, key=lambda claim: (expires[claim.id], claim.id))
 
 
 def _ready(claims: Sequence[NodeClaim], workload: Workload) -> list[NodeClaim]:

@@ -3,7 +3,7 @@ claims."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from stockyard.domain.field_changes import FieldChange, change_views, field_changes
@@ -14,7 +14,7 @@ from stockyard.errors import IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
-from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools
+from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools, warnings_of_pools
 from stockyard.operations.manifests.profiles import DesiredProfile, apply_profile, plan_profile
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
@@ -33,6 +33,8 @@ def apply_manifests(
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
     results: dict[int, list[dict[str, Any]]] = {}
+    # All of them before the first is made: what is made takes from what the others could have.
+    warnings = _warnings(services, desired)
     for manifest in sorted(desired, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
         try:
             if isinstance(manifest, DesiredCluster):
@@ -40,7 +42,7 @@ def apply_manifests(
             elif isinstance(manifest, DesiredProfile):
                 results[manifest.place] = [apply_profile(services, manifest, actor, request_id)]
             else:
-                results[manifest.place] = _applied(services, manifest, actor, request_id)
+                results[manifest.place] = _applied(services, manifest, warnings, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
     return [{**result, "index": place} for place in sorted(results) for result in results[place]]
@@ -61,7 +63,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     plan: dict[str, Any] = {name: [] for name in ("creates", "changes", "deletes", "rejected", "warnings", "groups")}
     verdicts: list[tuple[str, str]] = []
     items: list[dict[str, Any]] = []
-    planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
+    planned = _new_providers(desired)
     for manifest in desired:
         if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile):
             plan_part = _plan_part(services, manifest, planned)
@@ -77,7 +79,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
             plan["creates"].append({"kind": "node-provider", "name": manifest.provider.name})
         else:
             plan["creates"].append({"kind": "node-claim", "name": manifest.document.name})
-            if manifest.document.provider_ref not in planned:
+            if manifest.provider_name not in planned:
                 part = plan_claim(services, manifest.document)
                 items += part["price"]["items"]
                 verdicts.append((manifest.document.name, part["verdict"]))
@@ -85,6 +87,30 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                 for name in ("rejected", "warnings"):
                     plan[name] += _moved(part[name], manifest.place)
     return {**plan, "verdict": _verdict(verdicts), "price": _total(items)}
+
+
+def _new_providers(desired: Sequence[Desired]) -> set[str]:
+    """Providers that come with the documents: what they have is not known before they are there."""
+    return {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
+
+
+def _warnings(services: Services, desired: Sequence[Desired]) -> dict[int, list[list[dict[str, str]]]]:
+    """What the pools and claims of each document are warned of: as in ``plan_manifests``."""
+    new_providers = _new_providers(desired)
+    return {
+        manifest.place: warnings_of_pools(services, manifest, new_providers)
+        if isinstance(manifest, DesiredPools)
+        else [_claim_warnings(services, manifest, new_providers)]
+        for manifest in desired
+        if isinstance(manifest, DesiredPools | DesiredClaim)
+    }
+
+
+def _claim_warnings(services: Services, manifest: DesiredClaim, new_providers: Set[str]) -> list[dict[str, str]]:
+    warnings = remarks(manifest.warnings)
+    if manifest.current is None and manifest.provider_name not in new_providers:
+        warnings += _moved(plan_claim(services, manifest.document)["warnings"], manifest.place)
+    return warnings
 
 
 def _verdict(verdicts: Sequence[tuple[str, str]]) -> str:
@@ -132,26 +158,28 @@ def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _applied(
-    services: Services, manifest: DesiredProvider | DesiredPools | DesiredClaim, actor: str, request_id: str
+    services: Services,
+    manifest: DesiredProvider | DesiredPools | DesiredClaim,
+    warnings: Mapping[int, list[list[dict[str, str]]]],
+    actor: str,
+    request_id: str,
 ) -> list[dict[str, Any]]:
     if isinstance(manifest, DesiredPools):
-        return apply_pools(services, manifest, actor, request_id)
+        return apply_pools(services, manifest, warnings[manifest.place], actor, request_id)
     if isinstance(manifest, DesiredProvider):
         return [_applied_provider(services, manifest, actor, request_id)]
-    return [_applied_claim(services, manifest, actor, request_id)]
+    (of_claim,) = warnings[manifest.place]
+    return [{**_applied_claim(services, manifest, actor, request_id), "warnings": of_claim}]
 
 
 def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, request_id: str) -> dict[str, Any]:
     claim, operation_id = manifest.current, None
-    warnings: list[dict[str, str]] = []
     if claim is None:
-        warnings = _moved(plan_claim(services, manifest.document)["warnings"], manifest.place)
         claim = create_claim(services, manifest.document, actor)
         operation_id = claim.operation_id
     elif manifest.fields:
         claim, operation_id = _changed_claim(services, claim, dict(manifest.fields), actor, request_id)
-    result = _result("NodeClaim", claim, manifest, operation_id)
-    return {**result, "warnings": [*result["warnings"], *warnings]}
+    return _result("NodeClaim", claim, manifest, operation_id)
 
 
 def _moved(remarks_of: Sequence[Mapping[str, str]], place: int) -> list[dict[str, str]]:

@@ -211,7 +211,7 @@ def apply_cluster(
     elif cluster is not None and desired.fields:
         former = cluster.operation_id
         fields = {"description": None, "tags": None, **desired.fields}
-        cluster = change_cluster(services, cluster.id, cluster.version, **fields, actor=actor, request_id=request_id)
+        cluster, _ = change_cluster(services, cluster.id, cluster.version, **fields, actor=actor, request_id=request_id)
         operation_id = cluster.operation_id if cluster.operation_id != former else None
     if cluster is None:
         raise KeyError(desired.document.name)

@@ -91,6 +91,11 @@ class DesiredClaim:
     fields: Mapping[str, Any]
 
     @property
+    def provider_name(self) -> str:
+        """The provider that it names, by itself or before the name of a type; empty for none."""
+        return self.document.provider_ref or self.document.type_ref.partition(".")[0]
+
+    @property
     def warnings(self) -> Warnings:
         """What is kept of it and not honoured yet, or was probably meant otherwise."""
         spec = self.document.document.get("spec") or {}
@@ -234,7 +239,7 @@ def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, 
     if manifest.current is not None:
         return _fixed_faults(manifest, manifest.current)
     document = manifest.document
-    provider = new.get(document.provider_ref or document.type_ref.partition(".")[0])
+    provider = new.get(manifest.provider_name)
     if provider is not None:
         return _new_provider_faults(services, manifest, provider) if document.strict else []
     try:

@@ -188,7 +188,7 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
                 kind="pool",
                 name=desired.pool.name,
             )
-            plan["warnings"] += _limit_warnings(services, desired) if "limits" in desired.fields else []
+            plan["warnings"] += _moved(desired, _limit_warnings(services, desired))
         elif desired.pool.provider_ref in new_providers:
             plan["creates"].append({"kind": "pool", "name": desired.pool.name})
         else:
@@ -198,28 +198,55 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
             plan["groups"] += part["groups"]
             plan["verdicts"].append((desired.pool.name, part["verdict"]))
             for name in ("rejected", "warnings"):
-                plan[name] += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in part[name]]
+                plan[name] += _moved(desired, part[name])
     return plan
 
 
-def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:
-    remarks_below = limit_warnings(services, desired.cluster, desired.pool)
+def _moved(desired: DesiredPool, remarks_below: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Remarks about a pool, as remarks about the document."""
     return [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in remarks_below]
 
 
-def apply_pools(services: Services, document: DesiredPools, actor: str, request_id: str) -> list[dict[str, Any]]:
-    """What became of each pool of a document, in their order."""
-    return [_applied(services, desired, actor, request_id) for desired in document.pools]
+def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:
+    """Of a pool that is there and gets other limits."""
+    return limit_warnings(services, desired.cluster, desired.pool) if "limits" in desired.fields else []
+
+
+def warnings_of_pools(
+    services: Services, document: DesiredPools, new_providers: Collection[str]
+) -> list[list[dict[str, str]]]:
+    """What each pool of a document is warned of, in their order: as in ``plan_pools``, before anything is made."""
+    return [
+        [*remarks(desired.warnings), *_moved(desired, _warnings(services, desired, new_providers))]
+        for desired in document.pools
+    ]
+
+
+def _warnings(services: Services, desired: DesiredPool, new_providers: Collection[str]) -> list[dict[str, str]]:
+    if desired.current is not None:
+        return _limit_warnings(services, desired)
+    if desired.pool.provider_ref in new_providers:
+        return []
+    warnings: list[dict[str, str]] = plan_pool(services, desired.cluster, desired.pool)["warnings"]
+    return warnings
+
+
+def apply_pools(
+    services: Services,
+    document: DesiredPools,
+    warnings: Sequence[list[dict[str, str]]],
+    actor: str,
+    request_id: str,
+) -> list[dict[str, Any]]:
+    """What became of each pool of a document, in their order; ``warnings`` are those of ``warnings_of_pools``."""
+    return [
+        {**_applied(services, desired, actor, request_id), "warnings": remarks_of_pool}
+        for desired, remarks_of_pool in zip(document.pools, warnings, strict=True)
+    ]
 
 
 def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
     pool, action = desired.current, "unchanged"
-    warnings = remarks(desired.warnings)
-    if pool is None:
-        planned = plan_pool(services, desired.cluster, desired.pool)["warnings"]
-        warnings += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in planned]
-    elif "limits" in desired.fields:
-        warnings += _limit_warnings(services, desired)
     if pool is None:
         pool, action = create_pool(services, desired.cluster, desired.pool, actor), "created"
     elif desired.fields:
@@ -230,6 +257,5 @@ def _applied(services: Services, desired: DesiredPool, actor: str, request_id: s
         "name": pool.name,
         "id": pool.id,
         "action": action,
-        "warnings": warnings,
         "operation_id": None,
     }

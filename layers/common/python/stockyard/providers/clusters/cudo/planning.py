@@ -15,6 +15,9 @@ from stockyard.providers.clouds.cudo.values import MachineType
 from stockyard.providers.clusters.cudo import inspection
 from stockyard.providers.clusters.cudo.configuration import DATA_DISK_GIB, NETWORK_CIDR, control_plane
 
+_NETWORK, _DISK, _MACHINE = ((("network/network", 1),), (("disk/disk", 1),), (("control_plane/vm", 1),))
+"""Lines of the ledger, by phase and kind."""
+
 
 def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str) -> ClusterPlan:
     """What a creation makes, and its price by part; prices are None where no type is known that fits."""
@@ -35,15 +38,21 @@ def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str)
     )
     network = sheet.networks.get(place)
     items = _items(kind, inspection.size_of(machine))
-    return ClusterPlan(creates, (*items, PriceItem("network", 1, None if network is None else float(network))))
+    return ClusterPlan(
+        creates, (*items, PriceItem("network", 1, None if network is None else float(network), _NETWORK))
+    )
 
 
 def _items(kind: MachineType | None, size: sizing.Size) -> list[PriceItem]:
     if kind is None:
-        return [PriceItem("control plane", 1, None), PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, None)]
-    parts = [PriceItem(f"control plane: {part}", 1, float(amount)) for part, amount in sizing.price_parts(kind, size)]
+        return [
+            PriceItem("control plane", 1, None, _MACHINE),
+            PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, None, _DISK),
+        ]
+    amounts = sizing.price_parts(kind, size)
+    parts = [PriceItem(f"control plane: {part}", 1, float(amount), _MACHINE) for part, amount in amounts]
     data = float(kind.storage_gib_price * DATA_DISK_GIB)
-    return [*parts, PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, data)]
+    return [*parts, PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, data, _DISK)]
 
 
 def floor_items(types: Sequence[MachineType], settings: Mapping[str, Any]) -> list[PriceItem]:

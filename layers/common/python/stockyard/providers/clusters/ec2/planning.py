@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
-from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.prices import HOURS_A_MONTH, MEMBER, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clouds.aws.offerings import price_remarks
@@ -38,6 +38,9 @@ ROLE_NAME_LIMIT = 64
 MOST_ETCD_DATA_GIB = 2
 """What etcd takes at most."""
 
+_BALANCER, _ADDRESS, _BASTION = "endpoint/load_balancer", "network/address", "bastion/instance"
+"""Lines of the ledger, by phase and kind."""
+
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins every name."""
@@ -61,29 +64,40 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     gigabyte_month = prices.rate(place, "gp3")
     members, disk = control_plane_size(cluster.settings), control_plane_disk_gib(cluster.settings)
     items = [
-        _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None),
-        _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk)),
-        PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
+        _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None, (MEMBER, 1)),
+        _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk), (MEMBER, 1)),
+        PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer"), ((_BALANCER, 1),)),
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
         *_backup_items(cluster, prices.rate(place, "object_storage")),
         *_bastion_items(cluster, prices),
     ]
     gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
     if gateways:
-        items.append(_times("NAT gateway", gateways, prices.rate(place, "nat_gateway")))
+        items.append(_times("NAT gateway", gateways, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
     if addresses:
-        items.append(_times("public IPv4 address", addresses, prices.rate(place, "public_ipv4")))
+        rate = prices.rate(place, "public_ipv4")
+        items.append(_times("public IPv4 address", sum(count for _, count in addresses), rate, *_each(addresses)))
     return items
 
 
-def _public_addresses(cluster: Cluster) -> int:
-    """Of the load balancer in each zone, of the NAT gateways, of a public control plane, and of the bastion. In a given
-    VPC the load balancer may have fewer."""
+def _public_addresses(cluster: Cluster) -> list[tuple[str, int]]:
+    """Of the load balancer in each zone, of the NAT gateways, of a public control plane, and of the bastion, each with
+    the lines of the ledger that they come with. In a given VPC the load balancer may have fewer."""
     settings = cluster.settings
     subnets = named_subnets(settings)
     balancer = sum(1 for entry in subnets if entry.get("public")) if subnets else zone_count(settings)
-    machines = [settings.get("public_control_plane"), bastion_of(settings)]
-    return balancer + nat_count(settings) + sum(1 for machine in machines if machine)
+    counts = [
+        (_BALANCER, balancer),
+        (_ADDRESS, nat_count(settings)),
+        (MEMBER, 1 if settings.get("public_control_plane") else 0),
+        (_BASTION, 1 if bastion_of(settings) else 0),
+    ]
+    return [(line, count) for line, count in counts if count]
+
+
+def _each(addresses: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """How many addresses one line stands for: each that belongs to a NAT gateway is a line of its own."""
+    return [(line, 1 if line == _ADDRESS else count) for line, count in addresses]
 
 
 def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
@@ -91,9 +105,11 @@ def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
     if bastion is None:
         return
     offer = prices.instance(place, bastion["instance_type"])
-    yield PriceItem(f"bastion instance {bastion['instance_type']}", 1, offer["usd_hour"] if offer else None)
+    yield PriceItem(
+        f"bastion instance {bastion['instance_type']}", 1, offer["usd_hour"] if offer else None, ((_BASTION, 1),)
+    )
     rate = _an_hour(prices.rate(place, "gp3"), BASTION_DISK_GIB)
-    yield PriceItem(f"bastion disk gp3 {BASTION_DISK_GIB} GiB", 1, rate)
+    yield PriceItem(f"bastion disk gp3 {BASTION_DISK_GIB} GiB", 1, rate, ((_BASTION, 1),))
 
 
 def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
@@ -121,19 +137,24 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     yield Finding("/settings/nat_gateways", text, warning=True)
 
 
-def _times(name: str, count: int, rate: float | None) -> PriceItem:
-    return PriceItem(name, count, None if rate is None else rate * count)
+def _times(name: str, count: int, rate: float | None, *made_as: tuple[str, int]) -> PriceItem:
+    return PriceItem(name, count, None if rate is None else rate * count, made_as)
 
 
 def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: float | None) -> Iterator[PriceItem]:
     """The volume, and snapshots as if each disk with etcd's data were full: the first of a disk holds what is used,
     each later one what changed."""
     gib, count = etcd_volume_gib(cluster), etcd_snapshots(cluster)
-    yield PriceItem(f"etcd volume gp3 {gib} GiB", 1, _an_hour(gigabyte_month, gib))
+    yield PriceItem(f"etcd volume gp3 {gib} GiB", 1, _an_hour(gigabyte_month, gib), (("control_plane/volume", 1),))
     if count:
         # Members after the first have etcd's data on their root disks.
         gib += control_plane_disk_gib(cluster.settings) * (control_plane_size(cluster.settings) - 1)
-        yield PriceItem(f"etcd snapshots, {count} daily, at most {gib} GiB", 1, _an_hour(snapshot_month, gib))
+        yield PriceItem(
+            f"etcd snapshots, {count} daily, at most {gib} GiB",
+            1,
+            _an_hour(snapshot_month, gib),
+            (("snapshots/snapshot_policy", 1),),
+        )
 
 
 def _backup_items(cluster: Cluster, gigabyte_month: float | None) -> Iterator[PriceItem]:
@@ -142,7 +163,7 @@ def _backup_items(cluster: Cluster, gigabyte_month: float | None) -> Iterator[Pr
     if backup is not None:
         gib = MOST_ETCD_DATA_GIB * int(backup["keep"])
         name = f"etcd snapshots in S3, {backup['keep']} of them, at most {gib} GiB"
-        yield PriceItem(name, 1, _an_hour(gigabyte_month, gib))
+        yield PriceItem(name, 1, _an_hour(gigabyte_month, gib), ((MEMBER, 1),))
 
 
 def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:

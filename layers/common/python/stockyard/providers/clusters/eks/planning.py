@@ -8,11 +8,13 @@ from typing import Any
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clouds.aws import eks_kinds
 from stockyard.providers.clouds.aws.offerings import price_remarks
 from stockyard.providers.clusters.eks import access, addons, identity, layout, names, network
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has_template, node_groups, region
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 
+_CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
 USUAL_DISK_GIB = 20
 """Of a group that names no disk: EKS's own."""
 
@@ -27,13 +29,13 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     """What is billed while the cluster stands, without what its groups never go below: that is ``floor_items``."""
     place, count = region(cluster), nat_gateways(cluster)
     items = [_control_plane(cluster, prices)]
-    items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway")))
-    items.append(_times("public IPv4 address", count, prices.rate(place, "public_ipv4")))
+    items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
+    items.append(_times("public IPv4 address", count, prices.rate(place, "public_ipv4"), ("network/address", 1)))
     if has_storage(cluster):
         # A new file system is empty, and an elastic one costs what is in it and what goes through it.
         month = prices.rate(place, "efs")
         text = "EFS, empty at first" if month is None else f"EFS, empty at first; {month:g} USD a GB and month"
-        items.append(PriceItem(text, 1, 0.0))
+        items.append(PriceItem(text, 1, 0.0, (("storage/file_system", 1),)))
     for group in node_groups(cluster):
         first = int(group["count"]) - int(group["min_size"])
         if first > 0:
@@ -76,8 +78,8 @@ def _control_plane(cluster: Cluster, prices: PriceList) -> PriceItem:
     if _is_extended(cluster, prices):
         surcharge = prices.rate(place, "eks_extended")
         total = None if rate is None or surcharge is None else rate + surcharge
-        return PriceItem("EKS control plane in extended support", 1, total)
-    return PriceItem("EKS control plane", 1, rate)
+        return PriceItem("EKS control plane in extended support", 1, total, _CONTROL_PLANE)
+    return PriceItem("EKS control plane", 1, rate, _CONTROL_PLANE)
 
 
 def _is_extended(cluster: Cluster, prices: PriceList) -> bool:
@@ -89,21 +91,21 @@ def _is_extended(cluster: Cluster, prices: PriceList) -> bool:
 
 
 def _nodes(group: Mapping[str, Any], count: int, place: str, prices: PriceList, when: str) -> Iterator[PriceItem]:
-    noun = "node" if count == 1 else "nodes"
+    noun, made_as = "node" if count == 1 else "nodes", (f"node_groups/{eks_kinds.NODE_GROUP.name}", count)
     text = f"{count} {noun} of pool {group['name']} ({group['instance_type']}) {when}"
     if group.get("capacity_reservation_id"):
-        yield PriceItem(f"{text}, paid with the capacity block", count, 0.0)
+        yield PriceItem(f"{text}, paid with the capacity block", count, 0.0, (made_as,))
     else:
         offer = prices.instance(place, str(group["instance_type"]))
-        yield _times(text, count, None if offer is None else offer["usd_hour"])
+        yield _times(text, count, None if offer is None else offer["usd_hour"], made_as)
     gib = int(group.get("disk_gib") or USUAL_DISK_GIB)
     month = prices.rate(place, "gp3")
     rate = None if month is None else month * gib / HOURS_A_MONTH
-    yield _times(f"disk gp3 {gib} GiB of pool {group['name']} {when}", count, rate)
+    yield _times(f"disk gp3 {gib} GiB of pool {group['name']} {when}", count, rate, made_as)
 
 
-def _times(name: str, count: int, rate: float | None) -> PriceItem:
-    return PriceItem(name, count, None if rate is None else rate * count)
+def _times(name: str, count: int, rate: float | None, *made_as: tuple[str, int]) -> PriceItem:
+    return PriceItem(name, count, None if rate is None else rate * count, made_as)
 
 
 def _creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
