@@ -94,10 +94,13 @@ def _serve(
 ) -> int:
     """Serve until the end is asked for; with an example, create that cluster. The exit code."""
     console.print("starting the local cloud", style="dim")
-    from local.aws.corrections.scarcity import take_away
-    from local.cloud import LocalCloud
-    from local.fault_plan import follow_zones
-    from local.show import create_and_watch, next_commands
+    from local.aws.corrections.quick_clients import quick_clients
+
+    with quick_clients():  # moto makes three sessions while it is imported
+        from local.aws.corrections.scarcity import take_away
+        from local.cloud import LocalCloud
+        from local.fault_plan import follow_zones
+        from local.show import create_and_watch, next_commands
 
     place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
     say = functools.partial(console.print, style="dim")

@@ -7,7 +7,7 @@ A plan is a JSON object; every part may be left out::
      "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
      "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
      "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
-     "zones_down": ["us-east-1b"],
+     "zones_down": ["us-east-1b"], "managed": 0.5,
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
 
 ``zones_down`` is read again while the local cloud runs: write a zone into the file, and it is taken away; take it out,
@@ -107,7 +107,8 @@ class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
     ``spot_prices``: type, or type and zone -> prices in USD an hour, each from so many seconds after the start on.
     ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there.
-    ``zones_down``: zones in which every instance ends and none is to be had."""
+    ``zones_down``: zones in which every instance ends and none is to be had. ``managed``: what part of its usual time
+    a change takes that EKS or EFS makes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -119,6 +120,7 @@ class FaultPlan(BaseModel):
     blocks: Sequence[Block] = ()
     insights: Sequence[Insight] = ()
     zones_down: Sequence[str] = ()
+    managed: Annotated[float, Field(gt=0)] = 1
     machines: MachinePlan = Field(default_factory=MachinePlan)
     cudo: CudoPlan = Field(default_factory=CudoPlan)
 

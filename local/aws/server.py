@@ -34,7 +34,7 @@ from local.aws.corrections.key_pairs import key_pairs_everywhere
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.node_images import node_images
-from local.aws.corrections.pace import SECONDS, paced
+from local.aws.corrections.pace import paced, scaled
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
@@ -191,7 +191,7 @@ def _managed_services(scale: float, plan: FaultPlan) -> Iterator[None]:
         stack.enter_context(eks_service())
         stack.enter_context(node_images())
         stack.enter_context(file_systems())
-        stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
+        stack.enter_context(paced(scaled(scale, plan.managed)))
         stack.enter_context(planned_insights([insight.model_dump() for insight in plan.insights]))
         for block in plan.blocks:
             begin = datetime.now(UTC) + timedelta(seconds=block.begins_in)

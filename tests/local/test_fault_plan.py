@@ -34,6 +34,7 @@ def test_the_example_plan_is_read() -> None:
         ('{"machines": {"silent": "many"}}', "machines.silent"),
         ('{"machines": {"boot_seconds": [2, 1]}}', "the shortest comes first"),
         ('{"blocks": [{"id": "block", "instance_type": "p5.48xlarge", "zone": "us-east-1a"}]}', "blocks.0.id"),
+        ('{"managed": 0}', "managed"),
         ('{"insights": [{"name": "a", "status": "BAD"}]}', "insights.0.status"),
         ('{"cudo": {"failing": {"create_vm": 1}}}', "cudo.failing.create_vm"),
         ('{"cudo": {"free_vcpus": {"intel-broadwell/us-dallas-1": -1}}}', "cudo.free_vcpus"),

@@ -10,6 +10,7 @@ import yaml
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
+from tests.harness.beside import side_by_side
 from tests.harness.example import EXAMPLES, body_without_nodes, cudo_body
 from tests.harness.machine_report import machine_report
 
@@ -18,15 +19,30 @@ if TYPE_CHECKING:
 
 
 def everything_once(served: Served) -> list[dict[str, Any]]:
-    """Do it all; every AWS call of our functions so far."""
+    """Do it all; every AWS call of our functions so far. What needs nothing of each other goes side by side."""
     body = body_without_nodes()
     _invoke(served, "catalog")  # first, so that all that follows reads what it wrote
+    with_key = _account_with_a_key(served)
+    _invoke(served, "catalog")  # and once more, for an account whose cloud tells it apart what it offers
+    cluster_path, *_ = side_by_side(
+        partial(_first_cluster, served, body),
+        partial(_by_a_key_and_by_events, served, body, with_key),
+        partial(_cluster_on_eks, served),
+        partial(_cluster_by_a_manifest, served),
+    )
+    for function in ("relay", "autoscaler", "disruptor", "reaper"):
+        _invoke(served, function)
+    deletion = served.call("DELETE", cluster_path)
+    assert served.operation(deletion.body["id"])["status"] == "succeeded"
+    return served.calls
+
+
+def _first_cluster(served: Served, body: dict[str, Any]) -> str:
+    """A cluster on machines, and all that is done with it before it is deleted; its path."""
     first = served.call("POST", "/v1/clusters", {**body, "name": "privilege"})
     assert first.status == 202, first.text
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
     cluster_path = f"/v1/clusters/{first.body['id']}"
-    with_key = _account_with_a_key(served)
-    _invoke(served, "catalog")  # and once more, for an account whose cloud tells it apart what it offers
     second = _second_account(served)
     etag = {"If-Match": served.call("GET", cluster_path).headers["etag"]}
     assert served.call("PATCH", cluster_path, {"description": "changed"}, headers=etag).status == 200
@@ -40,22 +56,20 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
             assert served.call("GET", more).status == 200, path
     assert served.call("POST", "/v1/cloud-accounts/1/verify").status == 200
     assert served.call("DELETE", second).status in (202, 204)
-    _profiles(served, first.body["id"])
+    _profiles(served, first.body["id"], "site")
     _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
     _pools(served, "privilege")
     _disruption(served, cluster_path)
     _instances(served, "privilege")
     _event_accounts(served)
+    return cluster_path
+
+
+def _by_a_key_and_by_events(served: Served, body: dict[str, Any], with_key: int) -> None:
+    """One after the other: both ask for a cluster of one name in the account that a key opens."""
     _cluster_by_a_key(served, with_key)
-    _cluster_on_eks(served)
-    _cluster_by_a_manifest(served)
     _events(served, body, with_key)
-    for function in ("relay", "autoscaler", "disruptor", "reaper"):
-        _invoke(served, function)
-    deletion = served.call("DELETE", cluster_path)
-    assert served.operation(deletion.body["id"])["status"] == "succeeded"
-    return served.calls
 
 
 def _invoke(served: Served, function: str) -> None:
@@ -131,7 +145,7 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(cluster["operation_id"])
     path = f"clusters/{cluster['id']}"
     good("POST", f"{path}/token")
-    _profiles(served, cluster["id"])
+    _profiles(served, cluster["id"], "managed-site")
     lists = {"public_access_cidrs": ["198.51.100.0/24", "203.0.113.0/24"]}
     for change in (
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
@@ -144,7 +158,7 @@ def _cluster_on_eks(served: Served) -> None:
     good.wait_for_success(good("DELETE", path)["id"])
 
 
-def _profiles(served: Served, cluster: str) -> None:
+def _profiles(served: Served, cluster: str, name: str) -> None:
     """A profile is made, gets a second version, is given to a cluster, looked after there, taken away and removed."""
     good = Good(served)
     text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {a: '%s'}}"
@@ -156,22 +170,22 @@ def _profiles(served: Served, cluster: str) -> None:
             "packs": [{"layer": "addon", "name": "settings", "tag": "1", "manifests": manifests}],
         }
 
-    profile = good("POST", "cluster-profiles", {"name": "site", **version(1)})
+    profile = good("POST", "cluster-profiles", {"name": name, **version(1)})
     path, of_cluster = f"cluster-profiles/{profile['id']}", f"clusters/{cluster}/profiles"
     good("PUT", path, version(2), If_Match='"1"')
-    document = {"apiVersion": "stockyard/v1", "kind": "ClusterProfile", "metadata": {"name": "other"}}
+    document = {"apiVersion": "stockyard/v1", "kind": "ClusterProfile", "metadata": {"name": f"{name}-two"}}
     good("POST", "apply", {**document, "spec": version(1)})
     more = good("GET", "cluster-profiles?page_size=1")["next_page_token"]
     good("GET", f"cluster-profiles?page_size=1&page_token={more}")
-    for choices in ([{"name": "site"}], []):
+    for choices in ([{"name": name}], []):
         change = partial(_set_profiles, served, cluster, choices)
         good.wait_for_success(served.wait("its turn", change, 60))
         if choices:
             view = good("GET", f"{of_cluster}?refresh=true")
             assert (view["drift"], [pack["condition"] for pack in view["packs"]]) == ([], ["Ready"])
             assert view["compared_at"]
-    for name in ("site", "other"):
-        good("DELETE", f"cluster-profiles/{name}")
+    for each in (name, f"{name}-two"):
+        good("DELETE", f"cluster-profiles/{each}")
 
 
 def _set_profiles(served: Served, cluster: str, choices: list[dict[str, Any]]) -> str:
@@ -244,7 +258,7 @@ def _nodes(served: Served, cluster: str) -> None:
         good("GET", f"node-environments/{environment['id']}")
     for name in ("two", "one"):
         assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
-    assert [claim["name"] for claim in good("GET", "node-claims")["items"]] == []
+    assert [claim["name"] for claim in good("GET", "node-claims")["items"] if claim["cluster"] == cluster] == []
 
 
 def _cluster_by_a_manifest(served: Served) -> None:
@@ -340,9 +354,8 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     group = {"namespace": "default", "spec": {"nodeSelector": {"example.com/none": "x"}}}
     pods |= {"groups": {"0" * 16: group}, "pending": {"0" * 16: {"count": 1}}}
     # The cluster's own agent reports too; reports that come within a second of each other are refused.
-    served.wait(
-        "the report", lambda: served.call("POST", f"{cluster}/pending-pods", pods, token=token).status == 200, 30
-    )
+    report_pods = partial(served.call, "POST", f"{cluster}/pending-pods", pods, token=token)
+    served.wait("the report", lambda: report_pods().status == 200, 30)
 
 
 def _disruption(served: Served, cluster: str) -> None:
@@ -359,9 +372,8 @@ def _event_accounts(served: Served) -> None:
     """The accounts of a tenant's events: one more, and one less."""
     for version, accounts in ((1, [ACME_ACCOUNT, "999999999999"]), (2, [ACME_ACCOUNT])):
         headers = {"If-Match": f'"{version}"', "X-Stockyard-Tenant": "acme"}
-        answer = served.call(
-            "PUT", "/v1/event-accounts", {"accounts": accounts}, headers=headers, token="STOCKYARD_TOKEN_PLATFORM"
-        )
+        token = "STOCKYARD_TOKEN_PLATFORM"
+        answer = served.call("PUT", "/v1/event-accounts", {"accounts": accounts}, headers=headers, token=token)
         assert answer.status == 200, answer.text
     assert served.call("GET", "/v1/event-accounts").body["version"] == 3
 

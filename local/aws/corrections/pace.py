@@ -33,6 +33,8 @@ SECONDS: Mapping[str, float] = {
     "mount target deletion": 60,
 }
 """How long AWS usually takes for each kind of change."""
+MANAGED = ("cluster", "add-on", "node group", "file system", "mount target")
+"""How the kinds of changes begin that EKS and EFS make to their own things. The others are of machines and groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,18 @@ def paced(seconds: Callable[[str], float], now: Callable[[], float] = time.time)
         yield
     finally:
         _paces.remove(pace)
+
+
+def scaled(scale: float, managed: float = 1.0) -> Callable[[str], float]:
+    """The seconds of each kind, times ``scale``; those of ``MANAGED`` times ``managed`` too.
+
+    How long a machine has to join, and when a group looks at its zones, stays as it is: programs need that time.
+    """
+
+    def seconds(kind: str) -> float:
+        return SECONDS.get(kind, 0.0) * scale * (managed if kind.startswith(MANAGED) else 1.0)
+
+    return seconds
 
 
 def now() -> float:

@@ -53,6 +53,14 @@ def test_clients_of_a_service_share_the_model_and_nothing_else() -> None:
     assert heard == ["first"]
 
 
+def test_the_next_local_cloud_of_a_process_reads_no_model_again() -> None:
+    models = []
+    for _ in range(2):
+        with quick_clients():
+            models.append(client("us-east-1").meta.service_model)
+    assert models[0] is models[1]
+
+
 @pytest.mark.usefixtures("quick")
 def test_additions_of_a_session_stay_with_its_clients() -> None:
     session = botocore.session.get_session()
