@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import progress
+from stockyard_client.cli import plans, progress
 from stockyard_client.cli.apply import CLUSTER, Files, OfCluster, Recursive
 from stockyard_client.cli.bodies import MANIFEST, noun_of
 from stockyard_client.cli.confirmations import Yes, confirm
@@ -21,6 +21,7 @@ from stockyard_client.errors import ApiError, StockyardClientError
 if TYPE_CHECKING:
     from stockyard_client.cli.documents import Document
     from stockyard_client.client import Client
+    from stockyard_client.models import Plan
 
 ORDER = ("claim", "pool", "cluster", "profile", "provider")
 """What is used by others goes after them."""
@@ -71,9 +72,7 @@ def delete(
     documents = documents_of(sources_of(file, recursive=recursive))
     things = ordered([thing for document in documents for thing in doomed(document, cluster)])
     if dry_run:
-        for thing in things:
-            typer.echo(thing.title)
-        context.say("This was a dry run; nothing was changed.", "dim")
+        _plan(context, things, ignore_missing=ignore_missing)
         return
     question = "Delete this one?" if len(things) == 1 else f"Delete these {len(things)}?"
     confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=question)
@@ -95,6 +94,42 @@ def delete(
             typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
     if codes:
         raise typer.Exit(codes[0])
+
+
+def _plan(context: contexts.Context, things: Sequence[Doomed], *, ignore_missing: bool) -> None:
+    """What would be deleted, by the API's checks. Each thing is looked at while all others are there."""
+    codes: list[int] = []
+    with context.client() as client:
+        for thing in things:
+            try:
+                plan = plan_of(client, thing)
+            except ApiError as error:
+                if error.status == 409:  # what uses it may go before it
+                    typer.echo(thing.title)
+                    plans.warn(context, [f"{thing.title}: {error.detail}"])
+                elif error.status == 404 and ignore_missing:
+                    context.say(f"There is no {thing.title}.")
+                else:
+                    codes.append(_failed(context, thing, error, wait=True))
+                continue
+            typer.echo(thing.title)
+            plans.warn(context, plan.warnings)
+    context.say("This was a dry run; nothing was changed.", "dim")
+    if codes:
+        raise typer.Exit(codes[0])
+
+
+def plan_of(client: Client, thing: Doomed) -> Plan:
+    """The plan of a deletion."""
+    if thing.noun == "pool":
+        return client.pools.plan_delete(thing.cluster, thing.name)
+    calls: dict[str, Callable[[str], Plan]] = {
+        "claim": client.node_claims.plan_delete,
+        "cluster": client.clusters.plan_delete,
+        "profile": client.profiles.plan_delete,
+        "provider": client.node_providers.plan_delete,
+    }
+    return calls[thing.noun](thing.name)
 
 
 def ordered(things: Sequence[Doomed]) -> list[Doomed]:

@@ -87,30 +87,35 @@ class Document:
 def documents_of(sources: Iterable[Source]) -> list[Document]:
     """All objects in the texts; the items of a list that is a whole document count as well.
 
-    Raises :class:`BadInput` with the place of a fault, never with the text there: it may be a secret.
+    Files without any are passed over while another has one. Raises :class:`BadInput` with the place of a fault, never
+    with the text there: it may be a secret.
     """
-    return [document for source in sources for document in _documents(source)]
+    all_sources = list(sources)
+    documents = [document for source in all_sources for document in _documents(source)]
+    if not documents:
+        names = [source.name for source in all_sources]
+        shown = ", ".join(names[:3]) + (" ..." if names[3:] else "")
+        raise BadInput(f"{shown} {'hold' if names[1:] else 'holds'} no document")
+    return documents
 
 
 def document_of(source: Source) -> Document:
     """The one object in a text. Raises :class:`BadInput`."""
     documents = _documents(source)
     if len(documents) != 1:
-        raise BadInput(f"{source.name} holds {len(documents)} documents, and one is needed here")
+        count = f"{len(documents)} documents" if documents else "no document"
+        raise BadInput(f"{source.name} holds {count}, and one is needed here")
     return documents[0]
 
 
 def _documents(source: Source) -> list[Document]:
     parsed = _Parsed(source)
-    documents = [
+    return [
         document
         for number, value in enumerate(_sendable(source, _values(source)))
         if value is not None
         for document in _objects(Document(value, parsed, number))
     ]
-    if not documents:
-        raise BadInput(f"{source.name} holds no document")
-    return documents
 
 
 def _objects(document: Document) -> Iterator[Document]:

@@ -22,7 +22,14 @@ class Source:
 
 
 def source_of(path: str) -> Source:
-    """The text of the file ``path``, or of standard input for ``-``. Raises :class:`BadInput`."""
+    """The text of the file ``path``, or of standard input for ``-``. Raises :class:`BadInput`, also for none."""
+    source = _read(path)
+    if not source.text.strip():
+        raise BadInput(f"{source.name} is empty")
+    return source
+
+
+def _read(path: str) -> Source:
     _refuse_url(path)
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
@@ -31,16 +38,14 @@ def source_of(path: str) -> Source:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"cannot read {path}: {reason}") from None
-    name = STANDARD_INPUT if path == "-" else path
-    if not text.strip():
-        raise BadInput(f"{name} is empty")
-    return Source(name, text)
+    return Source(STANDARD_INPUT if path == "-" else path, text)
 
 
 def sources_of(paths: Sequence[str], *, recursive: bool = False) -> list[Source]:
     """The texts of files, of the files of folders in order of name (``.yaml``, ``.yml``, ``.json``; with ``recursive``
-    those of folders below as well), and of standard input. Raises :class:`BadInput`."""
-    return [source_of(file) for path in paths for file in _files(path, recursive=recursive)]
+    those of folders below as well), and of standard input. One alone is not empty. Raises :class:`BadInput`."""
+    files = [file for path in paths for file in _files(path, recursive=recursive)]
+    return [source_of(files[0])] if len(files) == 1 else [_read(file) for file in files]
 
 
 def _files(path: str, *, recursive: bool) -> list[str]:

@@ -16,6 +16,7 @@ import typer
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import seconds
+from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import Form, show_many
 from stockyard_client.cli.tables import Sheet, cell, cells, padded
 from stockyard_client.cli.watching import trouble
@@ -40,6 +41,11 @@ _OPTIONS = {"detail_type": "kind"}
 """Filters of the API whose options have another name."""
 
 
+def option_of(name: str) -> str:
+    """The option of a filter."""
+    return _OPTIONS.get(name, name)
+
+
 class Source(Protocol):
     """What a list in order of time is read from."""
 
@@ -61,7 +67,7 @@ class Timeline(Generic[M]):
     def again(self, cursor: str) -> str:
         """What somebody types to go on from there."""
         options = "".join(
-            f" --{_OPTIONS.get(name, name)} {shlex.quote(str(value))}" for name, value in self.query.items() if value
+            f" --{option_of(name)} {shlex.quote(str(value))}" for name, value in self.query.items() if value
         )
         return f"{self.command} --follow{options} --after {cursor}"
 
@@ -81,6 +87,7 @@ class Part:
 
 def show(context: Context, form: Form, timeline: Timeline[M], part: Part, *, follow: bool) -> None:
     """That part on stdout, the newest last; with ``follow`` what comes after it, until somebody interrupts."""
+    context.origins.append(Origin(options={f"/{name}": f"--{option_of(name)}" for name in timeline.query}))
     moment = moment_of(context, part.since)
     if follow:
         _follow(context, form, timeline, part, moment)

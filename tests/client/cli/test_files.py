@@ -214,10 +214,39 @@ def test_what_a_document_cannot_delete_is_refused_before_anything_goes(cli, api,
     assert api.requests == []
 
 
-def test_a_dry_run_of_a_deletion_names_what_would_go(cli, api, file):
+def test_a_dry_run_of_a_deletion_asks_the_api_what_would_go(cli, api, file):
+    api.answer(
+        "DELETE", "/v1/node-claims/c1", {"plan": {"deletes": [], "warnings": [{"pointer": "", "detail": "It drains."}]}}
+    )
+    api.problem("DELETE", "/v1/node-providers/lab", 409, "InUse")
     result = cli("delete", "-f", file(f"{PROVIDER}---\n{CLAIM}"), "--dry-run")
-    assert result.stdout == "claim c1\nprovider lab\n"
-    assert api.requests == []
+    assert (result.exit_code, result.stdout) == (0, "claim c1\nprovider lab\n")
+    warnings = ["Warning: It drains.", "Warning: provider lab: It is InUse."]
+    assert result.stderr.splitlines() == [*warnings, "This was a dry run; nothing was changed."]
+    assert [request.url.params["dry_run"] for request in api.requests] == ["true"] * 2
+
+
+def test_a_dry_run_of_a_deletion_says_what_is_not_there(cli, api, file):
+    api.answer("DELETE", "/v1/node-providers/lab", {"plan": {}})
+    result = cli("delete", "-f", file(f"{PROVIDER}---\n{CLAIM}"), "--dry-run")
+    assert (result.exit_code, result.stdout) == (3, "provider lab\n")
+    assert "claim c1:\nError: There is no such thing." in result.stderr
+    result = cli("delete", "-f", file(f"{PROVIDER}---\n{CLAIM}"), "--dry-run", "--ignore-not-found")
+    assert (result.exit_code, result.stdout) == (0, "provider lab\n")
+
+
+def test_files_of_a_folder_that_hold_nothing_are_passed_over(cli, api, tmp_path):
+    (tmp_path / "a.yaml").write_text("# nothing yet\n")
+    (tmp_path / "b.yaml").write_text("")
+    (tmp_path / "c.yaml").write_text("---\n")
+    result = cli("apply", "-f", str(tmp_path))
+    assert result.exit_code == 2
+    assert f"{tmp_path}/a.yaml, {tmp_path}/b.yaml, {tmp_path}/c.yaml hold no document" in result.stderr
+    (tmp_path / "d.yaml").write_text(PROVIDER)
+    api.answer("POST", "/v1/apply", {"items": []})
+    assert cli("apply", "-f", str(tmp_path)).exit_code == 0
+    (tmp_path / "e.yaml").write_text("a: [")
+    assert f"{tmp_path}/e.yaml" in cli("apply", "-f", str(tmp_path)).stderr
 
 
 @pytest.mark.parametrize("noun", ["cluster", "provider", "claim", "pool", "account"])
