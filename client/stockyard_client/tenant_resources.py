@@ -85,13 +85,14 @@ class Quotas(Collection):
         """The quota as it is, and again after each change, which is seen within 15 seconds."""
         return self._watch_by_reading(lambda: self.get(quota), on_trouble)
 
-    def set(self, quota: str, limit: int) -> Quota:
-        """Raises or lowers a limit, for the platform's role; what is used already stays."""
+    def set(self, quota: str, limit: int | None) -> Quota:
+        """Raises or lowers a limit, or goes back to the default (None), for the platform's role; what is used already
+        stays."""
         headers = {"If-Match": f'"{self.get(quota).version}"'}
         answer = self._transport.send("PUT", path(self.name, quota), body={"limit": limit}, headers=headers)
         return parsed(Quota, answer.object())
 
-    def plan_set(self, quota: str, limit: int) -> Plan:
+    def plan_set(self, quota: str, limit: int | None) -> Plan:
         """What :meth:`set` would change."""
         return self._plan("PUT", path(self.name, quota), {"limit": limit}, {"If-Match": f'"{self.get(quota).version}"'})
 

@@ -190,12 +190,13 @@ def list_quotas(request: Request) -> Answer:
     description="If-Match is the version shown in the list, 0 while the default holds. With `dry_run`: a plan.",
 )
 def set_quota(request: Request) -> Answer:
-    """Set a tenant's quota. Raise or lower a limit; what is used already stays."""
+    """Set a tenant's quota. Raise or lower a limit, or go back to the default; what is used already stays."""
     services, name, limit = wiring.services(request.caller.tenant), request.params["name"], request.body.limit
     if request.dry_run:
         current = quotas.view(services, name)
         request.check_version("quota", int(current["version"]))
-        return Answer.change_plan(current, {"limit": limit}, "quota", name)
+        planned = quotas.default_of(services, name) if limit is None else limit
+        return Answer.change_plan(current, {"limit": planned}, "quota", name)
     view = quotas.set_quota(services, name, limit, request.version)
     return Answer(200, view, version=int(view["version"]))
 

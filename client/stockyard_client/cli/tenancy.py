@@ -88,11 +88,14 @@ def set_quota(
     quota: Annotated[
         str, typer.Argument(metavar="QUOTA", help="Its name, such as clusters.", autocompletion=quota_names)
     ],
-    limit: Annotated[int, typer.Argument(metavar="LIMIT", min=0, help="The new limit.")],
+    limit: Annotated[int | None, typer.Argument(metavar="LIMIT", min=0, help="The new limit.")] = None,
+    default: Annotated[bool, typer.Option("--default", help="Go back to the default.")] = False,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Set a tenant's limit, as the platform: --tenant names the tenant."""
+    if default == (limit is not None):
+        raise BadInput("give the limit, or --default")
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:

@@ -23,6 +23,11 @@ def test_quotas_are_listed_and_set(cli, api):
     assert result.exit_code == 0, result.stderr
     assert (api.bodies("PUT"), api.requests[-1].headers["If-Match"]) == ([{"limit": 30}], '"0"')
     assert cli("quota", "set", "clusters", "--", "-1").exit_code == 2
+    assert cli("quota", "set", "clusters", "--default").exit_code == 0
+    assert api.bodies("PUT")[-1] == {"limit": None}
+    for arguments in ((), ("3", "--default")):
+        result = cli("quota", "set", "clusters", *arguments)
+        assert (result.exit_code, "give the limit, or --default" in result.stderr) == (2, True)
 
 
 def test_a_quota_that_is_not_there(cli, api):

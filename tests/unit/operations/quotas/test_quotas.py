@@ -42,6 +42,21 @@ def test_quotas_without_default_limit_nothing_until_set(world: World) -> None:
     assert set_quota(services, "per-user.nodeclaims", 5, 1)["version"] == 2
 
 
+def test_a_quota_goes_back_to_its_default(world: World) -> None:
+    services = world.services
+    assert set_quota(services, "clusters", None, 0)["limit"] == 20
+    set_quota(services, "clusters", 3, 0)
+    set_quota(services, "per-user.nodeclaims", 2, 0)
+    with pytest.raises(PreconditionFailed):
+        set_quota(services, "clusters", None, 0)
+    back = set_quota(services, "clusters", None, 1)
+    assert (back["limit"], back["version"]) == (20, 0)
+    assert set_quota(services, "per-user.nodeclaims", None, 1)["limit"] is None
+    assert limits_and_use(world)["clusters"] == (20, 0)
+    assert "per-user.nodeclaims" not in limits_and_use(world)
+    assert set_quota(services, "clusters", 4, 0)["version"] == 1
+
+
 @pytest.mark.parametrize(
     ("name", "limit", "words"),
     [

@@ -20,7 +20,7 @@ from stockyard.domain.records import Counter, Quota
 from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Replace, Store
+from stockyard.ports import Create, Remove, Replace, Store
 
 CLUSTERS = "clusters"
 """The quota of clusters."""
@@ -34,7 +34,12 @@ SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,
 def limit_of(services: Services, name: str) -> int | None:
     """The tenant's limit: its own, else the default, else None for none."""
     quota = services.store.get(Quota, name)
-    return quota.limit if quota else services.settings.quotas.get(name)
+    return quota.limit if quota else default_of(services, name)
+
+
+def default_of(services: Services, name: str) -> int | None:
+    """The limit of a tenant that has none of its own; None for no limit."""
+    return services.settings.quotas.get(name)
 
 
 def refusal(name: str, limit: int | None) -> QuotaExceeded:
@@ -114,7 +119,7 @@ def views(services: Services) -> list[dict[str, Any]]:
 def _view(services: Services, name: str, quota: Quota | None) -> dict[str, Any]:
     return {
         "name": name,
-        "limit": quota.limit if quota else services.settings.quotas.get(name),
+        "limit": quota.limit if quota else default_of(services, name),
         "used": _usage(services.store, name),
         "version": quota.version if quota else 0,
     }
@@ -131,13 +136,18 @@ def _usage(store: Store, name: str) -> int:
     return used(store, f"quota/{name}")
 
 
-def set_quota(services: Services, name: str, limit: int, version: int) -> dict[str, Any]:
-    """The quota with its new limit. ``PreconditionFailed`` unless it stands at ``version``."""
+def set_quota(services: Services, name: str, limit: int | None, version: int) -> dict[str, Any]:
+    """The quota with its new limit; None is the default again. ``PreconditionFailed`` unless at ``version``."""
     current = view(services, name)
     if current["version"] != version:
         raise PreconditionFailed(f"The quota is at version {current['version']}, not {version}.")
-    record = Quota(name, limit, services.now(), version=version + 1)
+    if limit is None and not version:
+        return current
     try:
+        if limit is None:
+            services.store.commit(Remove(Quota, name, version))
+            return {**current, "limit": default_of(services, name), "version": 0}
+        record = Quota(name, limit, services.now(), version=version + 1)
         services.store.commit(Replace(record) if version else Create(record))
     except Conflict as conflict:
         raise PreconditionFailed("The quota was changed by someone else just now.") from conflict
