@@ -5,6 +5,7 @@ from __future__ import annotations
 from stockyard_client.cli import sections
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
+from stockyard_client.cli.events import Names
 from stockyard_client.cli.node_sheets import (
     placed,
     price_text,
@@ -29,7 +30,7 @@ def describe(context: Context, client: Client, claim: NodeClaim, operation: Oper
     sections.facts(
         context,
         {
-            "Cluster": claim.cluster,
+            "Cluster": Names(client).of(claim.cluster),
             "Pool": (extra.get("labels") or {}).get(POOL_LABEL),
             "Type": claim.type and f"{type_of(claim)} of provider {provider_of(claim)}",
             "Capacity": placed(claim, "capacity_type"),

@@ -53,7 +53,7 @@ class Context:
     """Whether somebody sits at the standard input; None: look."""
     origins: list[Origin] = field(default_factory=list)
     """Where the fields of the request that is sent come from."""
-    interrupted: str = "interrupted; what was started goes on by itself"
+    interrupted: str = "Interrupted. What was started goes on by itself; to see it: stockyard operation list"
     """What is said when somebody interrupts: what goes on, and how to look at it again."""
 
     # The streams are looked up at first use, because a test runner replaces them.
@@ -96,7 +96,8 @@ class Context:
             raise NotConfigured("no API is known: set STOCKYARD_URL, give --url, or log in")
         if not url.startswith(("https://", "http://")):
             raise NotConfigured("the API's URL must start with https:// or http://")
-        return url.rstrip("/")
+        # as the paths in the API's document are written, and some copy them
+        return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
     @property
     def means_tenant(self) -> str:

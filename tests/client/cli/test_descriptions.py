@@ -111,13 +111,15 @@ def test_describe_does_without_a_forgotten_operation_and_without_costs(cli, worl
     assert "Price" not in result.stdout
 
 
-def test_describe_of_a_claim(cli, world, operation_document):
+def test_describe_of_a_claim(cli, world, cluster_document):
+    world.answer("GET", "/v1/clusters", listed(cluster_document()))
     result = cli("claim", "describe", "w-1")
     assert result.exit_code == 0, result.stderr
     text = [" ".join(line.split()) for line in result.stdout.splitlines()]
     for line in (
         "claim w-1 Pending NoNodeType",
         "Nothing fits.",
+        "Cluster demo",
         "Pool workers",
         "Type small of provider sim",
         "Price 0.1000 USD/hour, 73.00 USD/month",

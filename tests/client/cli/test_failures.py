@@ -212,3 +212,10 @@ def test_repetitions_are_said_only_when_asked_for(cli, api):
     api.answer("GET", "/v1/clusters", {"message": "later"}, status=503)
     assert "Trying again" not in cli("cluster", "list").stderr
     assert cli("-v", "cluster", "list").stderr.count("Trying again") == 2
+
+
+@pytest.mark.parametrize("url", ["https://api.test/", "https://api.test/v1", "https://api.test/v1/"])
+def test_the_url_may_end_as_the_paths_of_the_api_begin(cli, api, url):
+    api.answer("GET", "/v1/clusters", {"items": [], "next_page_token": None})
+    assert cli("--url", url, "cluster", "list").exit_code == 0
+    assert str(api.requests[0].url).startswith("https://api.test/v1/clusters")
