@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from stockyard.domain.models.disruption import ClusterDisruptionView, Disruption
 from stockyard.domain.models.pools import PoolPatch
 from stockyard.domain.workload_records import ProtectedPod
 from stockyard.operations.disruption import preview as previews
+from stockyard.operations.disruption import run as runs
 from stockyard.operations.disruption.pause import pause_cluster, pause_tenant
 from stockyard.operations.disruption.preview import disruption_view
 from stockyard.operations.pools.pools import change_pool
@@ -113,6 +115,21 @@ def test_nodes_that_are_repaired_are_in_the_preview(pods: Pods) -> None:
     assert [(node["name"], node["leaves"], node["why"]) for node in preview(pods)["nodes"]] == [
         (name, True, "NotReady")
     ]
+
+
+@pytest.mark.parametrize("facts", [None, {"ready": "False"}])
+def test_nodes_that_the_agent_does_not_tell_of_are_in_the_preview(
+    pods: Pods, facts: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle(pods, 1, disruption=CLOSED)
+    (name,) = pods.on
+    workload = pods.workload()
+    others = {node: told for node, told in workload.nodes.items() if node != name}
+    told = {} if facts is None else {name: replace(workload.nodes[name], **facts)}
+    monkeypatch.setattr(previews, "workload_of", lambda *_: replace(workload, nodes={**others, **told}))
+    monkeypatch.setattr(runs, "workload_of", previews.workload_of)
+    (row,) = (node for node in preview(pods)["nodes"] if node["name"] == name)
+    assert (row["leaves"], row["why"]) == (False, previews.UNSEEN)
 
 
 def _patch(pods: Pods, disruption: dict[str, Any]) -> None:

@@ -9,15 +9,18 @@ from stockyard.domain.budgets import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED
 from stockyard.domain.disruption_records import REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import NOT_READY, words
 from stockyard.operations.disruption.run import next_decision, view_now
+from stockyard.operations.node_claims.delete import is_member
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, RunningNode
 
+UNSEEN = "the cluster's agent does not tell of it as a node that is ready"
 MOST_SHOWN = 1000
 """Nodes of an answer; those that would leave come first."""
 
@@ -65,7 +68,9 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
     record = record or ClusterDisruption(cluster.id, services.now(), services.now())
     decision = next_decision(services, record, view) if record.state != REPLACING else None
     rows = [_node(view, node, record, decision) for node in view.fleet.nodes]
-    rows += [_unready(claim) for claim in view.unready]
+    rows += [_bare(claim, NOT_READY, leaves=True) for claim in view.unready]
+    known = {row["claim_id"] for row in rows}
+    rows += [_bare(claim, UNSEEN, leaves=False) for claim in claims if claim.id not in known and _is_node(claim)]
     rows.sort(key=lambda row: (not row["leaves"], -(row["usd_hour"] or 0.0), row["name"]))
     message = _words(view, record, decision)
     more = f" {len(rows) - MOST_SHOWN} more nodes are not shown." if len(rows) > MOST_SHOWN else ""
@@ -167,14 +172,19 @@ def _why_not_replaced(view: View, node: RunningNode, reason: str, record: Cluste
     return f"{reason}: others go first, or its pods have no place without it"
 
 
-def _unready(claim: NodeClaim) -> dict[str, Any]:
+def _is_node(claim: NodeClaim) -> bool:
+    return claim.phase == AVAILABLE and not claim.deleting and not is_member(claim)
+
+
+def _bare(claim: NodeClaim, why: str, *, leaves: bool) -> dict[str, Any]:
+    """A node of which nothing else is looked at."""
     return {
         "name": claim.node_name or claim.name,
         "claim_id": claim.id,
         "pool": claim.pool,
         "type": claim.placement.type if claim.placement is not None else "",
         "usd_hour": claim.placement.usd_hour if claim.placement is not None else None,
-        "leaves": True,
-        "why": NOT_READY,
+        "leaves": leaves,
+        "why": why,
         "until": None,
     }
