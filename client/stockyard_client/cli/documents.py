@@ -94,8 +94,8 @@ def documents_of(sources: Iterable[Source]) -> list[Document]:
     documents = [document for source in all_sources for document in _documents(source)]
     if not documents:
         names = [source.name for source in all_sources]
-        shown = ", ".join(names[:3]) + (" ..." if names[3:] else "")
-        raise BadInput(f"{shown} {'hold' if names[1:] else 'holds'} no document")
+        places = ", ".join(names[:3]) + (" ..." if names[3:] else "")
+        raise BadInput(f"{places} {'hold' if names[1:] else 'holds'} no document")
     return documents
 
 

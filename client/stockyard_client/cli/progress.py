@@ -144,8 +144,8 @@ class _Picture:
 
     def _since(self, moment: str | None, first_look: float) -> float:
         """Seconds since a moment of the API, or since the first look where its clock is behind or told nothing."""
-        told = seconds_since(moment, self._context.now()) or 0.0
-        return max(told, self._context.clock() - first_look)
+        by_the_api = seconds_since(moment, self._context.now()) or 0.0
+        return max(by_the_api, self._context.clock() - first_look)
 
 
 class _PlainLines:

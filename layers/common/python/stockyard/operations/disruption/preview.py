@@ -69,8 +69,8 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
     decision = next_decision(services, record, view) if record.state != REPLACING else None
     rows = [_node(view, node, record, decision) for node in view.fleet.nodes]
     rows += [_bare(claim, NOT_READY, leaves=True) for claim in view.unready]
-    known = {row["claim_id"] for row in rows}
-    rows += [_bare(claim, UNSEEN, leaves=False) for claim in claims if claim.id not in known and _is_node(claim)]
+    listed_ids = {row["claim_id"] for row in rows}
+    rows += [_bare(claim, UNSEEN, leaves=False) for claim in claims if claim.id not in listed_ids and _is_node(claim)]
     rows.sort(key=lambda row: (not row["leaves"], -(row["usd_hour"] or 0.0), row["name"]))
     message = _words(view, record, decision)
     more = f" {len(rows) - MOST_SHOWN} more nodes are not shown." if len(rows) > MOST_SHOWN else ""

@@ -1,0 +1,89 @@
+"""How people and machines get into a cluster: kubeconfigs, tokens, the secret of its client."""
+
+from __future__ import annotations
+
+from functions.clusters.routes import http
+from stockyard import wiring
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.edge.query import Query
+from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
+from stockyard.operations.engine.find import find_cluster
+
+
+@http.route(
+    "GET /v1/clusters/{id}/kubeconfig",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:KubeconfigDocument"},
+    query=(
+        Query("static", "The stored one, with a client certificate; admins only.", "boolean"),
+        Query("form", "With `secret` a Secret with a kubeconfig and a token of now.", values=("secret",)),
+    ),
+    audited=True,
+    description="With an `exec` user by default. `form=secret` is for clusters that their cloud admits people to: the "
+    "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
+)
+def read_kubeconfig(request: Request) -> Answer:
+    """Get a kubeconfig."""
+    import json
+
+    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    if request.query.get("form"):
+        if request.query.get("static"):
+            raise InvalidInput.at("/form", "Ask for static or for form, not for both.")
+        role = _role_in_cluster(request.caller.roles)
+        secret = kubeconfig_secret(services, cluster, role, request.caller.actor)
+        return Answer(200, secret, subject=cluster.id)
+    if request.query.get("static"):
+        if not request.caller.roles & (Roles.ADMIN | Roles.PLATFORM):
+            raise Forbidden("The stored kubeconfig is for the role stockyard-admin.")
+        return Answer(200, {"kubeconfig": static_kubeconfig(services, cluster)})
+    # JSON is YAML; no YAML library is needed to write it.
+    return Answer(200, {"kubeconfig": json.dumps(exec_kubeconfig(services, cluster), indent=2) + "\n"})
+
+
+@http.route(
+    "POST /v1/clusters/{id}/token",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:ExecCredentialView"},
+    description="For clusters that their cloud admits people to; people log in to others. The token has the caller's "
+    "role: viewer, operator or admin. It ends in 15 minutes at most, and is stored nowhere.",
+)
+def make_cluster_token(request: Request) -> Answer:
+    """Make a token for a cluster. As `kubectl` takes it from a plugin."""
+    from stockyard.operations.clusters.kubeconfig import exec_credential
+    from stockyard.operations.clusters.tokens import mint
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
+    return Answer(200, exec_credential(token), subject=cluster.id)
+
+
+def _role_in_cluster(roles: Roles) -> str:
+    """What the caller may be in a cluster that the cloud admits people to: the most that a role of theirs allows."""
+    from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
+
+    if roles & Roles.ADMINISTRATORS:
+        return ADMIN
+    return OPERATOR if roles & Roles.OPERATOR else VIEWER
+
+
+@http.route(
+    "GET /v1/clusters/{id}/client-secret",
+    roles=Roles.ADMINISTRATORS,
+    answers={200: "cluster_views:ClientSecretView"},
+    audited=True,
+)
+def read_client_secret(request: Request) -> Answer:
+    """Read the Keycloak client's secret. It comes from Keycloak, and reading it is audited."""
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    try:
+        secret = services.identity.client_secret(cluster.client_id)
+    except VendorError as error:
+        raise UnexpectedBehavior(f"Keycloak could not be asked ({error.error_type}).") from error
+    return Answer(200, {"client_id": cluster.client_id, "client_secret": secret}, subject=cluster.id)
