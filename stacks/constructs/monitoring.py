@@ -239,9 +239,6 @@ class Monitoring(Construct):
         failures: Mapping[str, sqs.Queue],
         workflows: Mapping[str, sfn.StateMachine],
     ) -> None:
-        def graph(title: str, *lines: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
-            return cloudwatch.GraphWidget(title=title, left=list(lines), width=12)
-
         per_function = list(functions.values())
         machines = list(workflows.values())
         cloudwatch.Dashboard(
@@ -250,51 +247,61 @@ class Monitoring(Construct):
             dashboard_name=self._names.prefix,
             widgets=[
                 [
-                    graph("API", api.metric_count(), api.metric_client_error(), api.metric_server_error()),
-                    graph("API latency", api.metric_latency(statistic="p50"), api.metric_latency(statistic="p99")),
+                    _graph("API", api.metric_count(), api.metric_client_error(), api.metric_server_error()),
+                    _graph("API latency", api.metric_latency(statistic="p50"), api.metric_latency(statistic="p99")),
+                ],
+                *self._own_rows(),
+                [
+                    _graph("Function errors", *(source.metric_errors() for source in per_function)),
+                    _graph("Function duration, p99", *(f.metric_duration(statistic="p99") for f in per_function)),
                 ],
                 [
-                    graph(
-                        "Seconds until a claim is bound",
-                        *(self._own(metrics.TIME_TO_BIND, statistic) for statistic in ("p50", "p99")),
-                    ),
-                    graph("Claims waiting", self._own(metrics.CLAIMS_WAITING, "Maximum")),
-                ],
-                [
-                    graph("Seconds of a phase, p90", self._by_dimension(metrics.PHASE_SECONDS, "p90")),
-                    graph("Operations failed", self._by_dimension(metrics.OPERATIONS_FAILED, "Sum")),
-                ],
-                [
-                    graph("Relay lag, seconds", self._own(metrics.RELAY_LAG, "Maximum")),
-                    graph(
-                        "Stopped",
-                        *map(self._own, (metrics.OUTBOX_REFUSED, metrics.SWEEP_STOPPED, metrics.IDENTITY_UNREACHABLE)),
-                    ),
-                ],
-                [graph("Days until certificates end", self._own(metrics.CERTIFICATE_DAYS, "Minimum"))],
-                [
-                    graph(
-                        "Decisions of disruption",
-                        self._by_dimension(metrics.DECISIONS, "Sum"),
-                        self._own(metrics.DECISIONS_ABANDONED),
-                    ),
-                    graph("Nodes disrupted", self._by_dimension(metrics.NODES_DISRUPTED, "Sum")),
-                ],
-                [graph("USD an hour saved by decisions", self._own(metrics.USD_HOUR_SAVED, "Sum"))],
-                [
-                    graph("Function errors", *(source.metric_errors() for source in per_function)),
-                    graph("Function duration, p99", *(f.metric_duration(statistic="p99") for f in per_function)),
-                ],
-                [
-                    graph(
+                    _graph(
                         "Workflows started and failed",
                         *(machine.metric_started() for machine in machines),
                         *(machine.metric_failed() for machine in machines),
                     ),
-                    graph(
+                    _graph(
                         "Failure queues",
                         *(source.metric_approximate_number_of_messages_visible() for source in failures.values()),
                     ),
                 ],
             ],
         )
+
+    def _own_rows(self) -> list[list[cloudwatch.IWidget]]:
+        """What our own metrics tell, a row of graphs after the other."""
+        return [
+            [
+                _graph(
+                    "Seconds until a claim is bound",
+                    *(self._own(metrics.TIME_TO_BIND, statistic) for statistic in ("p50", "p99")),
+                ),
+                _graph("Claims waiting", self._own(metrics.CLAIMS_WAITING, "Maximum")),
+            ],
+            [
+                _graph("Seconds of a phase, p90", self._by_dimension(metrics.PHASE_SECONDS, "p90")),
+                _graph("Operations failed", self._by_dimension(metrics.OPERATIONS_FAILED, "Sum")),
+            ],
+            [
+                _graph("Relay lag, seconds", self._own(metrics.RELAY_LAG, "Maximum")),
+                _graph(
+                    "Stopped",
+                    *map(self._own, (metrics.OUTBOX_REFUSED, metrics.SWEEP_STOPPED, metrics.IDENTITY_UNREACHABLE)),
+                ),
+            ],
+            [_graph("Days until certificates end", self._own(metrics.CERTIFICATE_DAYS, "Minimum"))],
+            [
+                _graph(
+                    "Decisions of disruption",
+                    self._by_dimension(metrics.DECISIONS, "Sum"),
+                    self._own(metrics.DECISIONS_ABANDONED),
+                ),
+                _graph("Nodes disrupted", self._by_dimension(metrics.NODES_DISRUPTED, "Sum")),
+            ],
+            [_graph("USD an hour saved by decisions", self._own(metrics.USD_HOUR_SAVED, "Sum"))],
+        ]
+
+
+def _graph(title: str, *lines: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(lines), width=12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -29,6 +29,7 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation import model
+from stockyard.scheduling.packing import model as packing
 from stockyard.scheduling.packing.model import Node, Pod, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import pack
@@ -108,12 +109,8 @@ def view_of(
     """
     now = services.clock.now()
     stock = supply(services, cluster)
-    quota = limit_of(services, GROUP_NODES)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
-    usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
-    most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
-    makers = tuple(templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True))
-    most_new = min((count for count in most.values() if count > 0), default=0)
+    makers, most_new = _makers(services, stock, dynamic, claims)
     by_pool = {pool.name: pool for pool in pools}
     ready = _ready(with_room(services, cluster, living(claims), workload), workload)
     by_node = {claim.node_name or claim.name: claim for claim in (*claims, *ready)}
@@ -151,16 +148,29 @@ def view_of(
         pool_budgets.DRIFTED: drifted,
     }
     replaceable = {
-        # Empty nodes need nothing in their place.
-        reason: sorted(
-            (running[entry.id] for entry in entries if entry.pool in by_pool), key=lambda node: not node.empty
-        )
+        reason: _empty_first(running[entry.id] for entry in entries if entry.pool in by_pool)
         for reason, entries in listed.items()
     }
     unready, repair_looks = _unready(by_pool, claims, workload, now)
     looks += [*until_drifted, *repair_looks]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
     return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
+
+
+def _makers(
+    services: Services, stock: Supply, dynamic: Sequence[Pool], claims: Sequence[NodeClaim]
+) -> tuple[tuple[packing.Pool, ...], int]:
+    """What dynamic pools can make now, and how many claims the one may have that may have fewest."""
+    quota = limit_of(services, GROUP_NODES)
+    usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
+    most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
+    makers = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True)
+    return tuple(makers), min((count for count in most.values() if count > 0), default=0)
+
+
+def _empty_first(nodes: Iterable[model.RunningNode]) -> list[model.RunningNode]:
+    """Empty nodes need nothing in their place."""
+    return sorted(nodes, key=lambda node: not node.empty)
 
 
 _NEEDED_BY_ZONE = "its zone would have too few nodes of the pool"
