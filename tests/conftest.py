@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Who only collects uses no snapshot, and is not told that none is used.
     """
     config.option.warn_unused_snapshots |= config.option.collectonly
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a run in the background ignores Ctrl-C, and so would the commands that tests start and interrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     stack = ExitStack()
     stack.enter_context(quick_clients())
     stack.enter_context(quick_images())

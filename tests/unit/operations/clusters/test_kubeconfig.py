@@ -128,7 +128,7 @@ def test_before_it_is_ready_nobody_gets_anything(minting: Minting, fields: dict[
         lambda: kubeconfig.kubeconfig_secret(minting.services, cluster, VIEWER, "user:ann"),
         lambda: tokens.mint(minting.services, cluster, VIEWER, "user:ann"),
     ):
-        with pytest.raises(IllegalTransition, match="no kubeconfig yet"):
+        with pytest.raises(IllegalTransition, match="a kubeconfig while it is ready"):
             ask()
     assert minting.driver.mints == []
 

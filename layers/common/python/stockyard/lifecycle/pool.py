@@ -191,6 +191,8 @@ def _age(claim: NodeClaim) -> int:
 
 
 def _count(available: int, target: int) -> str:
+    if available > target:
+        return f"{available} nodes are available, of which {available - target} leave."
     return f"{available} of {target} nodes are available."
 
 

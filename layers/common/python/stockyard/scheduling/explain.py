@@ -126,7 +126,7 @@ class _Rules:
         """The first rule that excludes ``node_type``, else its matching offerings with their usable zones."""
         request, provider = self._request, node_type.provider
         if request.provider not in (None, provider):
-            return Incompatibility(PROVIDER, "", f"it is of {provider}, the claim asks for {request.provider}")
+            return Incompatibility(PROVIDER, "", f"the claim asks for provider {request.provider}")
         if provider in request.out_of_reach:
             text = f"{provider} has none in the cluster's network and a zone as asked"
             return Incompatibility(OUT_OF_REACH, "", text)

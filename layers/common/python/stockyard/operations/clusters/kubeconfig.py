@@ -31,7 +31,7 @@ def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
         return _kubeconfig(cluster, endpoint, authority, _exec_user(["token", "--cluster", cluster.id]))
     certificate = services.secrets.get(cluster_secrets.name(services, cluster, "ca"))
     if cluster.status != "ready" or certificate is None or cluster.endpoint is None:
-        raise IllegalTransition(f"The cluster is {cluster.status}; it has no kubeconfig yet.")
+        raise IllegalTransition(f"The cluster is {cluster.status}; it has a kubeconfig while it is ready.")
     login = ["token", "--issuer", services.settings.issuer, "--client-id", ids.login_client(cluster.client_id)]
     return _kubeconfig(cluster, cluster.endpoint, certificate, _exec_user(login))
 
