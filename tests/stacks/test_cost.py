@@ -84,7 +84,7 @@ def test_the_plan_of_the_eks_example_says_what_make_cost_says() -> None:
     )  # fmt: skip
     registry = MemoryRegistry()
     prices = TenantPrices(Ec2PriceList(registry.platform()), registry.store("acme"))
-    hours = [item.hour for item in (*planning.price_items(cluster, prices), *planning.floor_items(cluster, prices))]
+    hours = [item.hour for item in (*planning.price_items(cluster, prices), *planning.group_items(cluster, prices))]
     total = sum(hour for hour in hours if hour is not None)
     assert None not in hours
     assert HOURS_A_MONTH * total == pytest.approx(sum(cost.tenant_on_eks().values()), rel=1e-6)

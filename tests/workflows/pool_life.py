@@ -85,7 +85,7 @@ class Grouping(MemoryProvider):
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         return ProviderDocument("groups-1", "simulated", {"nodeTypes": [KIND]})
 
-    def floor_items(self, *_: Any) -> Any:
+    def group_items(self, *_: Any) -> Any:
         return ()
 
 

@@ -53,8 +53,8 @@ class BalancedProvider(MemoryProvider):
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         return ProviderDocument("yard", "simulated", {"nodeTypes": []})
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-        return groups.floor_items(cluster, prices)
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        return groups.group_items(cluster, prices)
 
 
 @dataclass

@@ -57,7 +57,7 @@ class ManagedProvider(MemoryProvider):
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         return ProviderDocument("yard", "simulated", {"nodeTypes": []})
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         groups = [group for group in worker_groups(cluster.settings) if group["min_size"]]
         return [PriceItem(group["name"], group["min_size"], 0.2 * group["min_size"]) for group in groups]
 

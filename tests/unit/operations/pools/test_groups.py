@@ -47,8 +47,8 @@ class Grouping(MemoryProvider):
         kind = {**SMALL, "name": "t3.large"}
         return ProviderDocument(f"sim-{cluster.cloud_account_id}", "simulated", {"nodeTypes": [kind]})
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-        return groups.floor_items(cluster, prices)
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        return groups.group_items(cluster, prices)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_the_price_of_floors_is_that_of_the_cheapest_type(yard: Yard) -> None:
     cluster = with_groups(yard, "priced", GROUP, spot, {**GROUP, "name": "none", "min_size": 0})
     offer = MemoryPrices().instance("us-east-1", "t3.large")
     assert offer is not None
-    items = {item.name: item.hour for item in groups.floor_items(cluster, MemoryPrices())}
+    items = {item.name: item.hour for item in groups.group_items(cluster, MemoryPrices())}
     disks = {
         f"disk gp3 50 GiB of 2 nodes of pool {name}": items.pop(f"disk gp3 50 GiB of 2 nodes of pool {name}")
         for name in ("workers", "spot")

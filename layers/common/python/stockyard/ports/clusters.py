@@ -125,8 +125,9 @@ class ServesNodeGroups(Protocol):
         provider serves all groups whose documents have its name. Makes no call."""
         ...
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-        """What the nodes cost that the groups never go below, by group. Makes no call."""
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        """What the nodes cost that the groups have by themselves: those that they never go below, and more at first.
+        Each has a claim once it is there, which is billed for itself. Makes no call."""
         ...
 
 

@@ -16,7 +16,7 @@ from stockyard.providers.clouds.cudo.sheets import Sheet
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import MachineType, machine_type
 from stockyard.providers.clusters.cudo.inspection import findings
-from stockyard.providers.clusters.cudo.planning import floor_items, plan
+from stockyard.providers.clusters.cudo.planning import group_items, plan
 from stockyard.providers.clusters.cudo.settings import CudoSettings
 from tests.unit.providers.clusters.cudo.test_settings import CONTROL, GPUS
 
@@ -117,13 +117,13 @@ def test_what_is_not_known_has_no_price() -> None:
     unknown_plan = plan(Sheet("", ()), settings(autoscaler_node_groups=[CONTROL]), "vantage", CLIENT)
     assert {item.hour for item in unknown_plan.items} == {None}
     assert "intel-broadwell in us-dallas-1" in unknown_plan.creates[4][1]
-    (floor,) = floor_items([], settings(autoscaler_node_groups=[{**GPUS, "min_size": 1}]))
+    (floor,) = group_items([], settings(autoscaler_node_groups=[{**GPUS, "min_size": 1}]))
     assert (floor.name, floor.quantity, floor.hour) == ("1 node of pool gpu", 1, None)
 
 
 def test_floors_are_priced_with_their_gpus() -> None:
     groups = [CONTROL, {**GPUS, "min_size": 2}, {**GPUS, "id": "idle"}]
-    (floor,) = floor_items(TYPES, settings(autoscaler_node_groups=groups))
+    (floor,) = group_items(TYPES, settings(autoscaler_node_groups=groups))
     each = sizing.price(kind("intel-broadwell-v100"), Size(8, 16, 100, 1, "V100"))
     assert each > Decimal("0.19")
     assert (floor.name, floor.hour) == ("2 nodes of pool gpu", pytest.approx(float(each) * 2))

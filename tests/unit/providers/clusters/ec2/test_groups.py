@@ -14,7 +14,7 @@ from stockyard.domain.pool_manifests import pool_manifest
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.lifecycle.pool_drift import template_hash
-from stockyard.providers.clusters.ec2.groups import floor_items, group_of_pool, pool_of_group
+from stockyard.providers.clusters.ec2.groups import group_items, group_of_pool, pool_of_group
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 
 WORKERS = {
@@ -169,6 +169,6 @@ def test_a_floor_costs_what_its_cheapest_type_does_and_as_spot_at_most_the_bid(
     settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups_of({**WORKERS, **fields, "min_size": 2})}
     cluster = Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t")
     prices: Any = Prices()
-    nodes, disks = floor_items(cluster, prices)
+    nodes, disks = group_items(cluster, prices)
     assert nodes.hour == usd
     assert (disks.name, disks.hour) == (f"disk gp3 50 GiB of 2 nodes of pool {WORKERS['name']}", pytest.approx(0.01))

@@ -48,8 +48,8 @@ def prices_of(whose: Cluster) -> dict[str, float | None]:
     return {item.name: item.hour for item in planning.price_items(whose, Prices())}
 
 
-def floors(whose: Cluster) -> dict[str, float | None]:
-    return {item.name: item.hour for item in planning.floor_items(whose, Prices())}
+def nodes_of(whose: Cluster) -> dict[str, float | None]:
+    return {item.name: item.hour for item in planning.group_items(whose, Prices())}
 
 
 def test_the_usual_cluster_costs_its_control_plane_a_gateway_and_a_node() -> None:
@@ -60,7 +60,7 @@ def test_the_usual_cluster_costs_its_control_plane_a_gateway_and_a_node() -> Non
         "public IPv4 address": 0.005,
         "EFS, empty at first; 0.3 USD a GB and month": 0.0,
     }
-    assert floors(usual) == {
+    assert nodes_of(usual) == {
         "1 node of pool system (m6i.xlarge) always": 0.192,
         "disk gp3 20 GiB of pool system always": pytest.approx(0.08 * 20 / 730),
     }
@@ -82,15 +82,17 @@ def test_each_zone_may_have_a_gateway_of_its_own() -> None:
 
 def test_nodes_at_first_and_nodes_that_stay_are_told_apart() -> None:
     priced = cluster(node_groups=[{**H100, "count": 3, "min_size": 1}])
-    assert prices_of(priced)["2 nodes of pool h100 (p5.48xlarge) at first"] == pytest.approx(2 * 55.04)
-    assert floors(priced)["1 node of pool h100 (p5.48xlarge) always"] == pytest.approx(55.04)
+    assert nodes_of(priced)["2 nodes of pool h100 (p5.48xlarge) at first"] == pytest.approx(2 * 55.04)
+    assert nodes_of(priced)["1 node of pool h100 (p5.48xlarge) always"] == pytest.approx(55.04)
+    # nodes have claims, which are billed for themselves
+    assert not any("node" in name for name in prices_of(priced))
     block = cluster(node_groups=[{**H100, "count": 1, "capacity_reservation_id": "cr-0aaa"}])
-    assert prices_of(block)["1 node of pool h100 (p5.48xlarge) at first, paid with the capacity block"] == 0.0
+    assert nodes_of(block)["1 node of pool h100 (p5.48xlarge) at first, paid with the capacity block"] == 0.0
 
 
 def test_a_type_without_a_price_has_none() -> None:
     priced = cluster(node_groups=[{"name": "odd", "role": "system", "instance_type": "x9.huge"}])
-    assert prices_of(priced)["1 node of pool odd (x9.huge) at first"] is None
+    assert nodes_of(priced)["1 node of pool odd (x9.huge) at first"] is None
 
 
 def test_a_plan_names_everything() -> None:

@@ -24,10 +24,10 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     pools = [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
     driver: object = services.cluster_drivers[cluster.driver]
-    floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
+    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
     return plan_of(
-        [*driver_plan.items, *floors],
+        [*driver_plan.items, *nodes],
         creates=[{"kind": kind, "name": name} for kind, name in creates],
         warnings=_warnings(cluster, findings, driver_plan),
     )

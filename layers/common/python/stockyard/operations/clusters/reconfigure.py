@@ -209,10 +209,10 @@ def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
 
 
 def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
-    """What is billed while the cluster stands as it says, with the nodes that its groups never go below."""
+    """What is billed while the cluster stands as it says, with the nodes that its groups have by themselves."""
     driver: object = services.cluster_drivers[cluster.driver]
-    floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
-    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *floors]
+    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
+    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *nodes]
 
 
 def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:

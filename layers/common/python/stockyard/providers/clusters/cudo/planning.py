@@ -55,7 +55,7 @@ def _items(kind: MachineType | None, size: sizing.Size) -> list[PriceItem]:
     return [*parts, PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, data, _DISK)]
 
 
-def floor_items(types: Sequence[MachineType], settings: Mapping[str, Any]) -> list[PriceItem]:
+def group_items(types: Sequence[MachineType], settings: Mapping[str, Any]) -> list[PriceItem]:
     """One line for each worker group with a floor: what its nodes cost that it never goes below."""
     known_types = {(kind.name, kind.data_center): kind for kind in types}
     items = []

@@ -53,9 +53,9 @@ class CudoClusterDriver:
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster, group)
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         """See ``ports.clusters.ServesNodeGroups``."""
-        return planning.floor_items(_sheet(cluster, prices).types, cluster.settings)
+        return planning.group_items(_sheet(cluster, prices).types, cluster.settings)
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""

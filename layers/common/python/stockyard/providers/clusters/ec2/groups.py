@@ -103,7 +103,7 @@ def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None
     return price if price is None or limit is None else min(price, limit)
 
 
-def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
     """For each worker group with a floor a line of nodes, at the price of its cheapest type: on demand, or as spot what
     it costs now in its dearest zone and at most the bid; no price where that of a type is not known. And their disks.
     """

@@ -90,9 +90,9 @@ class Ec2ClusterDriver:
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster)
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         """See ``ports.clusters.ServesNodeGroups``."""
-        return groups.floor_items(cluster, prices)
+        return groups.group_items(cluster, prices)
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""

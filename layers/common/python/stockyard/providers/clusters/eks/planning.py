@@ -26,7 +26,7 @@ def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
-    """What is billed while the cluster stands, without what its groups never go below: that is ``floor_items``."""
+    """What is billed while the cluster stands, without the nodes of its groups: those are ``group_items``."""
     place, count = region(cluster), nat_gateways(cluster)
     items = [_control_plane(cluster, prices)]
     items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
@@ -36,18 +36,20 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
         month = prices.rate(place, "efs")
         text = "EFS, empty at first" if month is None else f"EFS, empty at first; {month:g} USD a GB and month"
         items.append(PriceItem(text, 1, 0.0, (("storage/file_system", 1),)))
-    for group in node_groups(cluster):
-        first = int(group["count"]) - int(group["min_size"])
-        if first > 0:
-            items += _nodes(group, first, place, prices, "at first")
     return items
 
 
-def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-    """See ``ports.clusters.ServesNodeGroups.floor_items``."""
+def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    """See ``ports.clusters.ServesNodeGroups.group_items``."""
     place = region(cluster)
-    groups = [group for group in node_groups(cluster) if int(group["min_size"])]
-    return [item for group in groups for item in _nodes(group, int(group["min_size"]), place, prices, "always")]
+    items: list[PriceItem] = []
+    for group in node_groups(cluster):
+        always, first = int(group["min_size"]), int(group["count"]) - int(group["min_size"])
+        if always:
+            items += _nodes(group, always, place, prices, "always")
+        if first > 0:
+            items += _nodes(group, first, place, prices, "at first")
+    return items
 
 
 def nat_gateways(cluster: Cluster) -> int:

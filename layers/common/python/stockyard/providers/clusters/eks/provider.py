@@ -80,9 +80,9 @@ class EksClusterDriver:
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster)
 
-    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         """See ``ports.clusters.ServesNodeGroups``."""
-        return planning.floor_items(cluster, prices)
+        return planning.group_items(cluster, prices)
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
