@@ -2,8 +2,8 @@
 
 A run says what took longest, and only one that is too long as a whole fails: what a single test takes is chance on a
 machine that does other things besides. On such a machine, or on a slower one, everything takes longer. So the limit is
-stretched by the share of the cores that others had, and by how much longer a fixed piece of Python takes than where the
-limit was set.
+stretched by the share of the cores that others had, and by how much longer than where the limit was set two things
+take, the slower of them: a fixed piece of Python, and the start of a process, which needs memory and the kernel.
 """
 
 from __future__ import annotations
@@ -30,15 +30,24 @@ REAL_SECONDS = 240.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10
 LONGEST_STRETCH = 5.0
-SAMPLED = 500
-"""Every so many reports the machine's speed is measured: at the start and the end it may be another than between."""
+SAMPLED_SECONDS = 45.0
+"""So often the machine's speed is measured: at the start and the end it may be another than between."""
 PIECE = 400_000
 """Rounds of the fixed piece of Python."""
 PIECE_SECONDS = 0.01
 """What it took where the limit was set."""
-PROCESSES = 6
+START_SECONDS = 0.09
+"""What the start of a process took there that imports as much as a command does."""
+PROCESSES, STARTS = 6, 3
 _TIMED = (
     f"timeit.repeat('total += number & 7', 'total, number = 0, 5', timer=time.process_time, repeat=3, number={PIECE})"
+)
+_START = (
+    sys.executable,
+    "-I",
+    "-c",
+    "import asyncio, decimal, email.message, http.client, json, logging.handlers, ssl, unittest.mock, urllib.request,"
+    " xml.etree.ElementTree, zipfile",
 )
 _PIECE = (sys.executable, "-I", "-c", f"import time, timeit; print(min({_TIMED}))")
 
@@ -56,16 +65,18 @@ class Gate:
     slowness: float = 1.0
     meanwhile: list[float] = field(default_factory=list)
     """How slow the machine was in the course of the run."""
-    reports: int = 0
+    looked: float = 0.0
+    """When that was looked at last."""
 
     def __post_init__(self) -> None:
-        self.began, self.busy, self.slowness = self.clock(), busy_seconds(), slowness(piece_seconds())
+        self.began, self.busy, self.slowness = self.clock(), busy_seconds(), slowness_now()
+        self.looked = self.began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test has ended."""
-        self.reports += 1
-        if self.reports % SAMPLED == 0:
-            self.meanwhile.append(slowness(piece_seconds()))
+        if self.clock() - self.looked >= SAMPLED_SECONDS:
+            self.looked = self.clock()
+            self.meanwhile.append(slowness_now())
         self.by_unit[unit(report.nodeid)] += report.duration
         if report.when == "call":
             self.by_test[report.nodeid] += report.duration
@@ -78,7 +89,7 @@ class Gate:
         room = (self.clock() - self.began) * (os.cpu_count() or 1)
         shared = stretch(busy_seconds() - self.busy - own_seconds, room)
         course = statistics.median(self.meanwhile) if self.meanwhile else 1.0
-        return min(shared * max(self.slowness, course, slowness(piece_seconds())), LONGEST_STRETCH)
+        return min(shared * max(self.slowness, course, slowness_now()), LONGEST_STRETCH)
 
     def lines(self, stretch: float) -> list[str]:
         """What a run ends with."""
@@ -102,9 +113,28 @@ def stretch(elsewhere_seconds: float, room: float) -> float:
     return min(1 / (1 - share), LONGEST_STRETCH) if share < 1 else LONGEST_STRETCH
 
 
-def slowness(seconds: float) -> float:
+def slowness(piece: float, start: float) -> float:
     """How much slower this machine is than the one that the limits were set on, at least 1."""
-    return max(1.0, seconds / PIECE_SECONDS)
+    return max(1.0, piece / PIECE_SECONDS, start / START_SECONDS)
+
+
+def slowness_now() -> float:
+    """How slow the machine is at this moment."""
+    return slowness(piece_seconds(), start_seconds())
+
+
+def start_seconds() -> float:
+    """CPU seconds that a process takes to start and to import, the kernel's among them; the least of some."""
+    starts = []
+    for _ in range(STARTS):
+        before = _children_seconds()
+        subprocess.run(_START, check=True)
+        starts.append(_children_seconds() - before)
+    return min(starts)
+
+
+def _children_seconds() -> float:
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 def piece_seconds() -> float:

@@ -11,11 +11,13 @@ from tests.gate import (
     PIECE_SECONDS,
     REAL_SECONDS,
     RUN_SECONDS,
-    SAMPLED,
+    SAMPLED_SECONDS,
+    START_SECONDS,
     Gate,
     busy_seconds,
     piece_seconds,
     slowness,
+    start_seconds,
     stretch,
 )
 
@@ -78,16 +80,19 @@ def test_a_machine_that_tells_its_work_tells_more_later() -> None:
 
 @pytest.mark.parametrize(("share_of_usual", "expected"), [(0.5, 1.0), (1.0, 1.0), (2.5, 2.5)])
 def test_a_slow_machine_stretches_the_limits(share_of_usual: float, expected: float) -> None:
-    assert slowness(share_of_usual * PIECE_SECONDS) == pytest.approx(expected)
+    assert slowness(share_of_usual * PIECE_SECONDS, 0.0) == pytest.approx(expected)
+    assert slowness(0.0, share_of_usual * START_SECONDS) == pytest.approx(expected)
     assert piece_seconds() > 0
+    assert start_seconds() > 0
 
 
 def test_a_machine_that_is_slow_in_between_stretches_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "stretch", lambda *_: 1.0)
     monkeypatch.setattr(gates, "piece_seconds", lambda: PIECE_SECONDS)
-    run = Gate()
+    monkeypatch.setattr(gates, "start_seconds", lambda: START_SECONDS)
+    moments = iter(range(0, 10_000, int(SAMPLED_SECONDS)))
+    run = Gate(clock=lambda: next(moments))
     for share in (3.0, 2.0, 1.0):
         monkeypatch.setattr(gates, "piece_seconds", lambda share=share: share * PIECE_SECONDS)
-        for number in range(SAMPLED):
-            run.pytest_runtest_logreport(report(f"t{number}", "call", 0.1))
+        run.pytest_runtest_logreport(report("t", "call", 0.1))
     assert run.stretch() == pytest.approx(2.0), "the median of the course; at its start and end it was quick"
