@@ -89,6 +89,8 @@ def run(api, seed, tmp_path, run_reports):
         config_path.write_text(CONFIG.read_text(encoding="utf-8") + config, encoding="utf-8")
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config_path), "run", str(source)]
         command += ["--url", api.cloud.url, "-H", f"Authorization: Bearer {token}", "--seed", str(seed), "--no-color"]
+        # an answer may wait for news for 20 seconds
+        command += ["--request-timeout", "30"]
         command += ["--max-examples", str(examples), "--phases", phases, "--continue-on-failure", "--warnings", "off"]
         command += ["--report", "json,ndjson", "--report-json-path", str(report), "--report-ndjson-path", str(stream)]
         began = time.monotonic()
