@@ -12,7 +12,7 @@ from stockyard_client.cli import listings, losses, operations, plans, power, pro
 from stockyard_client.cli.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.cli.inputs import pairs, read_either
+from stockyard_client.cli.inputs import pairs, read_either, requirement
 from stockyard_client.cli.node_sheets import CLAIMS
 from stockyard_client.cli.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
@@ -109,21 +109,6 @@ def _merged(
     if requirements:
         merged["requirements"] = [*(merged.get("requirements") or []), *requirements]
     return merged
-
-
-def requirement(text: str) -> dict[str, Any]:
-    """``key=v1,v2`` In, ``key!=v1,v2`` NotIn, ``key>5`` Gt, ``key<5`` Lt, ``key`` Exists, ``!key`` DoesNotExist."""
-    for sign, operator in (("!=", "NotIn"), ("=", "In"), (">", "Gt"), ("<", "Lt")):
-        key, separator, values = text.partition(sign)
-        if separator:
-            if not key or not values:
-                raise BadInput(f"{text!r} is not key{sign}value")
-            return {"key": key, "operator": operator, "values": values.split(",")}
-    absent = text.startswith("!")
-    key = text.removeprefix("!")
-    if not key:
-        raise BadInput("a requirement needs a key")
-    return {"key": key, "operator": "DoesNotExist" if absent else "Exists"}
 
 
 @app.command("list")

@@ -99,3 +99,18 @@ def pairs(texts: list[str]) -> dict[str, str]:
             raise BadInput(f"{text!r} is not key=value")
         values[key] = value
     return values
+
+
+def requirement(text: str) -> dict[str, Any]:
+    """``key=v1,v2`` In, ``key!=v1,v2`` NotIn, ``key>5`` Gt, ``key<5`` Lt, ``key`` Exists, ``!key`` DoesNotExist."""
+    for sign, operator in (("!=", "NotIn"), ("=", "In"), (">", "Gt"), ("<", "Lt")):
+        key, separator, values = text.partition(sign)
+        if separator:
+            if not key or not values:
+                raise BadInput(f"{text!r} is not key{sign}value")
+            return {"key": key, "operator": operator, "values": values.split(",")}
+    absent = text.startswith("!")
+    key = text.removeprefix("!")
+    if not key:
+        raise BadInput("a requirement needs a key")
+    return {"key": key, "operator": "DoesNotExist" if absent else "Exists"}

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.inputs import pairs, requirement
 
 _STRATEGIES = {"add-first": "add_first", "remove-first": "remove_first"}
 _FIGURE = r"[0-9]{1,5}%?"
@@ -66,3 +67,48 @@ def _common(zone: list[str] | None, max_price: str | None, update_strategy: str 
     fields: dict[str, Any] = {"zones": zone} if zone else {}
     fields |= {"max_price": bid(max_price)} if max_price is not None else {}
     return fields | ({"update_strategy": strategy(update_strategy)} if update_strategy is not None else {})
+
+
+def options_of(
+    quantity: int | None,
+    floor: int | None,
+    weight: int | None,
+    require: list[str] | None,
+    limit: list[str] | None,
+    label: list[str] | None,
+    taint: list[str] | None,
+) -> dict[str, Any]:
+    """The fields of a pool that its options give. Raises :class:`BadInput`."""
+    fields = {
+        "quantity": quantity,
+        "floor": floor,
+        "weight": weight,
+        "requirements": [requirement(text) for text in require] if require else None,
+        "limits": pairs(limit) if limit else None,
+        "labels": pairs(label) if label else None,
+        "taints": [taint_of(text) for text in taint] if taint else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def merged(
+    body: dict[str, Any], options: dict[str, Any], joined: tuple[str, ...] = ("requirements", "taints")
+) -> dict[str, Any]:
+    """``body`` with ``options``: maps are merged, and so are the lists of the fields ``joined``."""
+    result = {**body, **options}
+    for name, value in options.items():
+        before = body.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[name] = {**before, **value}
+        elif name in joined and isinstance(before, list):
+            result[name] = [*before, *value]
+    return result
+
+
+def taint_of(text: str) -> dict[str, str]:
+    """``key=value:Effect`` or ``key:Effect``."""
+    front, colon, effect = text.rpartition(":")
+    key, _, value = front.partition("=")
+    if not colon or not key or not effect:
+        raise BadInput(f"{text!r} is not key=value:Effect")
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}

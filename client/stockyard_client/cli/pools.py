@@ -10,14 +10,23 @@ from stockyard_client.cli import changes, listings, losses, operations, plans, p
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
-from stockyard_client.cli.claims import requirement
 from stockyard_client.cli.completion import cluster_names, pool_names, provider_names
 from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
 from stockyard_client.cli.options import DryRun, File, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_yaml_or_json
-from stockyard_client.cli.pool_options import MaxPrice, RootDisk, Strategy, Zone, fields_of, group_fields_of
+from stockyard_client.cli.pool_options import (
+    MaxPrice,
+    RootDisk,
+    Strategy,
+    Zone,
+    fields_of,
+    group_fields_of,
+    merged,
+    options_of,
+    taint_of,
+)
 from stockyard_client.cli.pool_sheets import POOLS
 from stockyard_client.client import Client
 from stockyard_client.pool_models import GROUP, Pool
@@ -66,7 +75,7 @@ def create(
     """Make a pool, from a file, from options, or both (options win). Static with a quantity, otherwise dynamic."""
     context = contexts.of(run)
     body, manifest = read_either(context, file, "pool", ["Pool", "NodePool"]) if file else ({}, False)
-    options = _options(quantity, floor, weight, require, limit, label, taint)
+    options = options_of(quantity, floor, weight, require, limit, label, taint)
     options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
     options |= fields_of(zone, max_price, root_disk, update_strategy)
     with context.client() as client:
@@ -191,7 +200,7 @@ def update(
     """
     context = contexts.of(run)
     patch = read_patch(context, file, "pool") if file else {}
-    options = _options(quantity, floor, weight, require, limit, label, taint)
+    options = options_of(quantity, floor, weight, require, limit, label, taint)
     options |= fields_of(zone, max_price, root_disk, update_strategy)
     for field in ("limits", "labels"):
         if field in options:
@@ -295,7 +304,7 @@ def add_group(
     group: dict[str, Any] = {"name": name, "role": "worker", "min_size": count, "max_size": most or count}
     group |= {"instance_types": type_, "capacity_type": "spot" if spot or max_price is not None else "on-demand"}
     group |= {"labels": pairs(label)} if label else {}
-    group |= {"taints": [{"value": "", **_taint(text)} for text in taint]} if taint else {}
+    group |= {"taints": [{"value": "", **taint_of(text)} for text in taint]} if taint else {}
     group |= group_fields_of(zone, max_price, root_disk, update_strategy)
     context, patch = contexts.of(run), changes.queued(changes.added(group), queue=queue)
     with context.client() as client:
@@ -363,48 +372,3 @@ def _change(
 
 def _waited(context: contexts.Context, client: Client, cluster: str, pool: str, timeout: float | None) -> Pool:
     return client.wait_pool(cluster, pool, timeout=timeout, on_change=progress.lines(context))
-
-
-def _options(
-    quantity: int | None,
-    floor: int | None,
-    weight: int | None,
-    require: list[str] | None,
-    limit: list[str] | None,
-    label: list[str] | None,
-    taint: list[str] | None,
-) -> dict[str, Any]:
-    """The fields that options give."""
-    fields = {
-        "quantity": quantity,
-        "floor": floor,
-        "weight": weight,
-        "requirements": [requirement(text) for text in require] if require else None,
-        "limits": pairs(limit) if limit else None,
-        "labels": pairs(label) if label else None,
-        "taints": [_taint(text) for text in taint] if taint else None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def merged(
-    body: dict[str, Any], options: dict[str, Any], joined: tuple[str, ...] = ("requirements", "taints")
-) -> dict[str, Any]:
-    """``body`` with ``options``: maps are merged, and so are the lists of the fields ``joined``."""
-    result = {**body, **options}
-    for name, value in options.items():
-        before = body.get(name)
-        if isinstance(value, dict) and isinstance(before, dict):
-            result[name] = {**before, **value}
-        elif name in joined and isinstance(before, list):
-            result[name] = [*before, *value]
-    return result
-
-
-def _taint(text: str) -> dict[str, str]:
-    """``key=value:Effect`` or ``key:Effect``."""
-    front, colon, effect = text.rpartition(":")
-    key, _, value = front.partition("=")
-    if not colon or not key or not effect:
-        raise BadInput(f"{text!r} is not key=value:Effect")
-    return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -350,14 +350,6 @@ def test_prices(cli, api):
 
 
 @pytest.mark.parametrize(
-    ("tenant", "text"), [("", "--tenant names no tenant"), ("ä b", "a character that no tenant has")]
-)
-def test_a_name_that_no_tenant_has_is_refused(cli, api, tenant, text):
-    result = cli("--tenant", tenant, "cluster", "list")
-    assert (result.exit_code, text in result.stderr, api.requests) == (2, True, [])
-
-
-@pytest.mark.parametrize(
     ("command", "path"),
     [
         (("claim", "get", "x"), "/v1/node-claims/x"),
@@ -371,19 +363,6 @@ def test_a_record_as_its_manifest(cli, api, command, path):
     assert cli(*command, "--manifest").stdout == "apiVersion: v1\nkind: X\nmetadata:\n  name: x\n"
     assert json.loads(cli(*command, "--manifest", "-o", "json").stdout) == document
     assert [request.url.params["form"] for request in api.requests] == ["manifest"] * 2
-
-
-@pytest.mark.parametrize("way", ["option", "environment"])
-def test_somebody_of_the_platform_names_whom_they_act_for(cli, api, way):
-    api.answer("GET", "/v1/node-providers", {"items": [{"id": "spr_1", "name": "lab", "shared": True}]})
-    if way == "environment":
-        cli.environment["STOCKYARD_TENANT"] = "_platform"
-    before = ("--tenant", "_platform") if way == "option" else ()
-    result = cli(*before, "provider", "list", "-o", "wide")
-    assert result.exit_code == 0, result.stderr
-    assert api.requests[0].headers["X-Stockyard-Tenant"] == "_platform"
-    header, row = result.stdout.splitlines()[:2]
-    assert row[header.index("SHARED") :].startswith("yes")
 
 
 def test_create_asks_for_a_failed_machine_of_a_claim_to_be_kept(cli, api):

@@ -83,3 +83,24 @@ def test_accounts_of_events(cli, api):
     assert "none" in cli("event-account", "get").stdout
     assert cli("event-account", "set", "111122223333", "-o", "name").stdout == "111122223333\n"
     assert api.bodies("PUT") == [{"accounts": ["111122223333"]}]
+
+
+@pytest.mark.parametrize(
+    ("tenant", "text"), [("", "--tenant names no tenant"), ("ä b", "a character that no tenant has")]
+)
+def test_a_name_that_no_tenant_has_is_refused(cli, api, tenant, text):
+    result = cli("--tenant", tenant, "cluster", "list")
+    assert (result.exit_code, text in result.stderr, api.requests) == (2, True, [])
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_somebody_of_the_platform_names_whom_they_act_for(cli, api, way):
+    api.answer("GET", "/v1/node-providers", {"items": [{"id": "spr_1", "name": "lab", "shared": True}]})
+    if way == "environment":
+        cli.environment["STOCKYARD_TENANT"] = "_platform"
+    before = ("--tenant", "_platform") if way == "option" else ()
+    result = cli(*before, "provider", "list", "-o", "wide")
+    assert result.exit_code == 0, result.stderr
+    assert api.requests[0].headers["X-Stockyard-Tenant"] == "_platform"
+    header, row = result.stdout.splitlines()[:2]
+    assert row[header.index("SHARED") :].startswith("yes")
