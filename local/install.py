@@ -70,17 +70,26 @@ def lends_pip() -> bool:
 def commands(selection: str, root: Path, python: Path) -> list[list[str]]:
     """What installs, in order."""
     pins, uv = root / "requirements", str(python.with_name("uv"))
-    source = [sys.executable, "-m", "pip", "--python", str(python)] if lends_pip() else [str(python), "-m", "pip"]
-    pip = [*source, "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
     uv_pip = [uv, "pip", "install", "--quiet", "--python", str(python)]
     packages = [*uv_pip, "--require-hashes", "-r", str(pins / "run.txt")]
     if selection == "all":  # exactly these: what an earlier release needed goes
         packages = [uv, "pip", "sync", "--quiet", "--python", str(python), str(pins / "dev.txt")]
     return [
-        [*pip, "--timeout", str(SECONDS), "--require-hashes", "-r", str(pins / "uv.txt")],
+        [*_for_uv(python, uv, uv_pip), "--require-hashes", "-r", str(pins / "uv.txt")],
         packages,
         [*uv_pip, "--no-deps", "-e", str(root / "client")],
     ]
+
+
+def _for_uv(python: Path, uv: str, uv_pip: list[str]) -> list[str]:
+    """What installs uv: the pip of this Python, the uv that is there already, or the environment's own pip.
+
+    Who has ``.venv/bin`` first in PATH runs this by the Python of ``.venv``, which has no pip.
+    """
+    options = ["install", "--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout", str(SECONDS)]
+    if lends_pip():
+        return [sys.executable, "-m", "pip", "--python", str(python), *options]
+    return uv_pip if Path(uv).exists() else [str(python), "-m", "pip", *options]
 
 
 def install(selection: str, root: Path = ROOT) -> None:

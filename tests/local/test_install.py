@@ -82,6 +82,16 @@ def test_pip_is_lent_where_it_can_be(
     assert ("--python" in command) is lends
 
 
+def test_the_environments_own_python_without_pip_installs_with_the_uv_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "lends_pip", lambda: False)
+    (tmp_path / "uv").touch()
+    first, *_ = install.commands("all", tmp_path, tmp_path / "python")
+    assert first[:3] == [str(tmp_path / "uv"), "pip", "install"]
+    assert "--require-hashes" in first
+
+
 def test_an_old_python_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "LEAST", (99, 0))
     with pytest.raises(InstallError, match=r"needs Python 3\.11 or newer"):
