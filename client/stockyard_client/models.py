@@ -127,6 +127,8 @@ class Operation(Resource):
     id: str
     kind: str
     subject: str
+    subject_name: str = ""
+    """What the subject is called, even when it is gone; empty where it has no name."""
     status: str
     phases: tuple[Phase, ...] = ()
     changes: tuple[dict[str, Any], ...] = ()

@@ -192,7 +192,7 @@ def operation(context: Context, client: Client, record: Operation) -> None:
     sections.facts(
         context,
         {
-            "Subject": record.subject,
+            "Subject": f"{record.subject_name} ({record.subject})" if record.subject_name else record.subject,
             "Progress": f"{record.progress}%",
             "By": _more(record).get("actor"),
             "Attempt": _more(record).get("attempt"),

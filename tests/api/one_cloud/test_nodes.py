@@ -101,6 +101,7 @@ def test_a_provider_is_added_changed_and_removed(tenant):
     ]
     deletion = tenant.good("DELETE", path, status=202)
     assert (deletion["kind"], deletion["status"], deletion["progress"]) == ("delete_node_provider", "succeeded", 100)
+    assert (deletion["subject"], deletion["subject_name"]) == (provider["id"], "lab")
     tenant.problem(404, "NotFound", "GET", path)
     audit = tenant.good("GET", f"/v1/audit?subject={provider['id']}")["items"]
     assert [record["action"] for record in audit if record["outcome"] == "done"] == [
@@ -187,7 +188,8 @@ def test_manifests_in_yaml_and_json_are_applied_and_shown_unchanged(tenant):
         ("NodeProvider", "tf", "created"),
         ("NodeClaim", "one", "created"),
     ]
-    assert tenant.good("GET", f"/v1/operations/{results[1]['operation_id']}")["subject"] == results[1]["id"]
+    operation = tenant.good("GET", f"/v1/operations/{results[1]['operation_id']}")
+    assert (operation["subject"], operation["subject_name"]) == (results[1]["id"], "one")
     provider = tenant.good("GET", "/v1/node-providers/tf?form=manifest")
     claim = tenant.good("GET", "/v1/node-claims/one?form=manifest")
     assert provider["metadata"] == {"name": "tf", "namespace": "p-x"}

@@ -47,7 +47,9 @@ def world(api, cluster_document, operation_document):
     """A cluster with a pool, a claim that waits, and an operation that runs."""
     extra = {"kubernetes_version": "1.35", "tags": {"team": "a"}}
     api.answer("GET", "/v1/clusters/demo", {**cluster_document(), **extra})
-    api.answer("GET", "/v1/operations/op_01", operation_document("running", "succeeded", "running"))
+    api.answer(
+        "GET", "/v1/operations/op_01", operation_document("running", "succeeded", "running", subject_name="demo")
+    )
     api.answer("GET", "/v1/clusters/clu_01/pools", listed(POOL))
     api.answer("GET", "/v1/node-claims", listed(CLAIM))
     api.answer("GET", "/v1/node-claims/w-1", CLAIM)
@@ -288,7 +290,8 @@ def test_describe_of_a_pool_a_provider_a_type_and_an_account(cli, world, cluster
 def test_describe_of_an_operation(cli, world):
     lines = [" ".join(line.split()) for line in cli("operation", "describe", "op_01").stdout.splitlines()]
     assert {"operation op_01 running create_cluster", "✓ account", "● network", "○ control_plane"} <= set(lines)
-    assert "stockyard operation wait op_01" in lines
+    assert {"stockyard operation wait op_01", "Subject demo (clu_01)"} <= set(lines)
+    assert cli("operation", "get", "op_01").stdout.splitlines()[1].split()[2] == "demo"
     assert json.loads(cli("operation", "describe", "op_01", "-o", "json").stdout)["id"] == "op_01"
 
 

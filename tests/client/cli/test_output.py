@@ -76,7 +76,7 @@ def test_nothing_found(cli, api, form, expected):
 def test_operation_shows_its_phases(cli, api, operation_document):
     api.answer("GET", "/v1/operations/op_01", operation_document("running", "succeeded", "running"))
     lines = cli("operation", "get", "op_01").stdout.splitlines()
-    assert lines[1].split()[:5] == ["op_01", "create_cluster", "running", "33%", "network"]
+    assert lines[1].split()[:6] == ["op_01", "create_cluster", "clu_01", "running", "33%", "network"]
     assert lines[2:] == ["✓ account", "● network", "○ control_plane"]
 
 

@@ -116,7 +116,7 @@ def test_operations_are_watched_by_the_events_of_their_subjects(cli, api, feed, 
     api.answer("GET", f"{OPERATIONS}/op_02", operation_document(id="op_02", subject="clu_02"))
     result = cli("operation", "list", "-w")
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
-    assert [(row[0], row[3]) for row in rows] == [("op_01", "0%"), ("op_01", "33%"), ("op_02", "0%")]
+    assert [(row[0], row[4]) for row in rows] == [("op_01", "0%"), ("op_01", "33%"), ("op_02", "0%")]
 
 
 @pytest.mark.parametrize(

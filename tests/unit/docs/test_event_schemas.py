@@ -61,7 +61,7 @@ def life(services):
         services.new_id(ids.CLUSTER), "demo", "", "k8s", "aws", 1, "demo-1", "accepting", {}, now, now, operation_id="x"
     )
     creation, deletion = services.procedure("create_cluster"), services.procedure("delete_cluster")
-    operation = new_operation(services.new_id(ids.OPERATION), creation, cluster.id, "user:ann", now)
+    operation = new_operation(services.new_id(ids.OPERATION), creation, cluster, "user:ann", now)
     sent: list[tuple[str, dict]] = []
 
     def step(change):
@@ -78,7 +78,7 @@ def life(services):
     cluster, operation = step(MOVES.fail(cluster, operation, Failure(creation, ERROR), now))
     cluster, operation = step(MOVES.resume(cluster, operation, creation, now))
     ready, _ = step(MOVES.become_ready(cluster, operation, "complete", now))
-    removal = new_operation(services.new_id(ids.OPERATION), deletion, cluster.id, "user:ann", now)
+    removal = new_operation(services.new_id(ids.OPERATION), deletion, cluster, "user:ann", now)
     step(MOVES.start_deletion(cluster, (operation, creation), removal, deletion, now))
     leaving, removal = step(MOVES.start_deletion(ready, None, removal, deletion, now))
     blocked = replace(ERROR, phase="network")

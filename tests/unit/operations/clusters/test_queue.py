@@ -37,6 +37,7 @@ def test_queued_changes_begin_in_order(balanced: BalancedWorld) -> None:
     first = balanced.patch(cidrs(1)).operation_id
     second, third = queue(balanced, cidrs(2)), queue(balanced, {**cidrs(3), "description": "after all"})
     assert (second.status, progress(second), balanced.cluster.queue) == ("queued", 0, (second.id, third.id))
+    assert (second.subject_name, second.request) == (balanced.cluster.name, cidrs(2))
     assert balanced.cluster.settings["api_cidrs"] == ["198.51.100.1/32"], "what waits is not on the record"
     assert balanced.drive() == "changed"
     assert (balanced.cluster.operation_id, balanced.cluster.queue) == (second.id, (third.id,))

@@ -26,6 +26,7 @@ from stockyard.domain.node_records import (
     SimulatedMachine,
     VersionedRecord,
 )
+from stockyard.domain.operation_records import Operation, OperationError, PhaseRecord
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
 from stockyard.domain.wait_records import Waiters
@@ -149,64 +150,6 @@ class Cluster(VersionedRecord):
     def node_minor(self) -> str:
         """The minor of Kubernetes that a new node gets."""
         return self.nodes_version or self.kubernetes_version
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseRecord:
-    """Progress of one phase. ``state``: ``pending``, ``running``, ``succeeded``, ``failed``, ``skipped``."""
-
-    name: str
-    state: str = "pending"
-    started_at: str | None = None
-    ended_at: str | None = None
-    attempt: int = 0
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class OperationError:
-    """Why an operation failed: the phase, the cause in words, and what a person can do.
-
-    ``cause_type`` is the name of the error that was caught (``VendorQuotaExceeded``), empty when there was none.
-    """
-
-    error_type: str
-    phase: str
-    cause: str
-    hint: str
-    cause_type: str = ""
-    console: str = ""
-    """What the console of the machine showed last that did not come up, freed of secrets; empty for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation(VersionedRecord):
-    """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id.
-
-    ``status`` is ``queued``, ``running``, ``succeeded``, ``failed`` or ``reverted``: a change that was not approved."""
-
-    kind: str
-    subject: str
-    status: str
-    phases: tuple[PhaseRecord, ...]
-    created_at: str
-    updated_at: str
-    actor: str
-    error: OperationError | None = None
-    attempt: int = 1
-    sequence: int = 0
-    parent: str = ""
-    """The operation that this one is a part of; empty when it stands by itself."""
-    children: tuple[str, ...] = ()
-    """The operations that are parts of this one."""
-    repave: dict[str, Any] = field(default_factory=dict)
-    """Of a change that replaces nodes and waits for approval: ``state``, ``reasons``, and with ``before`` the settings
-    and the version that come back where it is not given."""
-    request: dict[str, Any] = field(default_factory=dict)
-    """Of a queued change: the merge patch of the cluster that it begins with."""
-    changes: tuple[dict[str, Any], ...] = ()
-    """Of a change: ``pointer``, ``before`` and ``after`` of each field of the subject that it brings about, so that one
-    that failed shows what stood before."""
 
 
 @dataclass(frozen=True, slots=True)

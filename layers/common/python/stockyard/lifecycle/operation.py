@@ -14,7 +14,7 @@ from typing import Generic
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
 from stockyard.errors import IllegalTransition
-from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Transition
+from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Subject, Transition
 from stockyard.lifecycle.procedure import Phase, Procedure
 
 OVER = ("succeeded", "skipped")
@@ -23,10 +23,10 @@ DELETING = "Deleting"
 """Reason of the condition of what is being deleted, as long as nothing blocks that."""
 
 
-def new_operation(id: str, procedure: Procedure, subject: str, actor: str, now: str, parent: str = "") -> Operation:
+def new_operation(id: str, procedure: Procedure, subject: Subject, actor: str, now: str, parent: str = "") -> Operation:
     """A running operation with all its phases pending. ``parent`` is the operation that it is a part of."""
     records = tuple(PhaseRecord(name) for name in procedure.names)
-    return Operation(id, procedure.kind, subject, "running", records, now, now, actor, parent=parent)
+    return Operation(id, procedure.kind, subject.id, "running", records, now, now, actor, subject.name, parent=parent)
 
 
 def execution_name(operation: Operation) -> str:

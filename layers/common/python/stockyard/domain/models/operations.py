@@ -54,6 +54,8 @@ class OperationView(View):
     """What it does, such as ``create_cluster``."""
     subject: str
     """The id of the resource that it changes."""
+    subject_name: str
+    """What that resource is called, even when it is gone; empty where it has no name."""
     status: Literal["queued", "running", "succeeded", "failed", "reverted"]
     """Where it is. A ``queued`` one begins when those before it have ended; a ``reverted`` one was not approved."""
     phases: list[PhaseView]

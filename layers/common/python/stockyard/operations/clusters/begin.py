@@ -43,7 +43,7 @@ def begin(
     those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn. ``InvalidInput``
     for ``profiles`` that cannot change with the rest."""
     procedure = services.procedure(kind, target.driver)
-    new = new_operation(services.new_id(ids.OPERATION), procedure, target.id, actor, services.now())
+    new = new_operation(services.new_id(ids.OPERATION), procedure, target, actor, services.now())
     operation = new if queued is None else _out_of_queue(queued, new)
     why = reasons(before, target, replaced_pools(services, before, target)) if APPROVAL in procedure.names else ()
     if profiles is not None:

@@ -213,7 +213,7 @@ def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
     now = services.now()
     operation_id = services.new_id(ids.OPERATION)
     procedure = services.procedure(CREATE_CLUSTER, accepted.driver)
-    operation = new_operation(operation_id, procedure, accepted.id, actor, now)
+    operation = new_operation(operation_id, procedure, accepted, actor, now)
     change = MOVES.prepare(accepted, operation, procedure, now)
     cluster, operation_record, writes = change_writes(services, actor, change)
     pools = [write for pool in group_pools(services, cluster, actor) for write in creation(services, pool, actor)]

@@ -42,7 +42,7 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
         return resume_cluster(services, cluster.id, actor) if is_blocked else cluster
     now = services.now()
     procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster, actor, now)
     overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
     change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
     moved, operation_record, writes = change_writes(services, actor, change)

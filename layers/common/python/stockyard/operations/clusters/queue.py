@@ -48,9 +48,9 @@ def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor
         )
     now = services.now()
     operation = Operation(
-        services.new_id(ids.OPERATION), CHANGE_CLUSTER, cluster.id, QUEUED, (), now, now, actor, request=dict(patch)
+        services.new_id(ids.OPERATION), CHANGE_CLUSTER, cluster.id, QUEUED, (), now, now, actor, cluster.name
     )
-    operation = replace(operation, sequence=1)
+    operation = replace(operation, sequence=1, request=dict(patch))
     text = f"It begins when {cluster.queue[-1] if cluster.queue else cluster.operation_id} has ended."
     audit = services.audit_record(actor, "QueueChange", cluster.id, request_id, f"Queued as {operation.id}.")
     queued = Transition("Operation", None, QUEUED, "Queued", text)

@@ -23,7 +23,7 @@ def start_change(services: Services, id_or_name: str, kind: str, actor: str, par
     cluster, now = find_cluster(services, id_or_name), services.now()
     current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     procedure = services.procedure(kind, cluster.driver)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now, parent_id)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster, actor, now, parent_id)
     change = MOVES.start_change(cluster, current, operation, procedure, now)
     changed, started_operation, writes = change_writes(services, actor, change)
     family: list[Write] = []

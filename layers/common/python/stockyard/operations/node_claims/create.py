@@ -68,7 +68,7 @@ def acceptance(
     """A new claim and the writes that make it, its name first; the quotas that it counts for are not among them.
     ``adopting``: its machine is there already."""
     procedure, now = services.procedure(CREATE_NODE), draft.created_at
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, draft.id, actor, now)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, draft, actor, now)
     claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now, adopting=adopting))
     name = Name(f"node-claim/{claim.name}", claim.id)
     entries = [Create(cluster_claim(claim.cluster_id, claim.pool, claim.id, now))] if claim.cluster_id else []

@@ -64,7 +64,7 @@ def give_back(services: Services, claim: NodeClaim, actor: str, first: Transitio
     now = services.now()
     current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
     procedure = services.procedure(DELETE_NODE)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim, actor, now)
     overtaken = (current, services.procedure(current.kind)) if current is not None else None
     # No execution was ever asked for: the version that this was read at proves it.
     move = MOVES.delete_at_once if claim.execution is None else MOVES.start_deletion

@@ -51,5 +51,5 @@ def _switching(services: Services, claim: NodeClaim, state: str, actor: str) -> 
     if current is not None and current.status == "running" and claim.power_wish == state:
         return None
     now, procedure = services.now(), services.procedure(POWER_NODE)
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim, actor, now)
     return MOVES.start_power(claim, current, operation, procedure, state, now)

@@ -256,7 +256,15 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
     provider = _leaving(services, provider)
     now = services.now()
     operation = Operation(
-        services.new_id(ids.OPERATION), "delete_node_provider", provider.id, "succeeded", (), now, now, actor
+        services.new_id(ids.OPERATION),
+        "delete_node_provider",
+        provider.id,
+        "succeeded",
+        (),
+        now,
+        now,
+        actor,
+        provider.name,
     )
     services.store.commit(
         Remove(NodeProvider, provider.id, version=provider.version),

@@ -236,7 +236,15 @@ def delete_profile(services: Services, id_or_name: str, actor: str) -> Operation
         parts = parts[50:]
     now = services.now()
     operation = Operation(
-        services.new_id(ids.OPERATION), "delete_cluster_profile", profile.id, "succeeded", (), now, now, actor
+        services.new_id(ids.OPERATION),
+        "delete_cluster_profile",
+        profile.id,
+        "succeeded",
+        (),
+        now,
+        now,
+        actor,
+        profile.name,
     )
     try:
         services.store.commit(
