@@ -26,6 +26,7 @@ from stockyard.scheduling.consolidation.places import homeless_pods
 from stockyard.scheduling.consolidation.search import Search, Trial, consolidate, empty_nodes
 from stockyard.scheduling.consolidation.worth import wastes
 from stockyard.scheduling.packing.model import Node
+from stockyard.scheduling.packing.plan import Claim
 from tests.harness.fleets import moved, random_fleet
 from tests.harness.packing_checker import faults
 from tests.harness.prefix_rule import prefix_decision
@@ -108,17 +109,35 @@ def test_the_pods_of_a_decision_are_found_places_again_once_what_comes_is_there(
         if decision is None:
             continue
         saved += decision.saving
-        coming = [
-            RunningNode(
-                Node(f"a-{number}", {**claim.labels, HOSTNAME: f"a-{number}"}, dict(claim.row.room), claim.pool.taints),
-                (),
-                claim.pool.name,
-                claim.price,
-            )
-            for number, claim in enumerate(replacement.claim for replacement in decision.replacements)
-        ]
+        coming = [_coming(f"a-{number}", entry.claim) for number, entry in enumerate(decision.replacements)]
         assert homeless_pods(replace(fleet, nodes=(*coming, *fleet.nodes)), decision.nodes) == 0
     assert saved >= 0.9 * at_most > 0
+
+
+EQUAL_ROOM = 62847870434402
+"""A cluster in which what comes has the room of a node that is there, and other labels."""
+
+
+def test_a_check_does_not_depend_on_what_nodes_are_called(seed: int, soaking: bool) -> None:
+    """A decision is checked before the nodes that come have their names, and again when they have."""
+    chance, compared = Random(seed + 5), 0
+    for number in [EQUAL_ROOM, *(chance.getrandbits(48) for _ in range(200 if soaking else 10))]:
+        fleet = random_fleet(number)[1]
+        decision = consolidate(fleet, Settings(spot_choices=1))
+        if decision is None or not decision.replacements:
+            continue
+        compared += 1
+        answers = set()
+        for stem in ("a", "m", "z"):
+            coming = [_coming(f"{stem}-{each}", entry.claim) for each, entry in enumerate(decision.replacements)]
+            answers.add(homeless_pods(replace(fleet, nodes=(*coming, *fleet.nodes)), decision.nodes))
+        assert answers == {0}, number
+    assert compared
+
+
+def _coming(name: str, claim: Claim) -> RunningNode:
+    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints)
+    return RunningNode(node, (), claim.pool.name, claim.price)
 
 
 def test_what_is_saved_is_near_the_best_of_all_sets(seed: int, soaking: bool) -> None:

@@ -52,9 +52,11 @@ def _without(node: Node, pods: Iterable[tuple[Pod, int]]) -> Node:
     return replace(node, free=dict(free)) if pods else node
 
 
-def _room(node: Node) -> tuple[int, int, str]:
-    """What orders nodes by their room, the smallest first."""
-    return node.free.get(CPU, 0), node.free.get(MEMORY, 0), node.name
+def _room(node: Node) -> tuple[int, int, list[tuple[str, int]], list[tuple[str, str]], str]:
+    """What orders nodes by their room, the smallest first. Of those with the same room the labels decide, and the name
+    only where these are the same, too: what a node that comes will be called is not known when it is decided on."""
+    labels = sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME)
+    return node.free.get(CPU, 0), node.free.get(MEMORY, 0), sorted(node.free.items()), labels, node.name
 
 
 def is_easy(fleet: Fleet, decision: Decision) -> bool:
