@@ -63,6 +63,8 @@ class View:
     states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
     more: Mapping[str, int] = field(default_factory=dict)
     """By the name of a static pool with limits: how many more nodes like those it has its limits allow."""
+    sequence: int = 0
+    """Of the report of pods that it was made of."""
 
     def most_more(self, pool: Pool) -> int:
         """How many more nodes than it has to have the static pool may have for a while."""
@@ -154,7 +156,8 @@ def view_of(
     unready, repair_looks = _unready(by_pool, claims, workload, now)
     looks += [*until_drifted, *repair_looks]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
-    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
+    looks_at = min(looks, default=None)
+    return View(fleet, by_node, by_pool, now, replaceable, unready, looks_at, until, states, more, workload.sequence)
 
 
 def _makers(

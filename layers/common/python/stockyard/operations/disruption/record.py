@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from stockyard.operations.disruption.fleet import View
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.services import Services
-from stockyard.ports import Replace
+from stockyard.ports import Check, Replace
 from stockyard.scheduling.consolidation.model import Decision
 
 ABOUT = "ClusterDisruption"
@@ -22,10 +22,15 @@ REPAIRED, NOT_READY = "Repaired", "NotReady"
 
 
 def write(
-    services: Services, record: ClusterDisruption, event: tuple[str, str] | None = None, **fields: Any
+    services: Services,
+    record: ClusterDisruption,
+    event: tuple[str, str] | None = None,
+    checks: Sequence[Check] = (),
+    /,
+    **fields: Any,
 ) -> ClusterDisruption:
     """The record with these fields, written at its version; ``event`` is the reason and the message of what is told of
-    it. Raises ``Conflict`` when somebody else was first."""
+    it. Raises ``Conflict`` when somebody else was first, or one of the ``checks`` does not hold."""
     stamp: dict[str, Any] = {
         "version": record.version + 1,
         "updated_at": services.now(),
@@ -37,7 +42,7 @@ def write(
         moved = Transition(ABOUT, record.state, changed.state, *event)
         # The cluster counts its own events.
         events = tell(services, WORKFLOW_ACTOR, changed, moved, subject_of(record.id))
-    services.store.commit(Replace(changed), *events)
+    services.store.commit(Replace(changed), *checks, *events)
     return changed
 
 

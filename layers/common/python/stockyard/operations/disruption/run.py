@@ -13,6 +13,7 @@ from stockyard.domain.budgets import DRIFTED, EXPIRED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.workload_records import WorkloadReport
 from stockyard.errors import Conflict
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.phases import DEGRADED
@@ -31,11 +32,12 @@ from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
 from stockyard.operations.machines.attention import attend, is_known_well
+from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.reconcile import reconcile
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
-from stockyard.ports import Remove
+from stockyard.ports import Check, Remove
 from stockyard.scheduling.consolidation.model import Decision, Settings
 from stockyard.scheduling.consolidation.worth import possible_saving
 
@@ -139,7 +141,7 @@ def _decide(
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
         if view is not None:
             fields["possible"] = possible_saving(view.fleet)
-        return write(services, record, due_at=_next_look(services, record, view), **fields)
+        return _nothing_now(services, cluster.id, record, view, **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
         return write(services, record, due_at=later_than(services.now(), LOOK_SECONDS))
@@ -153,6 +155,21 @@ def _decide(
     # Where nothing has to come first, nothing is waited for either.
     nothing_comes = started.state == REPLACING and not started.replacements
     return advance(services, pools, claims, started, view) if nothing_comes else started
+
+
+def _nothing_now(
+    services: Services, cluster_id: str, record: ClusterDisruption, view: View | None, **fields: Any
+) -> ClusterDisruption:
+    """Nothing is to be done until the next look. Whoever takes a report of pods while a look is going on leaves the
+    cluster to it, so a look that has not seen the last report is followed by another one soon."""
+    due_at = _next_look(services, record, view)
+    if services.store.get(WorkloadReport, cluster_id) is None or view is None:
+        return write(services, record, due_at=due_at, **fields)
+    try:
+        check = Check(WorkloadReport, cluster_id, {"sequence": view.sequence})
+        return write(services, record, None, (check,), due_at=due_at, **fields)
+    except Conflict:
+        return write(services, record, due_at=min(due_at, later_than(services.now(), SETTLING_SECONDS)), **fields)
 
 
 def next_decision(services: Services, record: ClusterDisruption | None, view: View) -> Decision | None:

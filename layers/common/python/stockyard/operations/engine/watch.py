@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from stockyard.domain import times
 from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.errors import Conflict
+from stockyard.operations.engine.advance import until_written
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
 
+@until_written("disruption of the cluster changes too often to be looked at")
 def watch(services: Services, cluster_id: str, seconds: int = 0, *, begin: bool = False) -> None:
     """Look at the cluster in so many seconds at the latest. ``begin``: also when nobody has looked at it before.
 
-    When somebody else writes the record at the same time, that has looked, or will soon.
+    Where the cluster is due already, a look may be going on that has not seen what has changed, and that would say when
+    the next one is. Unless there is time (``seconds``), the record is written again, so that such a look begins anew.
+    Raises ``Conflict`` when others write the record time and again.
     """
     now = services.now()
     due_at = times.to_text(services.clock.now() + timedelta(seconds=seconds))
     record = services.store.get(ClusterDisruption, cluster_id)
-    with suppress(Conflict):
-        if record is None and begin:
-            services.store.commit(Create(ClusterDisruption(cluster_id, now, now, due_at)))
-        elif record is not None and (record.due_at is None or record.due_at > due_at):
-            sooner = replace(record, due_at=due_at, updated_at=now, version=record.version + 1)
-            services.store.commit(Replace(sooner))
+    if record is None and begin:
+        services.store.commit(Create(ClusterDisruption(cluster_id, now, now, due_at)))
+    elif record is not None and (record.due_at is None or record.due_at > due_at or not seconds):
+        soonest = due_at if record.due_at is None else min(due_at, record.due_at)
+        services.store.commit(Replace(replace(record, due_at=soonest, updated_at=now, version=record.version + 1)))
