@@ -26,6 +26,7 @@ from stockyard.ports import Create
 from tests.api.narrowed import LAB, MANIFEST, POOL, PROFILE, narrowed
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
+HOOKS = Path(__file__).with_name("generator_hooks.py")
 ALL = "as it is"
 """The name of the run over the document itself."""
 PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
@@ -94,7 +95,14 @@ def run(api, seed, tmp_path, run_reports):
         command += ["--max-examples", str(examples), "--phases", phases, "--continue-on-failure", "--warnings", "off"]
         command += ["--report", "json,ndjson", "--report-json-path", str(report), "--report-ndjson-path", str(stream)]
         began = time.monotonic()
-        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, *options],
+            cwd=tmp_path,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert report.exists(), done.stdout + done.stderr
         findings = json.loads(report.read_text(encoding="utf-8"))
         assert (done.returncode, findings["failures"], findings["errors"]) == (0, [], []), done.stdout
