@@ -51,7 +51,8 @@ def test_accounts_count_for_a_quota_and_a_deleted_one_makes_room(world: World) -
         register(world)
     with pytest.raises(QuotaExceeded):
         plan_registration(world.services, "aws", account.attributes)
-    delete_account(world.services, account.id, "user:ann")
+    operation = delete_account(world.services, account.id, "user:ann")
+    assert (operation.subject, operation.subject_name) == (f"cloud-account/{account.id}", account.name)
     register(world)
 
 

@@ -87,3 +87,14 @@ def test_a_wake_outlasts_who_writes_at_the_same_time(full: Pods, monkeypatch: py
     due_at = full.record().due_at
     assert due_at is not None
     assert due_at <= services.now()
+
+
+def test_a_change_that_is_written_is_not_refused_for_its_wake(full: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others write the record of the cluster's disruption without an end."""
+    services = full.yard.nodes.services
+
+    def contended(*_: Write) -> None:
+        raise Conflict("somebody else was first")
+
+    monkeypatch.setattr(services.store, "commit", contended)
+    watch(services, full.yard.cluster.id)

@@ -225,7 +225,8 @@ def test_a_profile_that_a_cluster_uses_is_not_deleted(packs_world: PacksWorld) -
     assert not list(every(packs_world.services.store, ProfileUse))
     assert not list(every(packs_world.services.store, ClusterPacks))
     operation = profiles.delete_profile(packs_world.services, "base", USER)
-    assert packs_world.services.store.get(Operation, operation.id) is not None
+    assert packs_world.services.store.get(Operation, operation.id) == operation
+    assert (operation.subject, operation.subject_name) == (profile.id, "base")
     assert not list(packs_world.services.store.list(type(profile)).items)
 
 

@@ -202,7 +202,7 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
     now = services.now()
     subject = f"cloud-account/{number}"
     operation = Operation(
-        services.new_id(ids.OPERATION), "delete_cloud_account", subject, "succeeded", (), now, now, actor
+        services.new_id(ids.OPERATION), "delete_cloud_account", subject, "succeeded", (), now, now, actor, account.name
     )
     services.store.commit(
         Remove(CloudAccount, account.id, version=account.version),

@@ -143,7 +143,6 @@ def view_of(
     movable = [claim for claim in present if not (paused or _is_paused(by_pool.get(claim.pool)))]
     drifted, until_drifted = _drifted(by_pool, movable, workload, now)
     expires = {claim.id: moment for claim in movable if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
-    looks += [moment for moment in expires.values() if moment > now]
     listed = {
         INTERRUPTED: [claim for claim in present if forced.is_interrupted(claim)],
         pool_budgets.EXPIRED: _expired(present, expires, now),
@@ -154,7 +153,7 @@ def view_of(
         for reason, entries in listed.items()
     }
     unready, repair_looks = _unready(by_pool, claims, workload, now)
-    looks += [*until_drifted, *repair_looks]
+    looks += [*until_drifted, *repair_looks, *(moment for moment in expires.values() if moment > now)]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
     looks_at = min(looks, default=None)
     return View(fleet, by_node, by_pool, now, replaceable, unready, looks_at, until, states, more, workload.sequence)

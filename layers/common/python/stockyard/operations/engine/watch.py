@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from stockyard.domain import times
 from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.operations.engine.advance import until_written
+from stockyard.errors import Conflict
+from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
 
-@until_written("disruption of the cluster changes too often to be looked at")
 def watch(services: Services, cluster_id: str, seconds: int = 0, *, begin: bool = False) -> None:
     """Look at the cluster in so many seconds at the latest. ``begin``: also when nobody has looked at it before.
 
     Where the cluster is due already, a look may be going on that has not seen what has changed, and that would say when
     the next one is. Unless there is time (``seconds``), the record is written again, so that such a look begins anew.
-    Raises ``Conflict`` when others write the record time and again.
+    Others that write the record at the same time are waited for a few times. Nothing is raised then: what the caller
+    has changed is written already, and a record that is written all the time is looked at.
     """
+    for _ in range(TRIES):
+        with suppress(Conflict):
+            _write(services, cluster_id, seconds, begin)
+            return
+
+
+def _write(services: Services, cluster_id: str, seconds: int, begin: bool) -> None:
     now = services.now()
     due_at = times.to_text(services.clock.now() + timedelta(seconds=seconds))
     record = services.store.get(ClusterDisruption, cluster_id)
