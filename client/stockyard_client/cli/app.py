@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 from typing import Annotated, Any
@@ -101,8 +102,21 @@ def root(
     run.obj = context
 
 
+_COLLECT_AFTER = 50_000
+"""New objects after which memory is looked through; Python's own 700 would do so dozens of times during imports."""
+
+
+def _start_fast() -> None:
+    """Leaves out work that no command needs: it is a fifth of the time of a short one."""
+    gc.set_threshold(_COLLECT_AFTER)
+    # httpx brings a command line of its own, which imports click, pygments and progress bars where those are installed;
+    # a module that is None cannot be imported, and httpx goes on without
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
+
 def main() -> None:
     """The console script."""
+    _start_fast()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # a character that the terminal's encoding has not is no reason to end in the middle
