@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.harness.crash_cells import Cell, matrix, recordings, sample, tasks
+from stockyard.providers.clusters.eks import removal
+from tests.harness.crash_cells import RESUMED, Cell, judge, matrix, recordings, sample, tasks
 from tests.harness.crash_eks import CrashEks
 from tests.harness.crash_matrix import Recorded, judged, milliseconds_a_life
 from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.faults import Mode
+from tests.harness.faults import Call, Mode
 
 FAILS_FIRST = {"undone"}
 """Stories whose creation fails until a person resumes it."""
@@ -90,3 +91,15 @@ def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: R
     cells: list[Cell] = sample(world.cloud.stories, every, seed)
     assert {cell.call.place for cell in cells} >= tasks(world) | {"create"}
     assert {cell.mode for cell in cells} == set(Mode)
+
+
+@pytest.mark.parametrize("name", ["kubernetes.GetResources", "kubernetes.GetServices"])
+def test_a_cluster_that_refuses_to_help_is_deleted_and_the_phase_says_so(
+    world: CrashWorld, recorded: Recorded, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed, life = recorded["clean"]
+    cell = Cell("clean", Call("delete:leftovers", name, 1), Mode.REFUSED, seed, RESUMED)
+    assert judge(world, cell, life.things) == []
+    load_balancers = removal._load_balancers
+    monkeypatch.setattr(removal, "_load_balancers", lambda *arguments: (load_balancers(*arguments)[0], ""))
+    assert judge(world, cell, life.things) == ["nobody was told of a refused deletion"]

@@ -495,7 +495,9 @@ def test_load_balancers_of_services_go_first(eks: Any, run: Run, api: MemoryKube
 def test_a_cluster_that_does_not_answer_is_removed_all_the_same(eks: Any, run: Run, api: MemoryKubernetes) -> None:
     run("objects")
     api.error = VendorUnavailable("no answer")
-    assert eks.provider.remove("leftovers", eks.work("leftovers")).done
+    outcome = eks.provider.remove("leftovers", eks.work("leftovers"))
+    assert outcome.done
+    assert outcome.message.endswith("so they are deleted in the cloud: no answer")
 
 
 def test_interfaces_that_pods_left_behind_go_with_the_groups(eks: Any, run: Run) -> None:

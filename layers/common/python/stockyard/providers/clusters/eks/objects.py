@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stockyard.domain.records import Cluster
-from stockyard.errors import CredentialsRevoked, VendorError, VendorRefused, VendorTimeout, VendorUnavailable
+from stockyard.errors import CredentialsRevoked, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import cluster_tokens
 from stockyard.providers.clusters.eks import names, storage
@@ -119,21 +119,13 @@ def manifest(name: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads((_MANIFESTS / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def balancers(builder: Builder, make_api: MakeApi) -> str:
+def balancers(api: KubernetesApi) -> str:
     """Let the cluster remove the load balancers that it has made, since it marks them in its own way. What is waited
-    for. A cluster that cannot be asked any more is left to the look at the cloud."""
-    api = of_cluster(builder, make_api)
-    if api is None:
-        return ""
-    try:
-        services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]
-        for service in services:
-            meta = service["metadata"]
-            api.delete("v1", "Service", meta["name"], meta.get("namespace", ""))
-    except VendorError:
-        return ""
-    finally:
-        api.close()
+    for. Raises ``VendorError`` where the cluster does not answer or refuses."""
+    services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]
+    for service in services:
+        meta = service["metadata"]
+        api.delete("v1", "Service", meta["name"], meta.get("namespace", ""))
     labels = (f"{item['metadata'].get('namespace')}/{item['metadata']['name']}" for item in services)
     return f"the load balancers of the services {', '.join(labels)} are being deleted" if services else ""
 

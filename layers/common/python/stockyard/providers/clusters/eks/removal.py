@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stockyard.errors import VendorConflict
+from dataclasses import replace
+
+from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws import leftovers as controllers
@@ -13,11 +15,28 @@ LEFTOVERS = "leftovers"
 
 
 def leftovers(builder: Builder, make_api: objects.MakeApi) -> Outcome:
-    """What the cluster's controllers made, while they are there to remove it themselves."""
-    waiting = objects.balancers(builder, make_api)
+    """What the cluster's controllers made, while they are there to remove it themselves.
+
+    A deletion does not hang on a cluster that answers no more or refuses: then its load balancers are deleted in the
+    cloud, and the phase says why."""
+    waiting, unanswered = _load_balancers(builder, make_api)
     if waiting:
         return Outcome(False, waiting)
-    return controllers.remove(builder.calls, names.cluster_name(builder.work.cluster))
+    outcome = controllers.remove(builder.calls, names.cluster_name(builder.work.cluster))
+    return replace(outcome, message="; ".join(filter(None, (outcome.message, unanswered))))
+
+
+def _load_balancers(builder: Builder, make_api: objects.MakeApi) -> tuple[str, str]:
+    """What is waited for, and why the cluster could not be asked to remove its load balancers."""
+    api = objects.of_cluster(builder, make_api)
+    if api is None:
+        return "", ""
+    try:
+        return objects.balancers(api), ""
+    except VendorError as error:
+        return "", f"the cluster did not remove its load balancers, so they are deleted in the cloud: {error.detail}"
+    finally:
+        api.close()
 
 
 def remove(phase: str, builder: Builder) -> Outcome:
