@@ -1,88 +1,19 @@
-"""The tenant's template grants exactly the calls that the cluster driver makes."""
+"""The tenant's template keeps within the limits of AWS, narrows its grants by tags and boundaries, and leaves out the
+parts that are not chosen."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from inspect import stack
 from typing import Any
 
-import boto3
 import pytest
-from botocore.client import BaseClient
-from botocore.exceptions import ClientError
 
-from local.aws.corrections.capacity_reservations import capacity_reservations
-from stockyard.domain.models.base import read
 from stockyard.errors import Internal
-from stockyard.providers.clouds.aws import calls, iam_kinds, node_statements, tags, tenant_template
-from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import identity
-from stockyard.providers.clusters.eks import addons
-from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
-from stockyard.providers.clusters.eks.settings import EksSettings
-from tests.harness import s3_actions, tenant_stack
-from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY, Account
-from tests.harness.memory_kubernetes import MemoryKubernetes
-from tests.harness.policies import Ask, allowed_by, refused, used, without
+from stockyard.providers.clouds.aws import node_statements, tenant_template
+from tests.harness import tenant_stack
+from tests.harness.policies import Ask, allowed_by
 from tests.harness.stage import Stage
-from tests.unit.providers.clusters.eks.conftest import CREATE as EKS_CREATE
-from tests.unit.providers.clusters.eks.conftest import DELETE as EKS_DELETE
-
-SERVICES = {
-    "efs": "elasticfilesystem",
-    "elbv2": "elasticloadbalancing",
-    "elb": "elasticloadbalancing",
-    "service-quotas": "servicequotas",
-}
-IMPLIED = {
-    "ec2:RunInstances": {
-        "ec2:CreateTags",
-        "iam:PassRole",
-        "kms:CreateGrant",
-        *(f"kms:{action}" for action in OF_A_VOLUME_KEY),
-    },
-    "elasticloadbalancing:CreateLoadBalancer": {
-        "elasticloadbalancing:AddTags",
-        "iam:CreateServiceLinkedRole",
-        "ec2:GetSecurityGroupsForVpc",
-        *ASKED_FOR_THE_FIRST_BALANCER,
-    },
-    "dlm:CreateLifecyclePolicy": {"dlm:TagResource"},
-    "iam:CreateRole": {"iam:TagRole"},
-    "s3:DeleteObject": {s3_actions.VERSIONS},
-    "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
-    "eks:CreateCluster": {"eks:TagResource", "iam:CreateServiceLinkedRole"},
-    "elasticfilesystem:CreateFileSystem": {"elasticfilesystem:TagResource"},
-    "elasticfilesystem:CreateMountTarget": {"ec2:CreateNetworkInterface"},
-}
-NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
-
-
-NODES = ("NodePermissions", "GroupPermissions")
-"""The policies of what the sources of nodes do; their own tests hold them against their calls."""
-OF_EKS = (*NODES, "CapacityBlockPermissions", "EksPermissions", "EksRolePermissions", "FilePermissions")
-
-
-def _statements(
-    template: dict[str, Any], *, leaving: Sequence[str] = (), parameters: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
-    attached = tenant_stack.attached(template, **(parameters or {}))
-    assert len(attached) <= 10, "IAM attaches no more to a role"
-    attached = [name for name in attached if name not in leaving]
-    policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
-    return [statement for policy in policies for statement in policy["Statement"]]
-
-
-def _resolved(value: Any) -> Any:
-    """As CloudFormation hands it to IAM."""
-    if isinstance(value, dict):
-        inner = value.get("Fn::Sub")
-        return _resolved(inner) if inner else {name: _resolved(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_resolved(item) for item in value]
-    return value.replace("${AWS::Partition}", "aws-us-gov") if isinstance(value, str) else value
 
 
 def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
@@ -90,7 +21,7 @@ def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
     assert len(policies) == 12
     for policy in policies:
-        size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
+        size = len(json.dumps(tenant_stack.handed_to_iam(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"a policy has {size} characters"
 
 
@@ -100,245 +31,8 @@ def test_a_file_of_the_template_is_within_the_size_limit_of_cloudformation(yard:
     assert len(json.dumps(template, separators=(",", ":"))) <= 51200
 
 
-def _action(service: str, operation: str) -> str:
-    if service == "s3":
-        name = "".join(word.capitalize() for word in operation.split("_"))
-        return s3_actions.action_of(name)
-    return f"{SERVICES.get(service, service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
-
-
-@pytest.fixture
-def actions(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """What is called from now on, as IAM names it."""
-    actions: set[str] = set()
-    real_call, real_pages = calls.Calls.call, calls.Calls.pages
-
-    def call(self: Any, service: str, operation: str, **parameters: Any) -> Any:
-        actions.add(_action(service, operation))
-        return real_call(self, service, operation, **parameters)
-
-    def pages(self: Any, service: str, operation: str, key: str, **parameters: Any) -> Any:
-        actions.add(_action(service, operation))
-        return real_pages(self, service, operation, key, **parameters)
-
-    monkeypatch.setattr(calls.Calls, "call", call)
-    monkeypatch.setattr(calls.Calls, "pages", pages)
-    return actions
-
-
-def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set[str]) -> None:
-    list(yard.provider.inspect(yard.work("account")))
-    yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"team": "a"})
-    yard.with_settings(bastion=BASTION, ssh_cidrs=["192.0.2.0/24"], zones=ZONES[:2]).create()
-    yard.with_settings(zones=ZONES)
-    for phase in ("network", "security", "endpoint"):
-        yard.ensure(phase)
-    yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"stage": "b"})
-    yard.provider.retag(yard.work("tags"), ["team"])
-    yard.provider.console(yard.work("control_plane"))
-    _snapshots(yard)
-    first = yard.ledger.find("instance", "control-plane").vendor_id
-    yard.provider.targets(yard.work("members"), [first])
-    yard.provider.admit(yard.work("members"), first)
-    yard.provider.withdraw(yard.work("members"), first)
-    session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
-    ec2 = session.client("ec2")
-    ec2.create_volume(
-        AvailabilityZone="us-east-1a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": owned}]
-    )
-    group = ec2.create_security_group(
-        GroupName="k8s", Description="d", VpcId=yard.ledger.find("vpc", "main").vendor_id,
-        TagSpecifications=[{"ResourceType": "security-group", "Tags": owned}],
-    )["GroupId"]  # fmt: skip
-    ec2.authorize_security_group_ingress(
-        GroupId=yard.ledger.find("security_group", "node").vendor_id,
-        IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 1, "UserIdGroupPairs": [{"GroupId": group}]}],
-    )
-    iam = session.client("iam")
-    policy = iam.create_policy(PolicyName="p", PolicyDocument=json.dumps(identity.node_policy()))
-    role = yard.ledger.find("role", "node").vendor_id
-    iam.attach_role_policy(RoleName=role, PolicyArn=policy["Policy"]["Arn"])
-    list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"]))
-    yard.later(120)
-    yard.delete()
-    needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
-    template = tenant_template.render(yard.account, "inst-1", Stage())
-    every = {a for s in _statements(template, leaving=NODES) for a in s["Action"]}
-    assert needed - every - NEEDS_NO_PERMISSION == set()
-    granted = {a for s in _statements(template, leaving=NODES, parameters={"Eks": "no"}) for a in s["Action"]}
-    # The sweep looks for what is on EKS too; where it may not, there is none.
-    assert needed - granted - NEEDS_NO_PERMISSION == SEEN_BY_THE_SWEEP
-    assert (
-        granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
-        == set()
-    )
-
-
-def _snapshots(yard: Any) -> None:
-    """What is done with snapshots of etcd, in a bucket of the tenant's and in ours."""
-    settings = {"cloud_controllers": True, "bastion": BASTION, "zones": ZONES}
-    yard.tenant().client("s3").create_bucket(Bucket="acme-backups")
-    backup = {"interval_hours": 6, "keep": 3, "bucket": "acme-backups", "on_deletion": "remove"}
-    list(yard.with_settings(**settings, etcd_backup=backup).provider.inspect(yard.work("account")))
-    yard.with_settings(**settings, etcd_backup={**backup, "bucket": None}).ensure("identity")
-    store, snapshot = yard.provider.snapshot_store(yard.cluster), "20260101T000000Z"
-    yard.tenant().client("s3").put_object(Bucket=store.bucket, Key=store.key(snapshot), Body=b"s")
-    yard.provider.snapshots(yard.work("identity"))
-    yard.provider.snapshot(yard.work("identity"), snapshot)
-    yard.provider.remove_snapshots(yard.work("identity"), [snapshot])
-
-
-BASTION = {"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
-ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
-SEEN_BY_THE_SWEEP = {"eks:ListClusters", "elasticfilesystem:DescribeFileSystems"}
-TAGGING = ("TagResource", "UntagResource")
-GROUPS = {"autoscaling:CreateOrUpdateTags", "autoscaling:ResumeProcesses", "autoscaling:SuspendProcesses"}
-"""Of the policy for groups, what the driver needs; the others are calls of the source of nodes."""
-
-
-def test_template_grants_exactly_what_clusters_on_eks_need(
-    yard: Any, actions: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
-    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
-    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
-    yard.ledger.cluster = yard.cluster
-    with capacity_reservations():
-        _whole_life_on_eks(yard)
-    needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
-    template = tenant_template.render(yard.account, "inst-1", Stage())
-    granted = {a for s in _statements(template) for a in s["Action"]}
-    assert needed - granted - NEEDS_NO_PERMISSION == set()
-    own = {a for s in _statements(template, leaving=[*NODES, "Permissions", "MachinePermissions"]) for a in s["Action"]}
-    own = {action for action in own if action.startswith(("eks:", "elasticfilesystem:", "sts:", "iam:Attach"))}
-    assert own - needed == set()
-    assert granted >= GROUPS
-
-
-def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its resources and conditions: tags of the request and of the things, the boundary, who gets a role."""
-    recorded = _recorded(monkeypatch)
-    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
-    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
-    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
-    yard.ledger.cluster = yard.cluster
-    with capacity_reservations():
-        _whole_life_on_eks(yard)
-    account = Account("222222222222", iam_kinds.PATH)
-    asks = {str(ask): ask for call in recorded for ask in account.asks(call)}
-    template = tenant_template.render(yard.account, "inst-1", Stage())
-    statements = [_in_aws(statement) for statement in _statements(template)]
-    assert refused({"tenant": asks}, {"tenant": statements}) == []
-    without_kubeadm = [_in_aws(statement) for statement in _statements(template, parameters={"Kubeadm": "no"})]
-    assert refused({"tenant": asks}, {"tenant": without_kubeadm}) == []
-    of_eks = [_in_aws(statement) for statement in _statements(template, leaving=[*NODES, *BESIDES_EKS])]
-    grants = {f"{statement['Sid']} {action}" for statement in of_eks for action in statement["Action"]}
-    assert sorted(grants - used({"tenant": asks}, {"tenant": statements})["tenant"] - set(ELSEWHERE)) == []
-    for grant in sorted(grants - set(ELSEWHERE)):
-        sid, action = grant.split(" ")
-        assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
-
-
-BESIDES_EKS = ("KubeadmPermissions", "MachinePermissions", "Permissions", "TagPermissions")
-ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
-"""Granted action that this life has no use for -> who has."""
-
-
-def _in_aws(value: Any) -> Any:
-    return json.loads(json.dumps(_resolved(value)).replace("aws-us-gov", "aws"))
-
-
-def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The calls from now on that the driver makes in the account, as AWS sees them."""
-    recorded: list[dict[str, Any]] = []
-    original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
-
-    def call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
-        entry = {
-            "service": str(client.meta.service_model.service_id),
-            "operation": operation,
-            "parameters": parameters,
-            "region": client.meta.region_name,
-            "answer": None,
-            "error": "",
-        }
-        try:
-            entry["answer"] = original(client, operation, parameters)
-        except ClientError as error:
-            entry["error"] = str(error)
-            raise
-        finally:
-            way_in = operation == "AssumeRole" and parameters["RoleArn"].endswith(":role/stockyard")
-            if _by_the_driver() and not way_in:
-                recorded.append(entry)
-        return entry["answer"]
-
-    monkeypatch.setattr(BaseClient, "_make_api_call", call)
-    return recorded
-
-
-def _by_the_driver() -> bool:
-    """Whether the call comes from our code: the test itself looks at the account too."""
-    return any("/providers/clouds/aws/" in frame.filename and "tests" not in frame.filename for frame in stack(0))
-
-
-EFA_GROUP = {
-    "name": "h100", "role": "gpu", "instance_type": "p5.48xlarge", "accelerator_type": "nvidia-h100",
-    "zones": ["us-east-1b"], "fabric": "efa", "labels": {"a": "b"},
-}  # fmt: skip
-
-
-def _whole_life_on_eks(yard: Any) -> None:
-    """Everything that the driver does to a cluster: made, looked at, changed, removed."""
-
-    def run(phases: Sequence[str], **changed: Any) -> None:
-        yard.cluster = yard.ledger.cluster = replace(yard.cluster, **changed)
-        for phase in phases:
-            facts = yard.ensure(phase).facts
-            fields = {name: facts[name] for name in ("endpoint", "certificate_authority") if name in facts}
-            yard.cluster = replace(yard.cluster, **fields)
-
-    list(yard.provider.inspect(yard.work("account")))
-    run(EKS_CREATE)
-    settings = yard.cluster.settings
-    versions = addons.versions(Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1"), "coredns", "1.35")
-    h100, system = settings["node_groups"]
-    block = {**h100, "name": "b", "capacity_reservation_id": "cr-0123456789abcdef0"}
-    group = replace(yard.cluster, settings={**settings, "node_groups": [system, block]}, kubernetes_version="1.36")
-    monitored = replace(yard, cluster=group)
-    list(monitored.provider.inspect(monitored.work("account")))
-    list(monitored.provider.upgrade_findings(monitored.work("account")))
-    changed = {**settings, "addon_versions": {"coredns": list(versions)[-1]}, "public_access_cidrs": ["192.0.2.0/24"]}
-    changed["node_groups"] = [system, {**h100, "labels": {}}]
-    run(("control_plane", "addons", "node_groups"), settings=changed, tags={"stage": "b"})
-    run(("control_plane", "node_groups"), kubernetes_version="1.36")
-    client = yard.tenant().client("eks")
-    (viewer, *_) = (line for line in yard.ledger.lines() if line.kind == "access_entry")
-    cluster, principal = viewer.vendor_id.split("/", 1)
-    client.associate_access_policy(
-        clusterName=cluster, principalArn=principal, accessScope={"type": "cluster"},
-        policyArn="arn:aws:eks::aws:cluster-access-policy/AmazonEKSAdminPolicy",
-    )  # fmt: skip
-    run(("access",))
-    yard.provider.retag(yard.work("tags"), ["team"])
-    yard.provider.mint(yard.work("tokens"), "viewer")
-    subnet = yard.ledger.find("subnet", "private-0").vendor_id
-    marks = [{"Key": key, "Value": value} for key, value in tags.of_owner(_owner(yard)).items()]
-    yard.tenant().client("ec2").create_network_interface(
-        SubnetId=subnet, TagSpecifications=[{"ResourceType": "network-interface", "Tags": marks}]
-    )
-    list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"]))
-    yard.later(120)
-    for phase in EKS_DELETE:
-        yard.remove(phase)
-
-
-def _owner(yard: Any) -> tags.Owner:
-    return tags.Owner("inst-1", "acme", yard.cluster.id, "1", yard.cluster.client_id, "vantage")
-
-
 def test_statements_have_no_wildcard_except_resources_of_reads(yard: Any) -> None:
-    for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+    for statement in tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage())):
         assert not [action for action in statement["Action"] if "*" in action]
         if "*" in statement["Resource"]:
             assert statement["Sid"] in READS
@@ -362,7 +56,7 @@ OURS_ON_EKS = (
 
 
 def test_creations_and_changes_require_our_tag(yard: Any) -> None:
-    statements = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    statements = {s["Sid"]: s for s in tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage()))}
     creating = ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated")
     for sid in (
         *creating,
@@ -396,7 +90,7 @@ def test_creations_and_changes_require_our_tag(yard: Any) -> None:
     for sid in ("CreateEksRoles", "AttachPolicies"):
         boundary = statements[sid]["Condition"]["StringEquals"]["iam:PermissionsBoundary"]
         assert boundary == {"Fn::Sub": "arn:${AWS::Partition}:iam::222222222222:policy/vantage-eks-boundary-4c4afe32"}
-    attached = _resolved(statements["AttachPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"])
+    attached = tenant_stack.handed_to_iam(statements["AttachPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"])
     assert {arn.rpartition("/")[2] for arn in attached} == {
         "AmazonEKSClusterPolicy",
         "AmazonEKSWorkerNodePolicy",
@@ -410,7 +104,7 @@ def test_creations_and_changes_require_our_tag(yard: Any) -> None:
 
 
 def test_creations_without_condition_are_absent(yard: Any) -> None:
-    for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+    for statement in tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage())):
         if "Condition" not in statement and statement["Sid"] not in READS:
             types = {text["Fn::Sub"].split(":", 5)[5].split("/")[0] for text in statement["Resource"]}
             for action in statement["Action"]:
@@ -420,7 +114,7 @@ def test_creations_without_condition_are_absent(yard: Any) -> None:
 
 def test_reads_of_absent_identities_are_granted_without_path(yard: Any) -> None:
     """IAM checks a read of an absent thing against the ARN without its path; a denial would end a deletion."""
-    statements = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    statements = {s["Sid"]: s for s in tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage()))}
     read = statements["ReadIdentities"]
     assert {action.split(":")[1][:3] for action in read["Action"]} == {"Get", "Lis"}
     assert [text["Fn::Sub"].split("::", 2)[-1].split(":", 1)[-1] for text in read["Resource"]] == [
@@ -464,7 +158,7 @@ BY_NAME = {"OurBuckets": ":::vantage-*-etcd", "KeepSnapshots": "/stockyard-etcd/
 
 
 def test_what_is_removed_or_changed_carries_our_tag(yard: Any) -> None:
-    statements = _statements(tenant_template.render(yard.account, "inst-1", Stage()))
+    statements = tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage()))
     changing = [s for s in statements if any(":Delete" in action or ":Detach" in action for action in s["Action"])]
     assert len(changing) >= 6
     # EFS ends the interfaces of its mount targets in the caller's name; nobody else can by this.
@@ -488,7 +182,11 @@ def test_template_requires_principal(yard: Any) -> None:
 def test_only_tags_of_a_clusters_owner_are_changed_on_what_is_there(yard: Any) -> None:
     """Who may change our tags could make anything ours, or lose it. A call without keys means all tags."""
     template = tenant_template.render(yard.account, "inst-1", Stage())
-    statements = [_resolved(statement) for statement in _statements(template) if "Retag" in statement["Sid"]]
+    statements = [
+        tenant_stack.handed_to_iam(statement)
+        for statement in tenant_stack.statements(template)
+        if "Retag" in statement["Sid"]
+    ]
     mark = {"aws:ResourceTag/stockyard:installation": "inst-1"}
     volume, role = (
         "arn:aws-us-gov:ec2:us-gov-west-1:222222222222:volume/vol-1",
