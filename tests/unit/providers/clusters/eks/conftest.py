@@ -45,11 +45,25 @@ H100 = {
     "max_size": 4,
 }
 """A group with GPUs."""
+Run = Callable[[str], None]
+"""Carries out the phases of a creation up to the one that it is given."""
 
 
 def settings(**values: Any) -> dict[str, Any]:
     """Checked settings of a cluster, with the defaults."""
     return read(EksSettings, {"region_name": "us-east-1", **values}).normal()
+
+
+def change(eks: Any, **values: Any) -> None:
+    """Give the cluster other settings."""
+    eks.cluster = replace(eks.cluster, settings=settings(**values))
+    eks.ledger.cluster = eks.cluster
+
+
+def subnets(eks: Any) -> list[dict[str, Any]]:
+    """The subnets of the cluster's network, by their ranges."""
+    listing = eks.tenant().client("ec2").describe_subnets()["Subnets"]
+    return sorted((s for s in listing if not s["DefaultForAz"]), key=lambda s: s["CidrBlock"])
 
 
 @pytest.fixture
@@ -69,9 +83,7 @@ def eks(yard: Any, api: MemoryKubernetes) -> Any:
 
 
 @pytest.fixture
-def run(eks: Any) -> Callable[[str], None]:
-    """Carries out the phases of a creation up to one."""
-
+def run(eks: Any) -> Run:
     def up_to(last: str) -> None:
         for phase in CREATE[: CREATE.index(last) + 1]:
             facts = eks.ensure(phase).facts
