@@ -59,7 +59,7 @@ SECONDS = {
     STACKS: 40,
     "tests/local/test_interruption.py": 25,
     "tests/local/test_fault_plan.py": 16,
-    "tests/unit/machines/test_start_scripts.py": 15,
+    "tests/unit/machines/test_start_scripts.py": 14,
     "tests/workflows/test_node_group_crash_matrix.py": 14,
     "tests/workflows/test_crash_matrix.py": 12,
     "tests/workflows/test_eks_cluster_crash_matrix.py": 12,

@@ -12,6 +12,7 @@ import yaml
 
 from stockyard.machines import control_plane
 from tests.unit.machines.first_boot import VALUES
+from tests.unit.machines.played_machine import Machine, prepare
 
 
 @pytest.fixture
@@ -39,3 +40,9 @@ def machine(files: dict[str, Any], tmp_path: Path) -> Any:
     (tmp_path / "state").mkdir()
     (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
     return module
+
+
+@pytest.fixture
+def played_machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
+    """A machine that starts by the script that the test names, on commands that only play."""
+    return prepare(tmp_path, str(request.param))
