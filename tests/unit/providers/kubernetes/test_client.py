@@ -1,4 +1,4 @@
-"""The client of the Kubernetes API: against answers that are set, and against the simulated API over TLS."""
+"""The client of the Kubernetes API against answers that are set: what it sends, repeats, refuses and keeps secret."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import json
 import logging
 import ssl
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import stamina
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -23,8 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from local.authority import Authority
-from local.kubernetes.api import Fault, KubeApi, node
-from local.kubernetes.store import Key
+from local.kubernetes.api import KubeApi
 from stockyard.errors import (
     CredentialsRevoked,
     PermissionDenied,
@@ -37,27 +34,15 @@ from stockyard.errors import (
 )
 from stockyard.providers.kubernetes import client as client_module
 from stockyard.providers.kubernetes.client import ClientCertificate, KubernetesApi
+from tests.unit.providers.kubernetes.conftest import CONFIG, SECRET, VALUE
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 TOKEN = "k8s-aws-v1.token-of-a-test"
-VALUE = base64.b64encode(b"a-very-secret-value").decode()
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}
-CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "web"}, "data": {"x": "1"}}
-SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "web"}, "data": {"k": VALUE}}
 PAGES = {
     "/api/v1": [("configmaps", "ConfigMap", True), ("secrets", "Secret", True), ("nodes", "Node", False)],
     "/apis/storage.k8s.io/v1": [("storageclasses", "StorageClass", False)],
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=3):
-        yield
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("pki"))
 
 
 class Answers:
@@ -314,111 +299,3 @@ def test_a_token_goes_to_https_alone(server: str):
 def test_an_authority_that_is_no_certificate_is_refused(authority_b64: str):
     with pytest.raises(VendorRefused, match="no certificate"):
         KubernetesApi("https://c.test", authority_b64, lambda: TOKEN).get("v1", "Node", "a")
-
-
-class Cluster:
-    """A simulated cluster behind TLS and a client with its administrator's token."""
-
-    def __init__(self, authority: Authority, trusted: Authority | None = None) -> None:
-        self.api = KubeApi()
-        self.token = self.api.administrator()
-        self.url = self.api.serve(authority.serving("apiserver"))
-        pem = base64.b64encode((trusted or authority).pem.encode()).decode()
-        self.client = KubernetesApi(self.url, pem, lambda: self.token)
-
-    def close(self) -> None:
-        self.client.close()
-        self.api.close()
-
-
-@pytest.fixture
-def cluster(authority: Authority) -> Iterator[Cluster]:
-    cluster = Cluster(authority)
-    yield cluster
-    cluster.close()
-
-
-def test_objects_come_change_and_go(cluster: Cluster):
-    client = cluster.client
-    for document in (NAMESPACE, CONFIG, SECRET):
-        client.apply(document)
-    assert client.get("v1", "ConfigMap", "a", "web")["data"] == {"x": "1"}  # type: ignore[index]
-    version = client.get("v1", "Secret", "s", "web")["metadata"]["resourceVersion"]  # type: ignore[index]
-    assert client.apply(SECRET)["metadata"]["resourceVersion"] == version, "applied again, nothing changes"
-    assert client.apply({**CONFIG, "data": {"y": "2"}})["data"] == {"y": "2"}, "what is no longer sent is removed"
-    assert [item["metadata"]["name"] for item in client.list("v1", "ConfigMap")] == ["a"]
-    assert client.list("v1", "ConfigMap", "other") == []
-    client.delete("v1", "ConfigMap", "a", "web")
-    client.delete("v1", "ConfigMap", "a", "web")
-    assert client.get("v1", "ConfigMap", "a", "web") is None
-
-
-def test_a_field_of_somebody_else_becomes_ours_and_theirs_stay(cluster: Cluster):
-    with cluster.api.locked_store() as store:
-        other = {**CONFIG, "data": {"x": "theirs", "z": "theirs"}}
-        from local.kubernetes import apply as kube_apply
-
-        kube_apply.apply(store, Key("", "configmaps", "web", "a"), other, "somebody", force=True)
-    assert cluster.client.apply(CONFIG)["data"] == {"x": "1", "z": "theirs"}
-
-
-def test_a_definition_is_served_as_soon_as_it_is_there(cluster: Cluster):
-    widget = {"apiVersion": "example.test/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
-    with pytest.raises(VendorNotFound):
-        cluster.client.apply(widget)
-    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    spec = {"group": "example.test", "names": names, "scope": "Cluster", "versions": [version]}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.test"}, "spec": spec,
-    }  # fmt: skip
-    cluster.client.apply(definition)
-    assert cluster.client.apply(widget)["spec"] == {"size": 1}
-
-
-def test_more_objects_than_a_page_has(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    cluster.api.install([{**node(f"n{number}")} for number in range(5)])
-    monkeypatch.setattr(client_module, "PAGE", 2)
-    items = cluster.client.list("v1", "Node", labels="kubernetes.io/os=linux")
-    assert [item["metadata"]["name"] for item in items] == ["n0", "n1", "n2", "n3", "n4"]
-    assert cluster.client.list("v1", "Node", labels="kubernetes.io/os=windows") == []
-
-
-def test_a_token_that_is_no_longer_good(cluster: Cluster):
-    cluster.api.revoke(cluster.token)
-    with pytest.raises(CredentialsRevoked, match="401 Unauthorized"):
-        cluster.client.apply(NAMESPACE)
-
-
-def test_who_may_not_write_is_refused(cluster: Cluster):
-    cluster.token = cluster.api.issue("web", "viewer")
-    with pytest.raises(PermissionDenied, match="403 Forbidden"):
-        cluster.client.apply(CONFIG)
-
-
-@pytest.mark.parametrize("reset", ["before", "after"])
-def test_a_lost_answer_is_repaired_by_the_next_try(cluster: Cluster, reset: str):
-    cluster.client.apply(NAMESPACE)
-    cluster.api.faults.append(Fault("patch", "configmaps", reset=reset, times=2))
-    assert cluster.client.apply(CONFIG)["data"] == {"x": "1"}
-    cluster.api.faults.append(Fault("delete", "configmaps", reset=reset, times=2))
-    cluster.client.delete("v1", "ConfigMap", "a", "web")
-    assert cluster.client.get("v1", "ConfigMap", "a", "web") is None
-
-
-def test_a_server_of_another_authority_gets_no_token(authority: Authority, tmp_path: Path):
-    cluster = Cluster(authority, trusted=Authority(tmp_path))
-    try:
-        with pytest.raises(VendorRefused, match="not of the cluster's authority"):
-            cluster.client.get("v1", "Node", "a")
-        assert cluster.api.calls == []
-    finally:
-        cluster.close()
-
-
-def test_nobody_answers(authority: Authority, cluster: Cluster):
-    cluster.api.close()
-    with pytest.raises(VendorUnavailable, match="cannot be reached"):
-        cluster.client.get("v1", "Node", "a")
