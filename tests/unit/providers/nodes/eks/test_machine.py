@@ -6,22 +6,12 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.pace import paced
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.domain.records import MachineHold
-from stockyard.errors import (
-    Fenced,
-    InsufficientCapacity,
-    NodeCouldNotBeProvisioned,
-    NotYetVisible,
-    VendorQuotaExceeded,
-    VendorRefused,
-    VendorTimeout,
-)
+from stockyard.errors import Fenced, NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused, VendorTimeout
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.nodes.eks import scaling
 
 
 def holders(yard: Any) -> dict[str, str]:
@@ -127,128 +117,6 @@ def test_a_lost_answer_makes_no_second_machine(yard: Any, lost: str, monkeypatch
     assert (failed, outcome.done) == ([lost], True)
     assert yard.groups.members(group) == [outcome.facts["machine_id"]]
     assert list(holders(yard).values()) == [claim.id]
-
-
-# --- refusals --------------------------------------------------------------------------------------------------------
-
-
-def test_refused_capacity_names_the_ways_and_the_group_is_lowered_again(yard: Any) -> None:
-    group = yard.groups.group("workers", "m6i.xlarge")
-    claim = yard.claim("A")
-    yard.full.add("m6i.xlarge")
-    assert not yard.step(claim).done
-    assert yard.groups.size(group) == 1
-    with pytest.raises(InsufficientCapacity, match="do not have sufficient m6i") as caught:
-        yard.step(claim)
-    ways = {("m6i.xlarge", "on-demand", zone) for zone in (*yard.groups.zones, "*")}
-    assert (set(caught.value.refused), caught.value.code) == (ways, "InsufficientInstanceCapacity")
-    assert yard.groups.size(group) == 0, "it would try it for ever"
-
-
-def test_a_full_zone_is_no_failure_while_the_group_has_another(yard: Any) -> None:
-    group = yard.groups.group("workers", "m6i.xlarge")
-    full, other = yard.groups.zones
-    yard.full.add(f"m6i.xlarge/{full}")
-    claim = yard.claim("A")
-    waits = {"launch": 40.0, "next zone": 15.0}
-    with paced(lambda kind: waits.get(kind, 0.0), lambda: yard.clock.now().timestamp()):
-        assert not yard.step(claim).done
-        assert not yard.step(claim).done, "the other zone was not tried yet"
-        assert yard.groups.size(group) == 1
-        yard.clock.advance(15)
-        assert yard.launch(claim).facts["zone"] == other
-
-
-def test_a_full_zone_is_a_failure_of_a_claim_that_may_be_nowhere_else(yard: Any) -> None:
-    yard.groups.group("workers", "m6i.xlarge")
-    full, _ = yard.groups.zones
-    yard.full.add(f"m6i.xlarge/{full}")
-    only = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [full]},)
-    claim = yard.claim("A", requirements=only)
-    with paced(lambda kind: 600.0 if kind == "next zone" else 0.0, lambda: yard.clock.now().timestamp()):
-        assert not yard.step(claim).done
-        with pytest.raises(InsufficientCapacity, match="do not have sufficient"):
-            yard.step(claim)
-
-
-@pytest.mark.parametrize(
-    ("zones", "is_failure"), [(("us-west-2a",), True), (("us-west-2a", "us-west-2b"), False), ((), True)]
-)
-def test_ec2_names_the_zone_that_was_tried_before_those_that_may_do(zones: tuple[str, ...], is_failure: bool) -> None:
-    message = (
-        "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have sufficient "
-        "g6.xlarge capacity in the Availability Zone you requested (us-west-2a). You can currently get it by choosing "
-        "us-west-2b (or none). Launching EC2 instance failed."
-    )
-    activity = {"ActivityId": "1", "StatusCode": "Failed", "StatusMessage": message}
-    assert isinstance(scaling.failure_after([activity], "0 ", zones), InsufficientCapacity) is is_failure
-
-
-def test_what_failed_before_a_claim_came_is_not_its_failure(yard: Any) -> None:
-    yard.groups.group("workers", "m6i.xlarge")
-    yard.full.add("m6i.xlarge")
-    first = yard.claim("A")
-    yard.step(first)
-    with pytest.raises(InsufficientCapacity):
-        yard.step(first)
-    yard.end(first)
-    yard.full.clear()
-    assert yard.launch(yard.claim("B")).done
-
-
-def test_each_claim_is_told_of_a_failure_that_repeats_itself(yard: Any) -> None:
-    group = yard.groups.group("workers", "m6i.xlarge")
-    yard.full.add("m6i.xlarge")
-    for letter in "ABC":
-        claim = yard.claim(letter)
-        yard.clock.advance(60)
-        assert not yard.step(claim).done
-        with pytest.raises(InsufficientCapacity):
-            yard.step(claim)
-        yard.end(claim)
-        assert yard.groups.size(group) == 0
-
-
-def test_lowering_spares_the_machines_that_are_there(yard: Any) -> None:
-    group = yard.groups.group("workers", "m6i.xlarge", size=2)
-    yard.launch(yard.claim("A"))
-    yard.full.add("m6i.xlarge")
-    yard.launch(yard.claim("B"))
-    refused = yard.claim("C")
-    assert not yard.step(refused).done
-    with pytest.raises(InsufficientCapacity):
-        yard.step(refused)
-    assert (yard.groups.size(group), len(yard.groups.members(group))) == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("message", "kind", "code"),
-    [
-        ("VcpuLimitExceeded - You have requested more vCPU capacity.", VendorQuotaExceeded, "VcpuLimitExceeded"),
-        (
-            "That is more than your current vCPU limit.",
-            VendorQuotaExceeded,
-            "VcpuLimitExceeded",
-        ),
-        ("InsufficientInstanceCapacity - None left.", InsufficientCapacity, "InsufficientInstanceCapacity"),
-        ("Something else is wrong.", VendorRefused, ""),
-    ],
-)
-def test_failed_activities_are_read_by_the_table_of_errors(message: str, kind: Any, code: str) -> None:
-    error = scaling.error_of(message)
-    assert (type(error), error.code) == (kind, code)
-
-
-def test_a_group_without_a_machine_in_the_zone_is_said(yard: Any) -> None:
-    yard.groups.group("workers", "m6i.xlarge")
-    (zone, other) = yard.groups.zones
-    elsewhere = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [other]},)
-    claim = yard.claim("A", requirements=elsewhere)
-    assert not yard.step(claim).done
-    with pytest.raises(InsufficientCapacity, match="no machine in a zone that was asked for") as caught:
-        yard.step(claim)
-    assert {way[2] for way in caught.value.refused} == {other, "*"}
-    assert zone not in {way[2] for way in caught.value.refused}
 
 
 # --- former groups of a pool -----------------------------------------------------------------------------------------
