@@ -1,9 +1,10 @@
-"""The document that a control plane starts with, and the programs in it."""
+"""The documents that control planes and nodes start with, and the programs in them."""
 
 from __future__ import annotations
 
 import gzip
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import yaml
 
 from stockyard.machines import control_plane
-from tests.unit.machines.first_boot import VALUES
+from stockyard.machines import node as node_boot
+from tests.unit.machines.first_boot import NODE_VALUES, VALUES
 from tests.unit.machines.played_machine import Machine, prepare
 
 
@@ -39,6 +41,37 @@ def machine(files: dict[str, Any], tmp_path: Path) -> Any:
     module.KUBERNETES = str(tmp_path / "kubernetes")  # type: ignore[attr-defined]
     (tmp_path / "state").mkdir()
     (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
+    return module
+
+
+@pytest.fixture
+def node_document() -> str:
+    return gzip.decompress(node_boot.first_boot(**NODE_VALUES).cloud_config()).decode()
+
+
+@pytest.fixture
+def node_files(node_document: str) -> dict[str, dict[str, Any]]:
+    return {file["path"]: file for file in yaml.safe_load(node_document)["write_files"]}
+
+
+@pytest.fixture
+def node(node_files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The node's own programs, as they were extracted from the document."""
+    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH, node_boot.NEAR_PATH):
+        (tmp_path / Path(path).name).write_text(node_files[path]["content"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("stockyard_machine", "stockyard_near"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    specification = importlib.util.spec_from_file_location("stockyard_node", tmp_path / "stockyard_node.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module: Any = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    for name in ("stockyard_machine", "stockyard_near"):
+        monkeypatch.delitem(sys.modules, name)
+    module.machine.STATE = str(tmp_path)
+    module.stockyard_near.HOSTS = str(tmp_path / "hosts")
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
     return module
 
 

@@ -1,12 +1,15 @@
-"""What Debian's own tools say of a machine's first boot, and values that do not compress."""
+"""What machines are told, what Debian's own tools say of their first boot, and values that do not compress."""
 
 from __future__ import annotations
 
+import email.message
+import io
 import random
 import shutil
 import string
 import subprocess
 import sys
+import urllib.error
 from pathlib import Path
 
 import pytest
@@ -22,8 +25,16 @@ VALUES = {
     "volume_tags": {"stockyard:installation": "inst-1", "stockyard:tenant": "acme"},
 }
 """What a control plane is told."""
+NODE_VALUES = {
+    "api_url": "https://api.example.test/",
+    "cluster_id": "clu_01KDVJXQ80000000000000000A",
+    "kubernetes_version": "1.34",
+}
+"""What a node is told."""
 KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
 """Credentials of a machine's role."""
+CLAIM = "ncl_01KDVJXQ80000000000000000A"
+"""The claim of a node."""
 
 
 def noise(length: int) -> str:
@@ -53,3 +64,11 @@ def check_document(text: str, folder: Path) -> None:
     path.write_text(text)
     done = subprocess.run([program, "schema", "--config-file", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def refusal(code: int, headers: dict[str, str]) -> urllib.error.HTTPError:
+    """The answer of Stockyard's API that refuses a machine."""
+    message = email.message.Message()
+    for name, value in headers.items():
+        message[name] = value
+    return urllib.error.HTTPError("https://api.example.test", code, "no", message, io.BytesIO())

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import email.message
 import gzip
-import importlib.util
-import io
 import json
 import subprocess
-import sys
 import urllib.error
 from pathlib import Path
 from typing import Any
@@ -19,17 +15,11 @@ import yaml
 
 from stockyard.domain.join_tokens import machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Interruption, JoinProof
+from stockyard.domain.models.observations import JoinProof
 from stockyard.machines import node as node_boot
 from tests.unit.machines import first_boot
+from tests.unit.machines.first_boot import CLAIM, KEYS, NODE_VALUES, refusal
 
-VALUES = {
-    "api_url": "https://api.example.test/",
-    "cluster_id": "clu_01KDVJXQ80000000000000000A",
-    "kubernetes_version": "1.34",
-}
-KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
-CLAIM = "ncl_01KDVJXQ80000000000000000A"
 ANSWER = {
     "endpoint": "https://nlb.example.test:6443",
     "token": "abcdef.0123456789abcdef",
@@ -41,82 +31,48 @@ ANSWER = {
 }
 
 
-@pytest.fixture
-def rendered() -> str:
-    return gzip.decompress(node_boot.first_boot(**VALUES).cloud_config()).decode()
-
-
-@pytest.fixture
-def files(rendered: str) -> dict[str, dict[str, Any]]:
-    return {file["path"]: file for file in yaml.safe_load(rendered)["write_files"]}
-
-
-@pytest.fixture
-def node(files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The node's own programs, as they were extracted from the document."""
-    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH, node_boot.NEAR_PATH):
-        (tmp_path / Path(path).name).write_text(files[path]["content"])
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("stockyard_machine", "stockyard_near"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    specification = importlib.util.spec_from_file_location("stockyard_node", tmp_path / "stockyard_node.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module: Any = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    for name in ("stockyard_machine", "stockyard_near"):
-        monkeypatch.delitem(sys.modules, name)
-    module.machine.STATE = str(tmp_path)
-    module.stockyard_near.HOSTS = str(tmp_path / "hosts")
-    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
-    return module
-
-
-def refusal(code: int, headers: dict[str, str]) -> urllib.error.HTTPError:
-    message = email.message.Message()
-    for name, value in headers.items():
-        message[name] = value
-    return urllib.error.HTTPError("https://api.example.test", code, "no", message, io.BytesIO())
-
-
-def test_the_document_fits_and_is_the_same_for_every_claim(rendered: str) -> None:
-    assert rendered.startswith("#cloud-config\n")
-    assert node_boot.first_boot(**VALUES).cloud_config() == node_boot.first_boot(**VALUES).cloud_config()
-    longest = {**VALUES, "api_url": f"https://{first_boot.noise(253)}", "cluster_id": f"clu_{first_boot.noise(26)}"}
+def test_the_document_fits_and_is_the_same_for_every_claim(node_document: str) -> None:
+    assert node_document.startswith("#cloud-config\n")
+    assert node_boot.first_boot(**NODE_VALUES).cloud_config() == node_boot.first_boot(**NODE_VALUES).cloud_config()
+    longest = {
+        **NODE_VALUES,
+        "api_url": f"https://{first_boot.noise(253)}",
+        "cluster_id": f"clu_{first_boot.noise(26)}",
+    }
     assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 13 * 1024
     secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
     assert len(node_boot.first_boot(**longest, **secret).cloud_config()) <= node_boot.LIMIT
     with pytest.raises(ValueError, match="user data is"):
-        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).cloud_config()
+        node_boot.first_boot(**{**NODE_VALUES, "api_url": first_boot.noise(16_384)}).cloud_config()
 
 
-def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> None:
+def test_programs_and_values_arrive(node_files: dict[str, Any], node_document: str) -> None:
     for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH, node_boot.START_PATH):
-        assert files[path]["permissions"] == "0755"
-    assert json.loads(files[node_boot.CONFIG_PATH]["content"]) == {
+        assert node_files[path]["permissions"] == "0755"
+    assert json.loads(node_files[node_boot.CONFIG_PATH]["content"]) == {
         "api_url": "https://api.example.test",
         "cluster_id": "clu_01KDVJXQ80000000000000000A",
     }
-    assert "def bootstrap" not in rendered, "a control plane's part"
-    unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
+    assert "def bootstrap" not in node_document, "a control plane's part"
+    unit = node_files["/etc/systemd/system/stockyard-start.service"]["content"]
     assert f"ExecStart={node_boot.START_PATH} 1.34 1.34.4 1.7 https://pkgs.k8s.io - -\n" in unit
-    start = files[node_boot.START_PATH]["content"]
+    start = node_files[node_boot.START_PATH]["content"]
     assert f"program={node_boot.SCRIPT_PATH}\n" in start
     assert '    python3 "$program"\n' in start
-    commands = yaml.safe_load(rendered)["runcmd"]
+    commands = yaml.safe_load(node_document)["runcmd"]
     assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
 
 
-def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
-    first_boot.check_script(files[node_boot.START_PATH]["content"], tmp_path)
+def test_shellcheck_accepts_the_script(node_files: dict[str, Any], tmp_path: Path) -> None:
+    first_boot.check_script(node_files[node_boot.START_PATH]["content"], tmp_path)
 
 
-def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
-    first_boot.check_document(rendered, tmp_path)
+def test_cloud_init_accepts_the_document(node_document: str, tmp_path: Path) -> None:
+    first_boot.check_document(node_document, tmp_path)
 
 
 def test_the_node_proves_itself_and_writes_how_it_joins(
-    node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    node: Any, node_files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     requests: list[tuple[str, str, dict[str, str], bytes]] = []
     answers = {
@@ -136,7 +92,7 @@ def test_the_node_proves_itself_and_writes_how_it_joins(
 
     monkeypatch.setattr(node.machine, "fetch", fetch)
     config = tmp_path / "node.json"
-    config.write_text(files[node_boot.CONFIG_PATH]["content"])
+    config.write_text(node_files[node_boot.CONFIG_PATH]["content"])
     node.CONFIG = str(config)
     node.main([])
     method, url, _, body = requests[-1]
@@ -172,7 +128,7 @@ def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
 ) -> None:
     token = machine_token(b"key", CLAIM, 1)
     document = yaml.safe_load(
-        gzip.decompress(node_boot.first_boot(**VALUES, claim_id=CLAIM, token=token).cloud_config())
+        gzip.decompress(node_boot.first_boot(**NODE_VALUES, claim_id=CLAIM, token=token).cloud_config())
     )
     written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
     assert written["permissions"] == "0600"
@@ -190,7 +146,7 @@ def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
     ((method, url, body),) = requests
     assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
     proof = read(JoinProof, json.loads(body))
-    assert (proof.cluster_id, proof.proof()) == (VALUES["cluster_id"], {"token": token})
+    assert (proof.cluster_id, proof.proof()) == (NODE_VALUES["cluster_id"], {"token": token})
     assert token not in (tmp_path / "join.yaml").read_text()
 
 
@@ -229,13 +185,13 @@ def test_a_private_name_of_the_endpoint_leads_to_its_addresses_before_the_node_j
 
 
 def test_a_second_start_asks_again_since_the_token_is_young(
-    node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    node: Any, node_files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tokens = iter(["abcdef.0000000000000001", "abcdef.0000000000000002"])
     monkeypatch.setattr(node, "post", lambda *_: {**ANSWER, "token": next(tokens)})
     monkeypatch.setattr(node.machine, "provider_id", lambda: "aws:///us-east-1a/i-0123")
     config = tmp_path / "node.json"
-    config.write_text(files[node_boot.CONFIG_PATH]["content"])
+    config.write_text(node_files[node_boot.CONFIG_PATH]["content"])
     node.CONFIG = str(config)
     node.main([])
     node.main([])
@@ -287,7 +243,9 @@ def test_a_kubelet_waits_for_the_controller_of_its_own_cloud_alone(node: Any) ->
     assert flags("aws:///us-east-1a/i-0123", True)["cloud-provider"] == "external"
     assert "cloud-provider" not in flags("aws:///us-east-1a/i-0123", False)
     assert "cloud-provider" not in flags("", True), "no controller would ever see it"
-    document = yaml.safe_load(gzip.decompress(node_boot.first_boot(**VALUES, cloud_provider="external").cloud_config()))
+    document = yaml.safe_load(
+        gzip.decompress(node_boot.first_boot(**NODE_VALUES, cloud_provider="external").cloud_config())
+    )
     written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
     assert json.loads(written["content"])["cloud_provider"] == "external"
 
@@ -301,105 +259,8 @@ def test_an_answer_may_leave_out_what_is_empty(node: Any) -> None:
     assert flags == [{"name": "node-labels", "value": "a=b,c=d"}]
 
 
-def watched(node: Any, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, str] | int]) -> list[dict[str, Any]]:
-    """What the machine posts while its metadata is what ``script`` says, look by look; a number is the status of the
-    next post."""
-    posts: list[dict[str, Any]] = []
-    current: dict[str, str] = {}
-    statuses: list[int] = []
-
-    def pause(seconds: float) -> None:
-        assert seconds == (5.0 if FACTS["instance-life-cycle"] == "spot" else 60.0)
-        step = script.pop(0) if script else None
-        if step is None:
-            raise TimeoutError
-        if isinstance(step, int):
-            statuses.append(step)
-        else:
-            current.update(step)
-
-    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
-        path = urlsplit(url).path
-        if path == "/latest/api/token":
-            return "imds-token"
-        if method == "POST":
-            if statuses:
-                raise refusal(statuses.pop(0), {})
-            posts.append({"path": path, **json.loads(body or b"")})
-            return "{}"
-        name = path.removeprefix("/latest/meta-data/")
-        if name not in {**FACTS, **current}:
-            raise refusal(404, {})
-        return {**FACTS, **current}[name]
-
-    monkeypatch.setattr(node.machine, "fetch", fetch)
-    config = {"api_url": "https://api.example.test", "cluster_id": VALUES["cluster_id"]}
-    node.watch(config, pause)
-    return posts
-
-
-FACTS = {
-    "instance-life-cycle": "spot",
-    "tags/instance/stockyard:resource": CLAIM,
-    "placement/region": "us-east-1",
-    "iam/security-credentials/": "node-role",
-    "iam/security-credentials/node-role": json.dumps(KEYS),
-}
-ACTION = {"spot/instance-action": '{"action": "terminate", "time": "2026-11-23T12:00:00Z"}'}
-REBALANCE = {"events/recommendations/rebalance": '{"noticeTime": "2026-11-23T11:50:00Z"}'}
-
-
-def test_a_machine_tells_what_its_cloud_announces_until_it_was_heard(
-    node: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    posts = watched(node, monkeypatch, [{}, REBALANCE, {}, 503, ACTION, {}, {}])
-    assert [(post["kind"], post["time"]) for post in posts] == [
-        ("rebalance", "2026-11-23T11:50:00Z"),
-        ("interruption", "2026-11-23T12:00:00Z"),
-    ]
-    assert {post["path"] for post in posts} == {f"/v1/node-claims/{CLAIM}/interruptions"}
-    for post in posts:
-        body = read(Interruption, {name: value for name, value in post.items() if name != "path"})
-        assert body.time in ("2026-11-23T11:50:00.000Z", "2026-11-23T12:00:00.000Z")
-
-
-def test_every_machine_tells_of_scheduled_maintenance_once(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on demand asks for nothing else, and is done then."""
-    monkeypatch.setitem(FACTS, "instance-life-cycle", "on-demand")
-    over = event("20 Nov 2026 09:00:43 GMT", "completed")
-    soon, late = event("30 Nov 2026 09:00:43 GMT"), event("1 Dec 2026 00:00:00 GMT")
-    script: list[Any] = [ACTION, scheduled(), scheduled(over), 503, scheduled(over, late, soon), {}]
-    (post,) = watched(node, monkeypatch, script)
-    assert (post["kind"], post["time"]) == ("maintenance", "2026-11-30T09:00:43Z")
-    assert read(Interruption, {name: value for name, value in post.items() if name != "path"}).kind == "maintenance"
-
-
-def test_a_spot_machine_tells_of_its_end_after_all_else(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    posts = watched(node, monkeypatch, [scheduled(event("30 Nov 2026 09:00:43 GMT")), REBALANCE, {}, ACTION, {}])
-    assert [post["kind"] for post in posts] == ["maintenance", "rebalance", "interruption"]
-
-
-def test_a_machine_of_no_cloud_does_not_watch(node: Any) -> None:
-    node.watch({"token": "t", "claim_id": CLAIM})
-
-
-def event(begin: str, state: str = "active") -> dict[str, str]:
-    return {"NotBefore": begin, "NotAfter": "", "Code": "system-reboot", "EventId": "e-1", "State": state}
-
-
-def scheduled(*events: dict[str, str]) -> dict[str, str]:
-    return {"events/maintenance/scheduled": json.dumps(events)}
-
-
-def test_the_watch_begins_with_the_first_boot(files: dict[str, Any]) -> None:
-    unit = files[f"/etc/systemd/system/{node_boot.WATCH_UNIT}"]["content"]
-    assert f"ExecStart=/usr/bin/python3 {node_boot.SCRIPT_PATH} watch\n" in unit
-    start = files[node_boot.START_PATH]["content"]
-    assert start.index(f"enable --now --no-block {node_boot.WATCH_UNIT}") < start.index("begin packages")
-
-
 def test_script_unpacks_what_the_document_writes(tmp_path: Path) -> None:
-    boot = node_boot.first_boot(**VALUES, claim_id=CLAIM, token="7" * 64)
+    boot = node_boot.first_boot(**NODE_VALUES, claim_id=CLAIM, token="7" * 64)
     document = yaml.safe_load(gzip.decompress(boot.cloud_config()))
     script = boot.script().replace("--directory /", f"--directory {tmp_path}")
     unpacking, commands = script.split("\nEND_OF_FILES\n")
@@ -412,8 +273,8 @@ def test_script_unpacks_what_the_document_writes(tmp_path: Path) -> None:
 
 
 def test_script_is_the_same_for_the_same_values_and_small() -> None:
-    boot = node_boot.first_boot(**VALUES)
-    assert boot.script() == node_boot.first_boot(**VALUES).script()
+    boot = node_boot.first_boot(**NODE_VALUES)
+    assert boot.script() == node_boot.first_boot(**NODE_VALUES).script()
     assert len(boot.script()) < 16 * 1024
     with pytest.raises(ValueError, match="more than"):
-        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).script()
+        node_boot.first_boot(**{**NODE_VALUES, "api_url": first_boot.noise(16_384)}).script()

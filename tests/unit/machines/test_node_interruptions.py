@@ -1,0 +1,111 @@
+"""A node watches what its cloud announces, and tells Stockyard of interruptions and maintenance."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from stockyard.domain.models.base import read
+from stockyard.domain.models.observations import Interruption
+from stockyard.machines import node as node_boot
+from tests.unit.machines.first_boot import CLAIM, KEYS, NODE_VALUES, refusal
+
+
+def watched(node: Any, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, str] | int]) -> list[dict[str, Any]]:
+    """What the machine posts while its metadata is what ``script`` says, look by look; a number is the status of the
+    next post."""
+    posts: list[dict[str, Any]] = []
+    current: dict[str, str] = {}
+    statuses: list[int] = []
+
+    def pause(seconds: float) -> None:
+        assert seconds == (5.0 if FACTS["instance-life-cycle"] == "spot" else 60.0)
+        step = script.pop(0) if script else None
+        if step is None:
+            raise TimeoutError
+        if isinstance(step, int):
+            statuses.append(step)
+        else:
+            current.update(step)
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        path = urlsplit(url).path
+        if path == "/latest/api/token":
+            return "imds-token"
+        if method == "POST":
+            if statuses:
+                raise refusal(statuses.pop(0), {})
+            posts.append({"path": path, **json.loads(body or b"")})
+            return "{}"
+        name = path.removeprefix("/latest/meta-data/")
+        if name not in {**FACTS, **current}:
+            raise refusal(404, {})
+        return {**FACTS, **current}[name]
+
+    monkeypatch.setattr(node.machine, "fetch", fetch)
+    config = {"api_url": "https://api.example.test", "cluster_id": NODE_VALUES["cluster_id"]}
+    node.watch(config, pause)
+    return posts
+
+
+FACTS = {
+    "instance-life-cycle": "spot",
+    "tags/instance/stockyard:resource": CLAIM,
+    "placement/region": "us-east-1",
+    "iam/security-credentials/": "node-role",
+    "iam/security-credentials/node-role": json.dumps(KEYS),
+}
+ACTION = {"spot/instance-action": '{"action": "terminate", "time": "2026-11-23T12:00:00Z"}'}
+REBALANCE = {"events/recommendations/rebalance": '{"noticeTime": "2026-11-23T11:50:00Z"}'}
+
+
+def test_a_machine_tells_what_its_cloud_announces_until_it_was_heard(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posts = watched(node, monkeypatch, [{}, REBALANCE, {}, 503, ACTION, {}, {}])
+    assert [(post["kind"], post["time"]) for post in posts] == [
+        ("rebalance", "2026-11-23T11:50:00Z"),
+        ("interruption", "2026-11-23T12:00:00Z"),
+    ]
+    assert {post["path"] for post in posts} == {f"/v1/node-claims/{CLAIM}/interruptions"}
+    for post in posts:
+        body = read(Interruption, {name: value for name, value in post.items() if name != "path"})
+        assert body.time in ("2026-11-23T11:50:00.000Z", "2026-11-23T12:00:00.000Z")
+
+
+def test_every_machine_tells_of_scheduled_maintenance_once(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on demand asks for nothing else, and is done then."""
+    monkeypatch.setitem(FACTS, "instance-life-cycle", "on-demand")
+    over = event("20 Nov 2026 09:00:43 GMT", "completed")
+    soon, late = event("30 Nov 2026 09:00:43 GMT"), event("1 Dec 2026 00:00:00 GMT")
+    script: list[Any] = [ACTION, scheduled(), scheduled(over), 503, scheduled(over, late, soon), {}]
+    (post,) = watched(node, monkeypatch, script)
+    assert (post["kind"], post["time"]) == ("maintenance", "2026-11-30T09:00:43Z")
+    assert read(Interruption, {name: value for name, value in post.items() if name != "path"}).kind == "maintenance"
+
+
+def test_a_spot_machine_tells_of_its_end_after_all_else(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    posts = watched(node, monkeypatch, [scheduled(event("30 Nov 2026 09:00:43 GMT")), REBALANCE, {}, ACTION, {}])
+    assert [post["kind"] for post in posts] == ["maintenance", "rebalance", "interruption"]
+
+
+def test_a_machine_of_no_cloud_does_not_watch(node: Any) -> None:
+    node.watch({"token": "t", "claim_id": CLAIM})
+
+
+def event(begin: str, state: str = "active") -> dict[str, str]:
+    return {"NotBefore": begin, "NotAfter": "", "Code": "system-reboot", "EventId": "e-1", "State": state}
+
+
+def scheduled(*events: dict[str, str]) -> dict[str, str]:
+    return {"events/maintenance/scheduled": json.dumps(events)}
+
+
+def test_the_watch_begins_with_the_first_boot(node_files: dict[str, Any]) -> None:
+    unit = node_files[f"/etc/systemd/system/{node_boot.WATCH_UNIT}"]["content"]
+    assert f"ExecStart=/usr/bin/python3 {node_boot.SCRIPT_PATH} watch\n" in unit
+    start = node_files[node_boot.START_PATH]["content"]
+    assert start.index(f"enable --now --no-block {node_boot.WATCH_UNIT}") < start.index("begin packages")
