@@ -1,4 +1,4 @@
-"""A ready cluster with a simulated provider, whose pools passes look at."""
+"""A ready cluster with a simulated provider, whose pools passes look at, and the agent that reports its pods."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
+from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, Event, NodeClaim
 from stockyard.operations.listing import every
+from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, receive
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.autoscaler import Autoscaler
+from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.ports import Replace, Store, Write
+from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -110,3 +114,60 @@ def make_yard() -> Yard:
     yard = Yard(world, nodes, cluster)
     yard.cluster = yard.put(status="ready")
     return yard
+
+
+WEB, DB, PROXY = "0" * 15 + "1", "0" * 15 + "2", "0" * 15 + "3"
+
+
+def template(cpu: str = "500m", **more: Any) -> dict[str, Any]:
+    spec = {"containers": [{"resources": {"requests": {"cpu": cpu}}}], **more.pop("spec", {})}
+    return {"namespace": "default", "labels": {"app": "web"}, "spec": spec, **more}
+
+
+GROUPS = {WEB: template(), DB: template("2"), PROXY: template("100m", daemon_set="kube-system/proxy")}
+
+
+class Agent:
+    """Posts reports of one cluster; each is two seconds after the one before. ``base`` is what was answered last."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard, self.services = yard, yard.nodes.services
+        self.sequence, self.base = 0, 0
+
+    def post(self, *, wait: float = 2, **fields: Any) -> Received:
+        self.yard.nodes.clock.advance(wait)
+        self.sequence += 1
+        body = {
+            "sequence": self.sequence,
+            "observed_at": self.services.now(),
+            "agent_version": "1",
+            "groups": {},
+            "pending": {},
+            **fields,
+        }
+        reply = receive(self.services, self.yard.current(), read(PendingPods, body).model_dump())
+        self.base = reply.sequence
+        return reply
+
+    def change(self, **fields: Any) -> Received:
+        return self.post(base=self.base, **fields)
+
+    def wakes(self) -> Sequence[Any]:
+        items = waiting(self.services.store, "event")
+        details = [item["detail"] for item in items if item["detail_type"] == DETAIL_TYPE]
+        return sorted(details, key=lambda detail: detail["sequence"])
+
+    def pending(self) -> dict[str, int]:
+        return {group.id: group.count for group in picture(self).pending}
+
+
+def picture(agent: Agent) -> Workload:
+    """What is known of the cluster's pods and nodes."""
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    return workload
+
+
+@pytest.fixture
+def agent(yard: Yard) -> Agent:
+    return Agent(yard)

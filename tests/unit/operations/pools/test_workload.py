@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,76 +10,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, WorkloadPart, WorkloadReport
-from stockyard.domain.workload_records import NodeFacts, ProtectedPod
 from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
-from stockyard.operations.machines.pending_pods import DETAIL_TYPE, UNREADY_TYPE, Received, forgetting, receive
-from stockyard.operations.pools.workload import Workload, workload_of
+from stockyard.operations.machines.pending_pods import Received, forgetting
+from stockyard.operations.pools.workload import workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
-from tests.harness.sent import waiting
-from tests.unit.operations.pools.conftest import Yard
+from tests.unit.operations.pools.conftest import DB, GROUPS, PROXY, WEB, Agent, picture, template
 
-WEB, DB, PROXY = "0" * 15 + "1", "0" * 15 + "2", "0" * 15 + "3"
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/events/PendingPods.json").read_text(encoding="utf-8"))
-
-
-def template(cpu: str = "500m", **more: Any) -> dict[str, Any]:
-    spec = {"containers": [{"resources": {"requests": {"cpu": cpu}}}], **more.pop("spec", {})}
-    return {"namespace": "default", "labels": {"app": "web"}, "spec": spec, **more}
-
-
-GROUPS = {WEB: template(), DB: template("2"), PROXY: template("100m", daemon_set="kube-system/proxy")}
-
-
-class Agent:
-    """Posts reports of one cluster; each is two seconds after the one before. ``base`` is what was answered last."""
-
-    def __init__(self, yard: Yard) -> None:
-        self.yard, self.services = yard, yard.nodes.services
-        self.sequence, self.base = 0, 0
-
-    def post(self, *, wait: float = 2, **fields: Any) -> Received:
-        self.yard.nodes.clock.advance(wait)
-        self.sequence += 1
-        body = {
-            "sequence": self.sequence,
-            "observed_at": self.services.now(),
-            "agent_version": "1",
-            "groups": {},
-            "pending": {},
-            **fields,
-        }
-        reply = receive(self.services, self.yard.current(), read(PendingPods, body).model_dump())
-        self.base = reply.sequence
-        return reply
-
-    def change(self, **fields: Any) -> Received:
-        return self.post(base=self.base, **fields)
-
-    def wakes(self) -> Sequence[Any]:
-        items = waiting(self.services.store, "event")
-        details = [item["detail"] for item in items if item["detail_type"] == DETAIL_TYPE]
-        return sorted(details, key=lambda detail: detail["sequence"])
-
-    def pending(self) -> dict[str, int]:
-        return {group.id: group.count for group in picture(self).pending}
-
-
-def picture(agent: Agent) -> Workload:
-    """What is known of the cluster's pods and nodes."""
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
-    return workload
-
-
-@pytest.fixture
-def agent(yard: Yard) -> Agent:
-    return Agent(yard)
 
 
 def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
@@ -105,44 +45,6 @@ def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
     assert workload.running == {"n1": ((web.pod, 2), (proxy, 1)), "n2": ()}
     assert workload.daemons_running == {"n1": {"kube-system/proxy"}, "n2": frozenset()}
     assert (workload.sequence, workload.omitted, workload.unreadable) == (1, 7, {})
-
-
-def facts(ready: str = "True", **more: Any) -> dict[str, Any]:
-    return {"ready": ready, "created_at": "2026-01-01T00:00:00Z", **more}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "count"),
-    [
-        (facts(), facts("Unknown"), 1),
-        (facts(), None, 1),
-        (facts(), facts(), 0),
-        (facts("False"), facts("Unknown"), 0),
-        (facts("Unknown"), None, 0),
-        (facts(unschedulable=True), None, 0),
-        (facts(unschedulable=True), facts("Unknown", unschedulable=True), 1),
-    ],
-)
-def test_nodes_that_are_ready_no_more_wake_who_looks_at_their_machines(
-    agent: Agent, before: Any, after: Any, count: int
-) -> None:
-    """One that was drained may go."""
-    schema = json.loads((Path(__file__).parents[4] / "docs/events/UnreadyNodes.json").read_text(encoding="utf-8"))
-    agent.post(nodes={"a": before, "b": facts()}, budgets={})
-    agent.change(nodes={"a": after}, budgets={})
-    agent.change(nodes={"a": after}, budgets={})
-    items = waiting(agent.services.store, "event")
-    details = [item["detail"] for item in items if item["detail_type"] == UNREADY_TYPE]
-    assert [detail["nodes"] for detail in details] == [1] * count
-    for detail in details:
-        jsonschema.validate(detail, schema)
-        assert detail["subject"] == agent.yard.cluster.id
-
-
-def test_an_agent_that_tells_of_no_nodes_loses_none(agent: Agent) -> None:
-    agent.post(nodes={"a": facts()}, budgets={})
-    agent.post(nodes=None, budgets=None)
-    assert UNREADY_TYPE not in {item["detail_type"] for item in waiting(agent.services.store, "event")}
 
 
 def test_changes_apply_to_the_report_that_was_answered(agent: Agent) -> None:
@@ -252,6 +154,26 @@ def test_pods_that_cannot_be_read_are_left_out_and_named(agent: Agent) -> None:
     assert "/spec/containers/0/resources/requests/cpu" in workload.unreadable[WEB]
 
 
+def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
+    """Their controller has made others already, which wait or run elsewhere."""
+    leaving = "0" * 15 + "5"
+    groups = {**GROUPS, leaving: {**GROUPS[WEB], "ending": True}}
+    agent.post(groups=groups, running={"n1": {WEB: 1, leaving: 2}})
+    workload = picture(agent)
+    assert [count for _, count in workload.reschedulable["n1"]] == [1]
+    assert sorted(count for _, count in workload.running["n1"]) == [1, 2]
+
+
+def test_pods_that_need_another_node_are_told_from_those_that_stay(agent: Agent) -> None:
+    other = "0" * 15 + "4"
+    groups = {**GROUPS, DB: template("2", deletion_cost=-7), other: template("1m", static=True)}
+    agent.post(groups=groups, running={"n1": {WEB: 2, DB: 1, PROXY: 1, other: 1}, "n2": {PROXY: 1}})
+    workload = picture(agent)
+    assert [(count, pod.deletion_cost) for pod, count in workload.reschedulable["n1"]] == [(2, 0), (1, -7)]
+    assert workload.reschedulable["n2"] == ()
+    assert len(workload.running["n1"]) == 4
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -334,102 +256,3 @@ def test_all_of_it_goes_with_the_cluster(agent: Agent) -> None:
     agent.services.store.commit(*forgetting(cluster.id))
     assert not list(every(agent.services.store, WorkloadPart))
     assert workload_of(agent.services, cluster.id) is None
-
-
-# --- facts of nodes ---------------------------------------------------------------------------------------------------
-
-NODE = {"ready": "True", "created_at": "2026-01-01T00:00:00Z"}
-
-
-def test_facts_of_nodes_are_read_back(agent: Agent) -> None:
-    pod = {"name": "web/job", "value": "30m", "started_at": "2026-01-01T00:01:00Z"}
-    facts = {
-        **NODE, "ready_since": "2026-01-01T00:00:30Z", "pod_event_at": "2026-01-01T00:02:00Z", "do_not_disrupt": True,
-        "unschedulable": True, "protected": {"count": 4, "pods": [pod]}, "budgets": {"web/db": 2}, "doubly_guarded": 1,
-    }  # fmt: skip
-    agent.post(nodes={"n1": facts, "n2": NODE}, budgets={"web/db": 1})
-    workload = picture(agent)
-    assert workload.nodes is not None
-    assert workload.nodes["n1"] == NodeFacts(
-        "True", "2026-01-01T00:00:30.000Z", "2026-01-01T00:00:00.000Z", True, True, "2026-01-01T00:02:00.000Z",
-        (ProtectedPod("web/job", "30m", "2026-01-01T00:01:00.000Z"),), 4, {"web/db": 2}, 1,
-    )  # fmt: skip
-    assert workload.nodes["n2"] == NodeFacts("True", None, "2026-01-01T00:00:00.000Z", False, False, None, (), 0, {}, 0)
-    assert workload.budgets == {"web/db": 1}
-
-
-def test_nothing_told_is_not_no_nodes(agent: Agent) -> None:
-    """An older agent does not know what may be disrupted, and one that may not read budgets neither."""
-    agent.post()
-    assert picture(agent).nodes is None
-    agent.change(nodes={}, budgets={})
-    assert picture(agent).nodes == {}
-    agent.change(nodes={"n1": NODE, "n2": NODE}, budgets={})
-    agent.change(nodes={"n2": None}, budgets={})
-    assert picture(agent).nodes.keys() == {"n1"}
-    agent.change()
-    assert picture(agent).nodes is None
-    agent.change(nodes={"n3": NODE}, budgets={})
-    assert picture(agent).nodes.keys() == {"n3"}
-
-
-def test_pictures_of_an_earlier_release_are_read(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_pods, "FACTS", ())
-    monkeypatch.setattr(pending_pods, "_remembering", lambda picture, _: picture)
-    monkeypatch.setattr(pending_pods, "_check", lambda _: None)
-    agent.post(groups={WEB: {**template()}}, pending={WEB: {"count": 1}})
-    monkeypatch.undo()
-    assert (picture(agent).nodes, agent.pending()) == (None, {WEB: 1})
-    assert not agent.change(nodes={"n1": NODE}, budgets={}).resync
-    assert picture(agent).nodes.keys() == {"n1"}
-
-
-def test_an_event_of_a_pod_is_not_forgotten_with_the_agent_that_saw_it(agent: Agent) -> None:
-    def told_event(event: str | None, created: str = NODE["created_at"]) -> str | None:
-        agent.post(nodes={"n1": {**NODE, "created_at": created, "pod_event_at": event}}, budgets={})
-        moment: str | None = picture(agent).nodes["n1"].pod_event_at
-        return moment
-
-    assert told_event(None) is None
-    assert told_event("2026-01-01T00:05:00Z") == "2026-01-01T00:05:00.000Z"
-    assert told_event("2026-01-01T00:02:00Z") == "2026-01-01T00:05:00.000Z"
-    assert told_event(None) == "2026-01-01T00:05:00.000Z"
-    assert told_event("2026-01-01T00:06:00Z") == "2026-01-01T00:06:00.000Z"
-    assert told_event(None, created="2026-01-02T00:00:00Z") is None, "another machine of that name"
-
-
-@pytest.mark.parametrize(
-    ("fields", "pointer"),
-    [
-        ({"nodes": {"a/b": {**NODE, "budgets": {"web/db": 1}}}, "budgets": {}}, "/nodes/a~1b/budgets"),
-        ({"nodes": {f"n{number}": NODE for number in range(5_001)}, "budgets": {}}, "/nodes"),
-        ({"nodes": {"n1": {**NODE, "ready": "Perhaps"}}}, "/nodes/n1/ready"),
-        ({"nodes": {"n1": {**NODE, "created_at": "2026-13-01T00:00:00Z"}}}, "/nodes/n1/created_at"),
-        ({"nodes": {"n1": {**NODE, "protected": {"count": 1, "pods": []}}}}, "/nodes/n1/protected/pods"),
-        ({"nodes": {}, "budgets": {"web/db": -1}}, "/budgets/web~1db"),
-    ],
-)
-def test_facts_that_do_not_hold_together_are_refused(agent: Agent, fields: dict[str, Any], pointer: str) -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        agent.post(**fields)
-    assert [problem.pointer for problem in refusal.value.errors] == [pointer]
-
-
-def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
-    """Their controller has made others already, which wait or run elsewhere."""
-    leaving = "0" * 15 + "5"
-    groups = {**GROUPS, leaving: {**GROUPS[WEB], "ending": True}}
-    agent.post(groups=groups, running={"n1": {WEB: 1, leaving: 2}})
-    workload = picture(agent)
-    assert [count for _, count in workload.reschedulable["n1"]] == [1]
-    assert sorted(count for _, count in workload.running["n1"]) == [1, 2]
-
-
-def test_pods_that_need_another_node_are_told_from_those_that_stay(agent: Agent) -> None:
-    other = "0" * 15 + "4"
-    groups = {**GROUPS, DB: template("2", deletion_cost=-7), other: template("1m", static=True)}
-    agent.post(groups=groups, running={"n1": {WEB: 2, DB: 1, PROXY: 1, other: 1}, "n2": {PROXY: 1}})
-    workload = picture(agent)
-    assert [(count, pod.deletion_cost) for pod, count in workload.reschedulable["n1"]] == [(2, 0), (1, -7)]
-    assert workload.reschedulable["n2"] == ()
-    assert len(workload.running["n1"]) == 4
