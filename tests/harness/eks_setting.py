@@ -140,3 +140,21 @@ def eks_setting(*, wire: bool = False) -> Iterator[Setting]:
         stack.callback(server.stop)
         url = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
         yield Setting(lambda service: make(service, endpoint_url=url, **KEYS), time)  # type: ignore[call-overload]
+
+
+def set_desired(setting: Setting, desired: int, name: str = "system") -> None:
+    """Ask the auto scaling group of a node group for that many machines."""
+    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
+    setting.scaling.set_desired_capacity(AutoScalingGroupName=scaling, DesiredCapacity=desired)
+
+
+def member_ids(group: Any, state: str = "InService") -> list[str]:
+    """The machines of an auto scaling group that are in a state of its life cycle."""
+    return [member["InstanceId"] for member in group["Instances"] if member["LifecycleState"] == state]
+
+
+def failures(setting: Setting, name: str = "system") -> list[str]:
+    """Why machines of a node group did not come."""
+    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
+    activities = setting.scaling.describe_scaling_activities(AutoScalingGroupName=scaling)["Activities"]
+    return [activity["StatusMessage"] for activity in activities if activity["StatusCode"] == "Failed"]

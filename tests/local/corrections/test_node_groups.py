@@ -1,44 +1,14 @@
-"""EKS's node groups and their auto scaling groups: machines that come, fail to come, die and leave."""
+"""EKS's node groups and their auto scaling groups: what they are made of, and how size, version and labels change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
 from local.aws.corrections.refusals import scarce_capacity
-from local.aws.corrections.reservations import NOTICE, new_block
-from tests.harness.eks_setting import REGION, WAYS, ZONES, Setting, eks_setting, refusal
-
-ACCOUNT, BLOCK = "123456789012", "cr-0123456789abcdef0"
-DAY = 86_400.0
-
-
-@pytest.fixture(params=WAYS, ids=lambda wire: "wire" if wire else "direct")
-def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
-    with eks_setting(wire=request.param) as setting:
-        setting.cluster()
-        setting.look()
-        yield setting
-
-
-def set_desired(setting: Setting, desired: int, name: str = "system") -> None:
-    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
-    setting.scaling.set_desired_capacity(AutoScalingGroupName=scaling, DesiredCapacity=desired)
-
-
-def ids(group: Any, state: str = "InService") -> list[str]:
-    return [member["InstanceId"] for member in group["Instances"] if member["LifecycleState"] == state]
-
-
-def failures(setting: Setting, name: str = "system") -> list[str]:
-    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
-    activities = setting.scaling.describe_scaling_activities(AutoScalingGroupName=scaling)["Activities"]
-    return [activity["StatusMessage"] for activity in activities if activity["StatusCode"] == "Failed"]
+from tests.harness.eks_setting import REGION, ZONES, Setting, eks_setting, member_ids, refusal, set_desired
 
 
 def test_a_group_has_machines_in_its_subnets_and_ends_them(setting: Setting) -> None:
@@ -48,7 +18,7 @@ def test_a_group_has_machines_in_its_subnets_and_ends_them(setting: Setting) -> 
     setting.time.now += 10
     group, machines = setting.look_at_group(), setting.machines()
     assert (group["status"], group["version"], group["amiType"]) == ("ACTIVE", "1.35", "AL2023_x86_64_STANDARD")
-    assert len(ids(setting.scaling_group())) == 2
+    assert len(member_ids(setting.scaling_group())) == 2
     assert {machine["SubnetId"] for machine in machines} == set(setting.subnets)
     tags = {tag["Key"]: tag["Value"] for tag in machines[0]["Tags"]}
     assert tags["eks:cluster-name"] == "demo"
@@ -61,7 +31,7 @@ def test_a_group_has_machines_in_its_subnets_and_ends_them(setting: Setting) -> 
     assert setting.node_role in setting.eks.list_access_entries(clusterName="demo")["accessEntries"]
     assert refusal(setting.eks.delete_cluster, name="demo")[0] == "ResourceInUseException"
     setting.eks.delete_nodegroup(clusterName="demo", nodegroupName="system")
-    assert len(ids(setting.scaling_group(), "Terminating")) == 2
+    assert len(member_ids(setting.scaling_group(), "Terminating")) == 2
     assert refusal(setting.eks.delete_cluster, name="demo")[0] == "ResourceInUseException"
     setting.time.now += 10
     assert setting.look_at_group()["status"] == "DELETING"
@@ -153,104 +123,6 @@ def test_eks_tells_the_size_late_and_leaves_it_alone_where_none_is_asked_for(set
     assert setting.look_at_group()["scalingConfig"] == {"minSize": 2, "maxSize": 6, "desiredSize": 4}
 
 
-def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting: Setting) -> None:
-    setting.group()
-    first, second = ids(setting.scaling_group())
-    leave = setting.scaling.terminate_instance_in_auto_scaling_group
-    activity = leave(InstanceId=first, ShouldDecrementDesiredCapacity=True)["Activity"]
-    assert first in activity["Description"]
-    assert (ids(setting.scaling_group()), setting.scaling_group()["DesiredCapacity"]) == ([second], 1)
-    code, message = refusal(leave, InstanceId=second, ShouldDecrementDesiredCapacity=True)
-    assert (code, "desiredSize equals minSize (1)" in message) == ("ValidationError", True)
-    leave(InstanceId=second, ShouldDecrementDesiredCapacity=False)
-    (third,) = ids(setting.scaling_group())
-    assert third not in {first, second}
-    assert refusal(leave, InstanceId=first, ShouldDecrementDesiredCapacity=False)[0] == "ValidationError"
-    setting.time.seconds = 10
-    leave(InstanceId=third, ShouldDecrementDesiredCapacity=False)
-    again = refusal(leave, InstanceId=third, ShouldDecrementDesiredCapacity=False)
-    assert again[0] == "ScalingActivityInProgress"
-
-
-def test_a_group_has_a_machine_until_after_its_end(setting: Setting) -> None:
-    setting.group()
-    first, second = ids(setting.scaling_group())
-    setting.time.seconds = 10
-    leave = setting.scaling.terminate_instance_in_auto_scaling_group
-    leave(InstanceId=first, ShouldDecrementDesiredCapacity=True)
-    seen_states = []
-    for _ in range(3):
-        machine = setting.ec2.describe_instances(InstanceIds=[first])["Reservations"][0]["Instances"][0]
-        seen_states.append((ids(setting.scaling_group(), "Terminating"), machine["State"]["Name"]))
-        setting.time.now += 10
-        setting.scaling_group()
-    # So who has not seen it end finds it in its group, and ends it by no other way.
-    assert seen_states == [([first], "running"), ([first], "terminated"), ([], "terminated")]
-    assert ids(setting.scaling_group()) == [second]
-
-
-@pytest.mark.parametrize("suspended", [False, True])
-def test_machines_are_spread_over_zones_unless_that_is_suspended(setting: Setting, suspended: bool) -> None:
-    setting.group()
-    set_desired(setting, 4)
-    scaling = setting.scaling_group()["AutoScalingGroupName"]
-    if suspended:
-        setting.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
-    before = setting.machines()
-    for machine in before:
-        if machine["SubnetId"] == setting.subnets[0]:
-            setting.scaling.terminate_instance_in_auto_scaling_group(
-                InstanceId=machine["InstanceId"], ShouldDecrementDesiredCapacity=True
-            )
-    remaining = {machine["InstanceId"] for machine in before if machine["SubnetId"] == setting.subnets[1]}
-    setting.look_at_group()
-    now = {machine["InstanceId"] for machine in setting.machines()}
-    assert len(now) == 2
-    assert (now == remaining) is suspended
-
-
-@pytest.mark.parametrize("end", ["terminate_instances", "stop_instances"])
-def test_a_machine_that_dies_is_replaced(setting: Setting, end: str) -> None:
-    setting.group()
-    first, second = ids(setting.scaling_group())
-    getattr(setting.ec2, end)(InstanceIds=[first])
-    left_over = ids(setting.scaling_group())
-    assert len(left_over) == 2
-    assert first not in left_over
-    assert second in left_over
-    assert {machine["InstanceId"] for machine in setting.machines()} == set(left_over)
-
-
-def test_a_group_stays_small_while_ec2_has_no_more(setting: Setting) -> None:
-    limits = {"m6i.xlarge": 1}
-    with scarce_capacity(limits):
-        setting.group()
-        group = setting.look_at_group()
-        assert (group["status"], group["health"]["issues"][0]["code"]) == ("CREATE_FAILED", "AsgInstanceLaunchFailures")
-        assert len(ids(setting.scaling_group())) == 1
-        messages = failures(setting)
-        assert len(messages) == len(ZONES)
-        for message in messages:
-            assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
-            assert message.endswith("Launching EC2 instance failed.")
-        assert all(any(f"you requested ({zone})" in message for message in messages) for zone in ZONES)
-        limits["m6i.xlarge"] = 2
-        assert len(ids(setting.scaling_group())) == 2
-        setting.group("more")
-        assert setting.scaling_group("more")["Instances"] == []
-
-
-def test_a_full_zone_is_avoided_and_an_active_group_becomes_degraded(setting: Setting) -> None:
-    with scarce_capacity({f"m6i.xlarge/{ZONES[0]}": 0, "m6i.xlarge": 3}):
-        setting.group()
-        assert {machine["SubnetId"] for machine in setting.machines()} == {setting.subnets[1]}
-        assert setting.look_at_group()["status"] == "ACTIVE"
-        set_desired(setting, 4)
-        assert setting.look_at_group()["status"] == "DEGRADED"
-        set_desired(setting, 3)
-        assert (setting.look_at_group()["status"], setting.look_at_group()["health"]["issues"]) == ("ACTIVE", [])
-
-
 def test_sizes_labels_and_taints_change(setting: Setting) -> None:
     taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}
     setting.group(labels={"a": "b", "c": "d"}, taints=[taint])
@@ -280,7 +152,7 @@ def test_sizes_labels_and_taints_change(setting: Setting) -> None:
 @pytest.mark.parametrize("strategy", ["DEFAULT", "MINIMAL"])
 def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> None:
     setting.group(version="1.34", updateConfig={"maxUnavailable": 1, "updateStrategy": strategy})
-    before = ids(setting.scaling_group())
+    before = member_ids(setting.scaling_group())
     setting.time.seconds = 10
     place = {"clusterName": "demo", "nodegroupName": "system"}
     update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
@@ -293,8 +165,8 @@ def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> 
     assert max(counts) == (3 if strategy == "DEFAULT" else 2)
     group = setting.look_at_group()
     assert (group["status"], group["version"], group["releaseVersion"][:4]) == ("ACTIVE", "1.35", "1.35")
-    assert not set(before) & set(ids(setting.scaling_group()))
-    assert len(ids(setting.scaling_group())) == 2
+    assert not set(before) & set(member_ids(setting.scaling_group()))
+    assert len(member_ids(setting.scaling_group())) == 2
     told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
     assert (told_update["status"], told_update["type"]) == ("Successful", "VersionUpdate")
     back = refusal(setting.eks.update_nodegroup_version, **place, version="1.34")
@@ -314,59 +186,14 @@ def test_a_version_does_not_come_while_machines_may_not_be_spread(setting: Setti
 
 def test_a_version_without_room_for_another_machine_fails(setting: Setting) -> None:
     setting.group(version="1.34")
-    before = ids(setting.scaling_group())
+    before = member_ids(setting.scaling_group())
     place = {"clusterName": "demo", "nodegroupName": "system"}
     with scarce_capacity({"m6i.xlarge": 2}):
         update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
         told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
     assert (told_update["status"], told_update["errors"][0]["errorCode"]) == ("Failed", "NodeCreationFailure")
     assert setting.look_at_group()["version"] == "1.34"
-    assert ids(setting.scaling_group()) == before
-
-
-def of_block(setting: Setting, name: str = "block", **fields: Any) -> Any:
-    """A group of a block, whose launch template is made first."""
-    data = {
-        "InstanceType": "p5.48xlarge",
-        "InstanceMarketOptions": {"MarketType": "capacity-block"},
-        "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": BLOCK}},
-        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100, "VolumeType": "gp3"}}],
-    }
-    setting.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
-    usual = {
-        "launchTemplate": {"name": name},
-        "instanceTypes": None,
-        "capacityType": "CAPACITY_BLOCK",
-        "amiType": "AL2023_x86_64_NVIDIA",
-        "subnets": setting.subnets[:1],
-        "scalingConfig": {"minSize": 0, "maxSize": 3, "desiredSize": 1},
-    }
-    return setting.group(name, **{**usual, **fields})
-
-
-def test_a_group_of_a_block_has_machines_between_its_dates_alone(setting: Setting) -> None:
-    begin = datetime.fromtimestamp(setting.time.now + DAY, UTC)
-    new_block(ACCOUNT, REGION, "p5.48xlarge", ZONES[0], 2, begin, begin + timedelta(days=1), name=BLOCK)
-    of_block(setting)
-    assert setting.scaling_group("block")["Instances"] == []
-    assert "ReservationCapacityExceeded" in failures(setting, "block")[0]
-    setting.time.now += DAY
-    with scarce_capacity({"p5.48xlarge": 0}):
-        assert len(ids(setting.scaling_group("block"))) == 1
-    set_desired(setting, 3, "block")
-    assert len(ids(setting.scaling_group("block"))) == 2
-    assert setting.machines("block")[0]["CapacityReservationId"] == BLOCK
-    setting.time.now += DAY - NOTICE.total_seconds()
-    assert setting.scaling_group("block")["Instances"] == []
-    assert setting.machines("block") == []
-
-
-def test_a_group_of_a_block_in_another_zone_has_no_machines(setting: Setting) -> None:
-    begin = datetime.fromtimestamp(setting.time.now, UTC)
-    new_block(ACCOUNT, REGION, "p5.48xlarge", ZONES[0], 2, begin, begin + timedelta(days=1), name=BLOCK)
-    of_block(setting, subnets=setting.subnets[1:])
-    assert setting.machines("block") == []
-    assert setting.look_at_group("block")["status"] == "CREATE_FAILED"
+    assert member_ids(setting.scaling_group()) == before
 
 
 def test_a_launch_template_gives_disk_tags_and_groups(setting: Setting) -> None:
@@ -416,13 +243,13 @@ def test_a_group_is_found_by_its_tags_and_its_machines_by_their_ids(setting: Set
         AutoScalingGroupName=group["AutoScalingGroupName"], InstanceIds=[member], ProtectedFromScaleIn=True
     )
     set_desired(setting, 1)
-    assert ids(setting.scaling_group()) == [member]
+    assert member_ids(setting.scaling_group()) == [member]
     setting.scaling.suspend_processes(AutoScalingGroupName=group["AutoScalingGroupName"], ScalingProcesses=["Launch"])
     set_desired(setting, 2)
-    assert ids(setting.scaling_group()) == [member]
+    assert member_ids(setting.scaling_group()) == [member]
     setting.scaling.resume_processes(AutoScalingGroupName=group["AutoScalingGroupName"])
-    assert len(ids(setting.scaling_group())) == 2
+    assert len(member_ids(setting.scaling_group())) == 2
     setting.scaling.set_instance_health(InstanceId=member, HealthStatus="Unhealthy")
-    assert member not in ids(setting.scaling_group())
+    assert member not in member_ids(setting.scaling_group())
     setting.scaling.update_auto_scaling_group(AutoScalingGroupName=group["AutoScalingGroupName"], MinSize=3)
-    assert len(ids(setting.scaling_group())) == 3
+    assert len(member_ids(setting.scaling_group())) == 3
