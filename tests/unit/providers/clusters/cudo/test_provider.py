@@ -4,100 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from local.machines.programs import script_files
 from local.vault.server import VaultServer, app_role
-from stockyard.domain.ids import account_secret, client_id
-from stockyard.domain.models.base import read
-from stockyard.domain.records import Cluster, Resource
-from stockyard.domain.times import to_text
-from stockyard.errors import InsufficientCapacity, PermissionDenied, VendorConflict, VendorRefused
+from stockyard.domain.ids import account_secret
+from stockyard.errors import PermissionDenied, VendorConflict, VendorRefused
 from stockyard.machines.control_plane import CONFIG_PATH
-from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
-from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, Create, Outcome
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.providers.clouds.cudo import marks
 from stockyard.providers.clouds.cudo.access import Access
-from stockyard.providers.clouds.cudo.making import CHOICE, TTL_SECONDS
+from stockyard.providers.clouds.cudo.making import TTL_SECONDS
 from stockyard.providers.clouds.cudo.values import NewVm, Rule
 from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.network import FROM_NETWORK, OUTWARD
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
-from stockyard.providers.clusters.cudo.settings import CudoSettings
-from tests.harness.cudo_yard import NUMBER, CudoYard
-from tests.harness.memory_store import MemoryStore, MemoryTable
-from tests.unit.providers.clusters.cudo.test_settings import CONTROL, KEY
-
-CLUSTER = "clu_01KDVJXQ80000000000000000A"
-TOKEN = "e" * 64
-PHASES = ("account", "machine_type", "network", "disk", "control_plane")
-CHEAP, DEAR = "epyc-milan", "intel-broadwell"
-
-
-class World:
-    """One cluster in a project where two machine types are sold, the first the cheaper."""
-
-    def __init__(self, *, dns_suffix: str = "", name: str = "demo", **settings: Any) -> None:
-        self.yard = CudoYard(CHEAP, DEAR)
-        config = CudoConfig("vantage", "https://api.example.test", "https://id.example.test", dns_suffix)
-        self.driver = CudoClusterDriver(config, self.yard.access())
-        clock = self.yard.clock
-        store = MemoryStore(MemoryTable(), "acme")
-        services = SimpleNamespace(store=store, clock=clock, now=lambda: to_text(clock.now()))
-        self.services, moment = cast(Services, services), to_text(clock.now())
-        own = read(CudoSettings, {"no_vault": True, **settings}).normal()
-        self.cluster = Cluster(
-            CLUSTER, name, "d", "k8s", "cudo", 2, client_id("acme", CLUSTER, name), "preparing", own, moment, moment,
-            operation_id="op_1", driver="cudo", created_by="user:ann",
-        )  # fmt: skip
-        store.commit(Create(self.cluster))
-
-    def step(self, phase: str, method: str = "ensure") -> Outcome:
-        ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, "op_1", 1), phase)
-        now = self.yard.clock.now()
-        token = TOKEN if phase == "control_plane" else ""
-        work = CloudWork("acme", "inst", self.cluster, self.yard.account, ledger, now, "op_1", machine_token=token)
-        outcome: Outcome = getattr(self.driver, method)(phase, work)
-        return outcome
-
-    def until_done(self, phase: str, method: str = "ensure") -> Outcome:
-        for _ in range(60):
-            outcome = self.step(phase, method)
-            if outcome.done:
-                return outcome
-            self.yard.clock.advance(outcome.wait_seconds)
-        raise AssertionError(f"{phase} does not end: {outcome.message}")
-
-    def up_to(self, last: str) -> Outcome:
-        for phase in PHASES[: PHASES.index(last) + 1]:
-            outcome = self.until_done(phase)
-        return outcome
-
-    def removed(self) -> None:
-        for phase in reversed(PHASES[1:]):
-            self.until_done(phase, "remove")
-
-    def choice(self) -> Resource:
-        (line,) = [line for line in lines_of(self.services, CLUSTER) if line.kind == CHOICE]
-        return line
-
-    def things(self) -> list[str]:
-        project = self.yard.project
-        return [*self.yard.machines(), *project.disks, *project.networks, *project.groups]
-
-    def rules(self, thing: str) -> set[tuple[str, str, str]]:
-        """The rules for what comes in: protocol, ports, range."""
-        group = self.yard.project.groups[f"vantage-{self.cluster.client_id}-{thing}"]
-        inbound = [rule for rule in group["rules"] if rule["ruleType"] == "RULE_TYPE_INBOUND"]
-        return {(rule["protocol"], rule.get("ports", ""), rule["ipRangeCidr"]) for rule in inbound}
-
-    def machine(self) -> dict[str, Any]:
-        (machine,) = self.yard.project.machines.values()
-        return machine.body
+from tests.harness.cudo_yard import NUMBER
+from tests.unit.providers.clusters.cudo.test_settings import KEY
+from tests.unit.providers.clusters.cudo.world import CLUSTER, DEAR, PHASES, TOKEN, World
 
 
 def test_all_phases_make_a_machine_on_its_network_with_its_disk() -> None:
@@ -138,90 +64,6 @@ def test_the_stages_domain_is_that_of_the_machines_name() -> None:
     world = World(dns_suffix="clusters.example.test")
     facts = world.up_to("control_plane").facts
     assert facts["machine_endpoint"] == f"https://{world.cluster.client_id}.clusters.example.test:6443"
-
-
-# --- which type -------------------------------------------------------------------------------------------------------
-
-
-def test_the_machine_type_is_chosen_once_and_kept_whatever_the_prices_are_later() -> None:
-    world = World()
-    outcome = world.up_to("machine_type")
-    assert outcome.facts == {"place": "us-dallas-1"}
-    assert world.choice().detail["types"] == [CHEAP, DEAR]
-    choice = world.choice()
-    world.yard.cudo.stock = tuple(reversed(world.yard.cudo.stock))[:1]
-    assert world.until_done("machine_type").message == outcome.message
-    assert world.choice() == choice
-    assert world.yard.cudo.calls["ListVMMachineTypes"] == 1
-
-
-def test_everything_stands_where_the_type_was_chosen_whatever_the_account_names_since() -> None:
-    world = World()
-    world.until_done("machine_type")
-    attributes = {**world.yard.account.attributes, "data_center_id": "no-kristiansand-1"}
-    world.yard.account = replace(world.yard.account, attributes=attributes)
-    for phase in PHASES[2:]:
-        world.until_done(phase)
-    project = world.yard.project
-    bodies = [thing.body for thing in (*project.networks.values(), *project.disks.values())]
-    things = [*project.groups.values(), *bodies, world.machine()]
-    assert {thing["dataCenterId"] for thing in things} == {"us-dallas-1"}
-
-
-def test_the_cheapest_type_is_taken_and_the_next_one_where_it_is_scarce() -> None:
-    first, second = World(), World()
-    first.up_to("control_plane")
-    assert first.machine()["machineType"] == CHEAP
-    second.up_to("disk")
-    second.yard.run_out([CHEAP])
-    assert not second.step("control_plane").done
-    assert second.choice().detail["refused"] == [CHEAP]
-    second.yard.run_out([])
-    second.until_done("control_plane")
-    assert second.machine()["machineType"] == DEAR
-    assert second.choice().detail["refused"] == [], "one that takes its place may have the cheapest again"
-    second.until_done("control_plane")
-    assert second.machine()["machineType"] == DEAR, "a machine that is there is not made again"
-
-
-def test_a_later_try_begins_anew_when_there_was_no_room_for_any_type() -> None:
-    world = World()
-    world.up_to("disk")
-    world.yard.run_out([CHEAP, DEAR])
-    with pytest.raises(InsufficientCapacity):
-        world.step("control_plane")
-    assert world.yard.machines() == []
-    assert world.choice().detail["refused"] == []
-    world.yard.run_out([])
-    world.until_done("control_plane")
-    assert world.machine()["machineType"] == CHEAP
-
-
-def test_no_type_is_chosen_where_none_has_room() -> None:
-    world = World()
-    world.up_to("account")
-    world.yard.run_out([CHEAP, DEAR])
-    with pytest.raises(InsufficientCapacity, match="No machine type in us-dallas-1 has 8 vCPUs"):
-        world.step("machine_type")
-    world.yard.run_out([CHEAP])
-    world.until_done("machine_type")
-    assert world.choice().detail["types"] == [DEAR]
-
-
-def test_a_named_type_is_the_only_one() -> None:
-    world = World(autoscaler_node_groups=[CONTROL])
-    world.up_to("machine_type")
-    assert world.choice().detail["types"] == ["intel-broadwell"]
-    world = World(autoscaler_node_groups=[{**CONTROL, "machine_type": "sapphire-rapids"}])
-    with pytest.raises(VendorRefused, match="us-dallas-1 has no sapphire-rapids"):
-        world.step("machine_type")
-
-
-@pytest.mark.parametrize(("dev_mode", "image"), [(False, "ubuntu-2404"), (True, "ubuntu-2504")])
-def test_dev_mode_chooses_the_image_of_the_development_channel(dev_mode: bool, image: str) -> None:
-    world = World(dev_mode=dev_mode)
-    world.up_to("control_plane")
-    assert world.machine()["bootDiskImageId"] == image
 
 
 # --- who may reach it -------------------------------------------------------------------------------------------------
