@@ -14,6 +14,7 @@ from stockyard.edge.contract import Answer, Request
 from stockyard.edge.etag import digest_of
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM, ORDER, TAG, Query, tagged
+from stockyard.lifecycle.phases import phase_names
 from stockyard.operations.engine.find import find_cluster
 
 __all__ = ["access", "day_two", "http", "lambda_handler"]
@@ -57,7 +58,7 @@ def create_cluster(request: Request) -> Answer:
     answers={200: "cluster_views:ClusterView"},
     query=(
         Query("status", "Only clusters in this status.", values=STATUSES),
-        Query("phase", "Only clusters whose operation is in this phase, such as `network`.", pattern="^[a-z_]+$"),
+        Query("phase", "Only clusters whose operation is in this phase.", values=phase_names("cluster")),
         TAG,
         ORDER,
     ),

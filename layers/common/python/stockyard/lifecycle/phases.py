@@ -285,3 +285,9 @@ def procedure_of(procedures: Procedures, kind: str, *rows: str) -> Procedure:
         if (kind, name) in procedures:
             return procedures[kind, name]
     return procedures[kind, ANY]
+
+
+def phase_names(subject: str) -> tuple[str, ...]:
+    """Names of the phases that an operation on a ``cluster`` or ``claim`` may be in, with whatever driver, in order
+    of the alphabet."""
+    return tuple(sorted({name for row in PROCEDURES.values() if row.subject == subject for name in row.names}))

@@ -1,0 +1,21 @@
+"""Which phases an operation on a subject may be in, for lists that are filtered by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.lifecycle.phases import PROCEDURES, phase_names
+
+
+@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.machine)
+def test_each_phase_of_each_driver_is_among_the_names_of_its_subject(procedure):
+    assert set(procedure.names) <= set(phase_names(procedure.subject))
+
+
+def test_a_subject_has_no_phases_of_another():
+    assert "launch" not in phase_names("cluster")
+    assert phase_names("claim") == (
+        *("drain", "environment", "initialize", "launch", "power", "register", "release", "schedule", "settle"),
+        "terminate",
+    )
+    assert phase_names("nothing") == ()
