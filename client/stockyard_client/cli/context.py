@@ -67,6 +67,11 @@ class Context:
         """Talk and progress go here."""
         return console(sys.stderr, self.environment)
 
+    @property
+    def room(self) -> int | None:
+        """How many columns a line of data may have; None where it goes to no terminal, and nothing is shortened."""
+        return self.out.width if self.out.is_terminal or self.out.file.isatty() else None
+
     @cached_property
     def store(self) -> SessionStore:
         """The kept logins."""

@@ -22,7 +22,7 @@ INDENT = "  "
 def title(context: Context, name: str, state: str, text: str = "") -> None:
     """The first line: what is described, and how it is. A text that has no room there comes below it."""
     line = Text.assemble((name, "bold"), "  ", (state, style_of(state) or ""))
-    if context.out.is_terminal and line.cell_len + 2 + cell_len(text) > context.out.width:
+    if context.room is not None and line.cell_len + 2 + cell_len(text) > context.room:
         context.out.print(line, soft_wrap=True)
         paragraph(context, text, "dim")
         return
@@ -125,8 +125,8 @@ def following(context: Context, *commands: str) -> None:
 
 def _wrapped(context: Context, text: str, indent: str) -> list[str]:
     """The lines of a text; on a terminal those after the first are indented."""
-    if not context.out.is_terminal:
+    if context.room is None:
         return [text]
-    room = max(20, context.out.width - len(indent))
+    room = max(20, context.room - len(indent))
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
     return [lines[0], *(indent + line for line in lines[1:])]

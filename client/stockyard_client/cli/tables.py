@@ -80,13 +80,14 @@ def write_table(
     left out where that is not enough."""
     places, gap = list(range(len(headings))), GAP
     widths = [max(cells(row[place]) for row in [headings, *rows]) for place in places]
-    if context.out.is_terminal and _length(widths, gap) > context.out.width:
+    room = context.room
+    if room is not None and _length(widths, gap) > room:
         gap = NARROW_GAP
         places = _needed(headings, rows, give)
-        places = spared(places, widths, headings, give, spare, context.out.width)
+        places = spared(places, widths, headings, give, spare, room)
         widths = [widths[place] for place in places]
         names, yields = [headings[place] for place in places], [give[place] for place in places] if give else []
-        widths = fitted(widths, names, yields, context.out.width)
+        widths = fitted(widths, names, yields, room)
     for number, row in enumerate([headings, *rows]):
         line = Text()
         for position, place in enumerate(places):

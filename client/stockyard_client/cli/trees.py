@@ -46,7 +46,7 @@ def _label(context: Context, document: Mapping[str, Any], indent: int) -> Text:
     paid = f"nodes {price} USD/hour" if kind == "cluster" else f"{price} USD/hour"
     parts = (document.get("type"), price and paid, document.get("message"))
     details = "".join(f"  {' '.join(str(part).split())}" for part in parts if part)
-    if context.out.is_terminal:
-        room = context.out.width - indent - text.cell_len
+    if context.room is not None:
+        room = context.room - indent - text.cell_len
         details = ellipsis(details, max(room, 0), context.out.encoding)
     return text.append(details, style="dim")

@@ -106,17 +106,17 @@ class Lines(Generic[R]):
         self._widths = [max(width, cells(text)) for width, text in zip(self._widths, row, strict=True)]
 
     def _print(self, row: list[str], *, heading: bool = False) -> None:
-        out, gap = self._context.out, GAP
+        out, room, gap = self._context.out, self._context.room, GAP
         widths = [self._widths[place] for place in self._places]
-        if out.is_terminal:
+        if room is not None:
             front = sum(widths[:-1]) + gap * (len(widths) - 1)
-            if self._is_narrow or front + LEAST_WIDTH > out.width:
-                gap, widths = NARROW_GAP, self._narrow(out.width)
+            if self._is_narrow or front + LEAST_WIDTH > room:
+                gap, widths = NARROW_GAP, self._narrow(room)
             else:
-                widths[-1] = out.width - front
+                widths[-1] = room - front
         line = Text()
         for place, width in zip(self._places, widths, strict=True):
-            part = ellipsis(row[place], width, out.encoding) if out.is_terminal else row[place]
+            part = row[place] if room is None else ellipsis(row[place], width, out.encoding)
             line.append(padded(part, width + gap), style="bold" if heading else style_of(row[place]))
         line.rstrip()
         out.print(line, soft_wrap=True)

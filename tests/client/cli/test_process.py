@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 CLIENT = Path(__file__).parents[3] / "client"
 COMMAND = [sys.executable, "-m", "stockyard_client"]
@@ -87,6 +89,9 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     )
 
 
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def run_on_terminal(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
     """Exit code and everything that a terminal got to see."""
     controller, terminal = pty.openpty()
@@ -156,6 +161,17 @@ def test_terminal_without_colour_gets_no_control_sequence(environment, plain):
     assert code == 0
     assert "\x1b" not in output
     assert "account        succeeded" in output
+
+
+@pytest.mark.parametrize("plain", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_terminal_without_colour_is_as_wide_as_another(environment, plain):
+    environment |= {**plain, "COLUMNS": "60"}
+    code, output = run_on_terminal(environment, "cluster", "list")
+    lines = [_CONTROL.sub("", line) for line in output.splitlines()]
+    assert (code, lines[1].split()[:2]) == (0, ["demo", "ready"])
+    assert max(map(cell_len, lines)) <= 60
+    in_a_pipe = run(environment, "cluster", "list").stdout.splitlines()
+    assert max(map(cell_len, in_a_pipe)) > 60
 
 
 def test_stream_without_unicode_gets_ascii(environment):
