@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.pool_records import STATIC, ClusterClaim, NewPool, Pool
-from stockyard.domain.records import Cluster, Name, NodeClaim
+from stockyard.domain.records import Cluster, Name, NodeClaim, Operation
 from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import PreconditionFailed
 from stockyard.lifecycle.pool import living
@@ -152,14 +152,19 @@ class PoolPasses(RuleBasedStateMachine):
 
     @rule(index=strategies.integers(0, 20), joined=strategies.booleans())
     def lose(self, index: int, joined: bool) -> None:
-        """A node is lost, or a claim never becomes one."""
+        """A node is lost, or a claim never becomes one: then what was at work on it has failed as well."""
         present = [claim for claim in self._claims() if not claim.deleting and claim.phase != "Failed"]
         if not present:
             return
         claim = present[index % len(present)]
         name = claim.name if joined else ""
         failed = replace(claim, phase="Failed", due_at=None, node_name=name, version=claim.version + 1)
-        self.nodes.services.store.commit(Replace(failed))
+        store = self.nodes.services.store
+        operation = store.get(Operation, claim.operation_id) if claim.operation_id else None
+        writes: list[Write] = [Replace(failed)]
+        if operation is not None and operation.status == "running":
+            writes.append(Replace(replace(operation, status="failed", version=operation.version + 1)))
+        store.commit(*writes)
         self.nodes.clock.advance(7200)
 
     @rule(quantity=strategies.integers(0, 5))
