@@ -104,8 +104,8 @@ class NodeGroups:
         return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] not in dead]
 
 
-class _Limits(dict[str, int]):
-    """No machine of the types in ``full``."""
+class FullTypes(dict[str, int]):
+    """How many machines there are of each type: none of those in ``full``, which may change meanwhile."""
 
     def __init__(self, full: Set[str]) -> None:
         super().__init__()
@@ -121,5 +121,5 @@ class _Limits(dict[str, int]):
 @contextmanager
 def scarce_groups(full: Set[str]) -> Iterator[None]:
     """Groups find no machine of the types, or ``type/zone``, in ``full``."""
-    with limited(_Limits(full)):
+    with limited(FullTypes(full)):
         yield

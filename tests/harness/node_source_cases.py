@@ -31,7 +31,7 @@ from tests.harness.cudo_yard import DALLAS, CudoYard
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock, MemorySecrets
 from tests.harness.memory_store import MemoryStore
-from tests.harness.node_groups import NodeGroups, scarce_groups
+from tests.harness.node_groups import FullTypes, NodeGroups, scarce_groups
 from tests.harness.stage import Stage
 
 CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "ncl", "npr", "nev"))
@@ -95,25 +95,11 @@ def simulated(store: MemoryStore, stack: ExitStack) -> Case:
     return case
 
 
-class _Limits(dict[str, int]):
-    """No machine of the types in ``full``."""
-
-    def __init__(self, full: set[str]) -> None:
-        super().__init__()
-        self._full = full
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._full
-
-    def __getitem__(self, name: str) -> int:
-        return 0
-
-
 def ec2(store: MemoryStore, stack: ExitStack) -> Case:
     full: set[str] = set()
     stack.enter_context(mock_aws())
     stack.enter_context(direct_aws())
-    stack.enter_context(instant_fleets(_Limits(full)))
+    stack.enter_context(instant_fleets(FullTypes(full)))
     keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
     tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
     client = tenant.client("ec2")

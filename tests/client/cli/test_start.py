@@ -13,20 +13,26 @@ from stockyard_client.cli.app import COMMANDS
 
 _HEAVY = ("httpx", "pydantic", "rich.console", "yaml", "stamina")
 _UNUSED = ("httpx._main", "click", "pygments", "rich.progress")
-_LOADED = "import sys; print([name for name in {names!r} if sys.modules.get(name)])"
+_LOADED = "print([name for name in {names!r} if sys.modules.get(name)])"
+_COLLECTIONS = "import gc; print(sum(part['collections'] for part in gc.get_stats()))"
 
 
-def _imported_by(arguments: str, names: tuple[str, ...] = _HEAVY) -> str:
-    """Which of these modules are there after the command line has run with these arguments."""
+def _after(arguments: str, look: str) -> str:
+    """What ``look`` prints after the command line has run with these arguments."""
     program = (
         "import runpy, sys\n"
         f"sys.argv = ['stockyard', *{arguments.split()!r}]\n"
         "try:\n    runpy.run_module('stockyard_client', run_name='__main__')\n"
-        "except SystemExit:\n    pass\n" + _LOADED.format(names=names)
+        "except SystemExit:\n    pass\n" + look
     )
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.splitlines()[-1]
+
+
+def _imported_by(arguments: str, names: tuple[str, ...] = _HEAVY) -> str:
+    """Which of these modules are there then."""
+    return _after(arguments, _LOADED.format(names=names))
 
 
 @pytest.mark.parametrize("arguments", ["", "--help", "--bogus"])
@@ -37,6 +43,10 @@ def test_the_help_imports_nothing_heavy(arguments):
 def test_a_call_imports_no_command_line_of_others():
     # nobody listens there, which is found after the client was imported and used
     assert _imported_by("--url https://nobody.invalid cluster list", ("httpx", *_UNUSED)) == "['httpx']"
+
+
+def test_memory_is_hardly_looked_through_while_a_call_starts():
+    assert int(_after("--url https://nobody.invalid cluster list", _COLLECTIONS)) < 60
 
 
 @pytest.mark.parametrize("name", COMMANDS)

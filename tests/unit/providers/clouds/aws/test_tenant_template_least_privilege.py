@@ -164,12 +164,7 @@ GROUPS = {"autoscaling:CreateOrUpdateTags", "autoscaling:ResumeProcesses", "auto
 def test_template_grants_exactly_what_clusters_on_eks_need(
     yard: Any, actions: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
-    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
-    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
-    yard.ledger.cluster = yard.cluster
-    with capacity_reservations():
-        _whole_life_on_eks(yard)
+    _whole_life_on_eks(yard)
     needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
     template = tenant_template.render(yard.account, "inst-1", Stage())
     granted = {a for s in tenant_stack.statements(template) for a in s["Action"]}
@@ -187,12 +182,7 @@ def test_template_grants_exactly_what_clusters_on_eks_need(
 def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its resources and conditions: tags of the request and of the things, the boundary, who gets a role."""
     recorded = _recorded(monkeypatch)
-    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
-    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
-    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
-    yard.ledger.cluster = yard.cluster
-    with capacity_reservations():
-        _whole_life_on_eks(yard)
+    _whole_life_on_eks(yard)
     account = Account("222222222222", iam_kinds.PATH)
     asks = {str(ask): ask for call in recorded for ask in account.asks(call)}
     template = tenant_template.render(yard.account, "inst-1", Stage())
@@ -260,6 +250,16 @@ EFA_GROUP = {
 
 
 def _whole_life_on_eks(yard: Any) -> None:
+    """A cluster on EKS with a group of GPUs is made, looked at, changed and removed."""
+    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
+    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
+    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
+    yard.ledger.cluster = yard.cluster
+    with capacity_reservations():
+        _live(yard)
+
+
+def _live(yard: Any) -> None:
     """Everything that the driver does to a cluster: made, looked at, changed, removed."""
 
     def run(phases: Sequence[str], **changed: Any) -> None:

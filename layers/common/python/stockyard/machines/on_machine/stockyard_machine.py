@@ -249,14 +249,8 @@ def backup(machine: dict[str, str]) -> None:
 # --- the first member's own part: members after it are given what stands above ---
 
 
-def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> list[dict[str, Any]]:
-    """kubeadm's configuration documents: the endpoint that never changes, people by the realm's tokens.
-
-    ``provider``: the machine's id in its cloud, empty for none.
-    """
-    host, port = address(inside(client))
-    names = [host, address(client["endpoint"])[0], *client.get("certificate_names", [])]
-    api = "kubeadm.k8s.io/v1beta4"
+def api_server_arguments() -> dict[str, Any]:
+    """What kubeadm starts the API server with: the files of ``api_server``, and where its audit log goes."""
     files, log = "/etc/stockyard/" + API_FOLDER, "/var/log/kubernetes/audit"
     flags = {
         "authentication-config": files + "/authentication.yaml",
@@ -271,6 +265,20 @@ def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> l
         {"name": "stockyard", "hostPath": files, "mountPath": files, "readOnly": True, "pathType": "Directory"},
         {"name": "audit", "hostPath": log, "mountPath": log, "pathType": "DirectoryOrCreate"},
     ]
+    return {
+        "extraArgs": [{"name": name, "value": value} for name, value in flags.items()],
+        "extraVolumes": volumes,
+    }
+
+
+def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> list[dict[str, Any]]:
+    """kubeadm's configuration documents: the endpoint that never changes, people by the realm's tokens.
+
+    ``provider``: the machine's id in its cloud, empty for none.
+    """
+    host, port = address(inside(client))
+    names = [host, address(client["endpoint"])[0], *client.get("certificate_names", [])]
+    api = "kubeadm.k8s.io/v1beta4"
     kubelet = {"provider-id": provider} if provider else {}
     if machine.get("cloud_provider"):
         kubelet["cloud-provider"] = "external"
@@ -298,11 +306,7 @@ def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> l
             "etcd": {"local": {"dataDir": DATA}},
             # Of /16, 512 nodes with room for the 110 pods of each; the default is 256 of twice the size.
             "controllerManager": {"extraArgs": [{"name": "node-cidr-mask-size", "value": "25"}]},
-            "apiServer": {
-                "certSANs": list(dict.fromkeys(names)),
-                "extraArgs": [{"name": name, "value": value} for name, value in flags.items()],
-                "extraVolumes": volumes,
-            },
+            "apiServer": {"certSANs": list(dict.fromkeys(names)), **api_server_arguments()},
         },
         # Of all nodes. What a kubelet serves with is signed by the cluster's authority; the agent approves it.
         {
