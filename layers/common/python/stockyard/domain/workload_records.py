@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.node_records import VersionedRecord
@@ -66,6 +66,10 @@ class NodeFacts:
     ``protected_count`` how many have it. ``budgets`` counts the pods of each PodDisruptionBudget, by namespace and
     name, that a drain would evict; ``doubly_guarded`` those with more than one, which Kubernetes refuses to evict.
     ``pod_event_at`` is when a pod, but of a DaemonSet, was last bound to the node, began to leave it, or finished.
+
+    ``labels``, ``taints`` (key, value, effect) and ``allocatable`` (quantities by resource) are those of the Node
+    object; None where an older agent does not tell of them. ``volume_limits`` is how many volumes of each CSI driver
+    the node takes (CSINode), ``volumes`` how many of each its pods use; a driver that is not named has no limit.
     """
 
     ready: str
@@ -79,11 +83,18 @@ class NodeFacts:
     protected_count: int
     budgets: Mapping[str, int]
     doubly_guarded: int
+    uid: str | None = None
+    labels: Mapping[str, str] | None = None
+    taints: tuple[tuple[str, str, str], ...] | None = None
+    allocatable: Mapping[str, str] | None = None
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
+    volumes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> NodeFacts:
         """The facts as the agent's report has them."""
         protected = facts["protected"] or {"count": 0, "pods": ()}
+        taints = facts.get("taints")
         return cls(
             facts["ready"],
             facts["ready_since"],
@@ -95,4 +106,10 @@ class NodeFacts:
             protected["count"],
             facts["budgets"],
             facts["doubly_guarded"],
+            facts.get("uid"),
+            facts.get("labels"),
+            None if taints is None else tuple((taint["key"], taint["value"], taint["effect"]) for taint in taints),
+            facts.get("allocatable"),
+            facts.get("volume_limits") or {},
+            facts.get("volumes") or {},
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.observations import Labels, Name, Text, Time, Truth
+from stockyard.domain.models.observations import Labels, Name, ObservedTaint, Text, Time, Truth
 from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES
 
 MOST_ALTERNATIVES = 100
@@ -19,6 +19,8 @@ _TWICE = 2
 GroupId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 """How many there are."""
+Volumes = Annotated[dict[Name, Annotated[int, Field(ge=0, le=1_000_000)]], Field(max_length=100)]
+"""How many volumes, by CSI driver."""
 ShownName = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
@@ -54,6 +56,8 @@ class PodTemplate(Input):
     """The annotation ``controller.kubernetes.io/pod-deletion-cost``."""
     ending: bool = False
     """Whether they are being deleted: they take room until they are gone, and need no other node."""
+    attachments: Volumes = Field(default_factory=dict)
+    """How many volumes of each CSI driver a pod that waits attaches to its node."""
 
 
 class WaitingPods(Input):
@@ -105,6 +109,18 @@ class NodeFacts(Input):
     evict."""
     doubly_guarded: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """How many pods have more than one budget, which Kubernetes never evicts."""
+    uid: Text | None = None
+    """The uid of the Node object; null where the agent does not tell of it."""
+    labels: Labels | None = None
+    """The labels of the node; null where the agent does not tell of them."""
+    taints: Annotated[list[ObservedTaint], Field(max_length=100)] | None = None
+    """The taints of the node; null where the agent does not tell of them."""
+    allocatable: Labels | None = None
+    """What the node has for pods, by resource; null where the agent does not tell of it."""
+    volume_limits: Volumes = Field(default_factory=dict)
+    """How many volumes of each CSI driver the node takes (CSINode); one that is not named has no limit."""
+    volumes: Volumes = Field(default_factory=dict)
+    """How many different volumes of each CSI driver the pods of the node use."""
 
 
 class PendingPods(Input):
@@ -128,6 +144,12 @@ class PendingPods(Input):
         Field(max_length=_TWICE * MOST_NODES),
     ] = Field(default_factory=dict)
     """How many pods of each group are on a node, by its name; null takes a node away."""
+    nominated: Annotated[
+        dict[Name, Annotated[dict[GroupId, Count], Field(max_length=1_000)] | None],
+        Field(max_length=_TWICE * MOST_NODES),
+    ] = Field(default_factory=dict)
+    """How many pods of each group the scheduler has assigned or nominated to a node and not bound yet, by the node's
+    name; null takes a node away. They keep their room."""
     daemon_sets: Annotated[dict[ShownName, GroupId | None], Field(max_length=_TWICE * MOST_GROUPS)] = Field(
         default_factory=dict
     )

@@ -36,8 +36,8 @@ SHORTEST_SECONDS = 0.5
 TRIES = 4
 SETTLING_SECONDS = 30
 """How long after a report of pods the nodes are looked at that may go now."""
-MAPS = ("groups", "pending", "running", "daemon_sets")
-"""The members of a picture whose entries are changed one by one."""
+MAPS = ("groups", "pending", "running", "daemon_sets", "nominated")
+"""The members of a picture whose entries are changed one by one. Pictures of an older release lack the last one."""
 FACTS = ("nodes", "budgets")
 """Such members too, but None where the agent does not tell of them."""
 Picture = Mapping[str, Any]
@@ -151,7 +151,7 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
 
 
 def _merged(base: Picture | None, report: Mapping[str, Any]) -> dict[str, Any]:
-    picture: dict[str, Any] = {name: _changed(base[name] if base else {}, report[name]) for name in MAPS}
+    picture: dict[str, Any] = {name: _changed((base or {}).get(name) or {}, report.get(name) or {}) for name in MAPS}
     for name in FACTS:
         changes = report[name]
         picture[name] = None if changes is None else _changed((base.get(name) if base else None) or {}, changes)
@@ -183,9 +183,10 @@ def _check(picture: Picture) -> None:
     for group in picture["pending"]:
         if group not in groups:
             raise InvalidInput.at(pointer("pending", group), "must be one of the groups")
-    for node, counts in picture["running"].items():
-        if not groups.keys() >= counts.keys():
-            raise InvalidInput.at(pointer("running", node), "must have the groups' names")
+    for name in ("running", "nominated"):
+        for node, counts in picture[name].items():
+            if not groups.keys() >= counts.keys():
+                raise InvalidInput.at(pointer(name, node), "must have the groups' names")
     for name, group in picture["daemon_sets"].items():
         if group not in groups:
             raise InvalidInput.at(pointer("daemon_sets", name), "must be one of the groups")

@@ -54,6 +54,8 @@ class Workload:
     budgets: Mapping[str, int] | None = None
     obscure: Mapping[str, str] = field(default_factory=dict)
     """By node: why a pod on it cannot be read. Nobody knows what of the node is free, nor where the pod could go."""
+    nominated: Mapping[str, Sequence[tuple[Pod, int]]] = field(default_factory=dict)
+    """By node: pods that the scheduler has assigned or nominated to it and not bound yet. They keep their room."""
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:
@@ -105,6 +107,7 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
             for group in sorted(counts)
             if group in unreadable and not daemon_sets[group] and group not in staying
         },
+        {node: of_node(counts) for node, counts in sorted((picture.get("nominated") or {}).items())},
     )
 
 
@@ -121,8 +124,10 @@ def _pods(groups: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Pod], dict
         try:
             volumes = tuple(term(alternative) for alternative in template["volumes"])
             pod = read_pod({"metadata": metadata, "spec": template["spec"]}, volumes)
-            cost = template.get("deletion_cost", 0)
-            pods[group] = replace(pod, deletion_cost=cost) if cost else pod
+            cost, attachments = template.get("deletion_cost", 0), template.get("attachments") or {}
+            if cost or attachments:
+                pod = replace(pod, deletion_cost=cost, attachments=tuple(sorted(attachments.items())))
+            pods[group] = pod
         except ValueError as error:
             unreadable[group] = str(error)
     return pods, unreadable

@@ -173,6 +173,8 @@ class Pod:
     priority: int = 0
     gang: str = ""
     """Pods of one gang are placed all or none. Empty: the pod is of no gang."""
+    attachments: tuple[tuple[str, int], ...] = ()
+    """How many volumes of each CSI driver it attaches to its node, in order of the driver."""
     deletion_cost: int = field(default=0, compare=False)
     """What its controller loses with it beside its other pods. It says nothing of where the pod may go."""
 
@@ -247,6 +249,8 @@ class Node:
     pods: tuple[PlacedPod, ...] = ()
     ports: tuple[HostPort, ...] = ()
     initialized: bool = True
+    attachable: Mapping[str, int] = field(default_factory=dict)
+    """How many more volumes of a CSI driver it takes; a driver that is not named has no limit."""
 
 
 @dataclass(frozen=True, slots=True)
