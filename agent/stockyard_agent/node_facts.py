@@ -1,4 +1,4 @@
-"""What the agent tells of nodes so that Stockyard can decide which of them may go: who holds whom, and since when."""
+"""What the agent tells of nodes: what they have for pods, and who holds whom since when, which says which may go."""
 
 from __future__ import annotations
 
@@ -61,14 +61,20 @@ def _ready(node: Object) -> tuple[str, str]:
 
 
 def _node(node: Object) -> tuple[str, dict[str, Any]]:
-    meta, conditions = node["metadata"], (node.get("status") or {}).get("conditions") or ()
+    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    conditions = status.get("conditions") or ()
     ready: Object = next((condition for condition in conditions if condition.get("type") == "Ready"), {})
+    taints = [{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in spec.get("taints") or ()]
     return meta["name"], {
         "ready": ready.get("status", "Unknown"),
         "ready_since": ready.get("lastTransitionTime"),
         "created_at": meta["creationTimestamp"],
-        "unschedulable": bool((node.get("spec") or {}).get("unschedulable")),
+        "unschedulable": bool(spec.get("unschedulable")),
         "do_not_disrupt": (meta.get("annotations") or {}).get(DO_NOT_DISRUPT) == "true",
+        "uid": meta["uid"],
+        "labels": dict(meta.get("labels") or {}),
+        "taints": sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
+        "allocatable": dict(status.get("allocatable") or {}),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .kubernetes import Kubernetes, Object
@@ -15,19 +15,22 @@ from .pods import KnownPod
 MOST_GROUPS = 5_000
 MOST_NAMES = 5
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
-MAPS = ("groups", "pending", "running", "daemon_sets")
+MAPS = ("groups", "pending", "running", "nominated", "daemon_sets")
 FACTS = ("nodes", "budgets")
 """Maps that are None where nothing can be told of them."""
 _PAGE = 100
 _RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetwork")
 """What is kept of pods that have a node when there are too many different ones: the room that they take."""
+SINCE_0200 = {"": ("nominated",), "nodes": ("uid", "labels", "taints", "allocatable")}
+"""Members that Stockyard of before decision 200 refuses, of a report and of the entries of its maps."""
 Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
 """Where the claims of a pod can be, by namespace and names; None when no node would help."""
 
 
 @dataclass
 class Picture:
-    """``pending`` are counts and names by group, ``running`` counts by node and group, ``daemon_sets`` groups.
+    """``pending`` are counts and names by group, ``running`` and ``nominated`` counts by node and group.
+    ``daemon_sets`` are groups.
 
     ``nodes`` and ``budgets`` are what ``node_facts.facts_of`` says; None for what cannot be told.
     """
@@ -35,6 +38,7 @@ class Picture:
     groups: dict[str, Any] = field(default_factory=dict)
     pending: dict[str, Any] = field(default_factory=dict)
     running: dict[str, Any] = field(default_factory=dict)
+    nominated: dict[str, Any] = field(default_factory=dict)
     daemon_sets: dict[str, Any] = field(default_factory=dict)
     omitted: int = 0
     nodes: dict[str, Any] | None = None
@@ -54,6 +58,19 @@ class Picture:
         maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}
         facts = {name: _changed_facts(getattr(before, name), getattr(self, name)) for name in FACTS}
         return {**maps, **facts, "omitted": self.omitted}
+
+
+def without_news(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report as an older Stockyard takes it; see ``SINCE_0200``."""
+    plain = {name: value for name, value in report.items() if name not in SINCE_0200[""]}
+    for member in SINCE_0200.keys() & plain.keys():
+        if plain[member] is not None:
+            plain[member] = {name: _less(entry, SINCE_0200[member]) for name, entry in plain[member].items()}
+    return plain
+
+
+def _less(entry: Mapping[str, Any] | None, names: Sequence[str]) -> Mapping[str, Any] | None:
+    return entry and {name: value for name, value in entry.items() if name not in names}
 
 
 def _changed_facts(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -89,9 +106,12 @@ def _daemon_set(item: Object) -> DaemonSet | None:
     return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), part)
 
 
-def picture_of(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places) -> Picture:
-    """The picture of these pods.
+def picture_of(
+    pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, nodes: Container[str] | None = None
+) -> Picture:
+    """The picture of these pods. ``nodes`` has the names of the nodes that are there; None where they are not known.
 
+    A pod that was given a node which is gone waits as others do.
     Of labels only those are kept that some rule selects pods by, so that pods which differ in others alone are equal.
     Where more different pods are than ``MOST_GROUPS``, of those with a node only the room is told that they take; what
     waits in the smallest groups is left out and counted.
@@ -99,6 +119,8 @@ def picture_of(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: P
     pods = list(pods)
     parts = {pod.part: json.loads(pod.part) for pod in pods}
     keys = frozenset({GANG}).union(*map(selected_keys, parts.values()))
+    if nodes is not None:
+        pods = [replace(pod, nominated="") if pod.nominated and pod.nominated not in nodes else pod for pod in pods]
     picture = _drawn(pods, daemons, places, _Groups(parts, keys))
     if len(picture.groups) > MOST_GROUPS:
         picture = _drawn(pods, daemons, places, _Groups(parts, keys, room_only=True))
@@ -117,7 +139,7 @@ class _Groups:
 
     def of(self, pod: KnownPod, volumes: Sequence[Any] = ()) -> str:
         """The id of the pod's group."""
-        plain = self.room_only and bool(pod.node)
+        plain = self.room_only and bool(pod.node or pod.nominated)
         labels = () if plain else tuple(item for item in pod.labels if item[0] in self.keys)
         cost = 0 if plain else pod.deletion_cost
         own = (pod.daemon_set, pod.static, cost, pod.ending)
@@ -146,9 +168,11 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
     counts: Counter[str] = Counter()
     names: dict[str, list[str]] = {}
     running: dict[str, Counter[str]] = {}
+    nominated: dict[str, Counter[str]] = {}
     for pod in pods:
-        if pod.node:
-            running.setdefault(pod.node, Counter())[groups.of(pod)] += 1
+        if pod.node or pod.nominated:
+            by_node = running if pod.node else nominated
+            by_node.setdefault(pod.node or pod.nominated, Counter())[groups.of(pod)] += 1
         elif pod.waits and (volumes := places(pod.namespace, pod.claims)) is not None:
             group = groups.of(pod, volumes)
             counts[group] += 1
@@ -162,15 +186,20 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
     pending = {
         group: {"count": count, "names": sorted(names[group])[:MOST_NAMES]} for group, count in sorted(counts.items())
     }
-    return Picture(groups.templates, pending, {node: dict(counts) for node, counts in running.items()}, of_daemons)
+    return Picture(groups.templates, pending, _plain(running), _plain(nominated), of_daemons)
+
+
+def _plain(counts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    return {node: dict(of_node) for node, of_node in counts.items()}
 
 
 def _bounded(picture: Picture) -> Picture:
     """The picture with the largest groups of pods that wait, as many as there is room for beside the other groups."""
-    needed = {group for counts in picture.running.values() for group in counts} | {*picture.daemon_sets.values()}
+    on_nodes = (*picture.running.values(), *picture.nominated.values())
+    needed = {group for counts in on_nodes for group in counts} | {*picture.daemon_sets.values()}
     ranked = sorted(picture.pending, key=lambda group: (group not in needed, -picture.pending[group]["count"], group))
     listed = ranked[: max(0, MOST_GROUPS - len(needed - picture.pending.keys()))]
     pending = {group: picture.pending[group] for group in sorted(listed)}
     omitted = sum(waiting["count"] for group, waiting in picture.pending.items() if group not in pending)
     groups = {group: template for group, template in picture.groups.items() if group in needed or group in pending}
-    return Picture(groups, pending, picture.running, picture.daemon_sets, omitted)
+    return Picture(groups, pending, picture.running, picture.nominated, picture.daemon_sets, omitted)

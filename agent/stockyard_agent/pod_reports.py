@@ -12,7 +12,7 @@ from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
 from .node_facts import Listed, facts_of, listed, readiness
 from .observation import LIMIT, TooLarge, timestamp
-from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of
+from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of, without_news
 from .pods import WATCH_SECONDS, Pods
 from .stockyard_api import StockyardApi, StockyardRefused
 from .transport import Unreachable
@@ -32,6 +32,7 @@ READ_SECONDS = 10.0
 not known is looked for at once."""
 SHORTEST, LONGEST = 1.0, 3600.0
 """Bounds of what Stockyard may ask for."""
+_UNREADABLE = 422
 
 
 class PodReports:
@@ -67,6 +68,8 @@ class PodReports:
         self._first_at = self._last_at = 0.0
         """When the first and the last news came that no report has; 0 for none."""
         self._failures = 0
+        self._plain_until = 0.0
+        """Until when what Stockyard has refused to read is left out: it is of an older release than the agent."""
         self._asked = LONGEST
         """How soon Stockyard wants to hear what moved, by its answer to the last post of the loop."""
         self._listed: Listed | None = None
@@ -104,6 +107,8 @@ class PodReports:
         began = self._monotonic()
         try:
             self._follow()
+            if 0 < self._plain_until <= self._monotonic():
+                self._plain_until, self._sent = 0.0, None
             self._glance()
             self._look()
             if self._is_due():
@@ -111,6 +116,8 @@ class PodReports:
         except StockyardRefused as refused:
             # What it does not take as it is comes as a whole the next time.
             self._sent = None
+            if refused.status == _UNREADABLE:
+                self._plain_until = self._monotonic() + REFRESH_SECONDS
             return self._back_off(str(refused), refused.retry_after)
         except Refused as refused:
             return self._back_off(f"the Kubernetes API refused it: {refused}")
@@ -230,7 +237,8 @@ class PodReports:
         if now - self._listed_at >= READ_SECONDS:
             self._list()
         self._unplaced = False
-        picture = picture_of(self._pods, self._daemons, self._places)
+        nodes = self._listed.nodes if self._listed is not None else None
+        picture = picture_of(self._pods, self._daemons, self._places, nodes)
         picture.nodes, picture.budgets = self._facts()
         return picture
 
@@ -248,16 +256,17 @@ class PodReports:
         self._sequence = max(self._sequence + 1, self._base + 1, int(moment.timestamp() * 1000))
         observed_at = timestamp(min(moment, self._read_at))
         head = {"sequence": self._sequence, "observed_at": observed_at, "agent_version": VERSION}
+        told: Callable[[dict[str, Any]], dict[str, Any]] = without_news if self._plain_until else dict
         if self._sent is not None:
-            data = _text({**head, "base": self._base, **picture.changes(self._sent)})
+            data = _text(told({**head, "base": self._base, **picture.changes(self._sent)}))
             if len(data) <= LIMIT:
                 return data
-        data = _text({**head, "base": None, **picture.whole()})
+        data = _text(told({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT and picture.nodes is not None:
             # Pods that wait come first; without the facts no node is disrupted.
             self._log(f"Nodes and budgets are not told: with them a report has {len(data)} bytes, over {LIMIT}")
             picture.nodes = picture.budgets = None
-            data = _text({**head, "base": None, **picture.whole()})
+            data = _text(told({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT or len(picture.groups) > MOST_GROUPS:
             many = f"{len(picture.groups)} different pods make {len(data)} bytes"
             raise TooLarge(f"{many}; at most {MOST_GROUPS} and {LIMIT} can be told")

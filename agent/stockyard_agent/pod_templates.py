@@ -106,22 +106,34 @@ def daemon_set_of(pod: Object) -> str:
     return ""
 
 
-def waits(pod: Object) -> bool:
-    """Whether the scheduler has found no node for the pod, and a new one might do.
+def is_to_place(pod: Object) -> bool:
+    """Whether the scheduler is to find a node for the pod.
 
-    Not so: a pod that is gated, that is deleted, that a DaemonSet made, or for which others are preempted.
+    Not so: a pod that is gated, that is deleted, or that a DaemonSet made.
     """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if spec.get("nodeName") or status.get("phase") != "Pending" or status.get("nominatedNodeName"):
+    if spec.get("nodeName") or status.get("phase") != "Pending":
         return False
-    if "deletionTimestamp" in pod["metadata"] or spec.get("schedulingGates") or daemon_set_of(pod):
-        return False
-    return any(
+    return not ("deletionTimestamp" in pod["metadata"] or spec.get("schedulingGates") or daemon_set_of(pod))
+
+
+def waits(pod: Object) -> bool:
+    """Whether the scheduler has found no node for the pod, and a new one might do."""
+    return is_to_place(pod) and any(
         condition.get("type") == "PodScheduled"
         and condition.get("status") == "False"
         and condition.get("reason") == "Unschedulable"
-        for condition in status.get("conditions") or ()
+        for condition in (pod.get("status") or {}).get("conditions") or ()
     )
+
+
+def nominated_node(pod: Object) -> str:
+    """The node that the scheduler has given to the pod without binding it yet; empty for none.
+
+    It preempts others there, or waits until all that the pod needs is ready, such as a volume. kube-scheduler takes the
+    nomination back when the pod fails to be scheduled.
+    """
+    return str((pod.get("status") or {}).get("nominatedNodeName") or "") if is_to_place(pod) else ""
 
 
 def claims_of(pod: Object) -> tuple[str, ...]:

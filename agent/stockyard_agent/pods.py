@@ -9,7 +9,7 @@ from typing import Any
 
 from .kubernetes import Kubernetes, Object, Refused
 from .pod_rules import deletion_cost, has_to_leave, is_static, protection_of
-from .pod_templates import canonical, claims_of, daemon_set_of, scheduling_part, waits
+from .pod_templates import canonical, claims_of, daemon_set_of, nominated_node, scheduling_part, waits
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
@@ -24,9 +24,10 @@ _EXPIRED = 410
 class KnownPod:
     """``part`` is the text of its scheduling part. ``node`` is empty for a pod that has none.
 
-    ``static``: it mirrors a static pod. ``leaves``: a drain has to move it. ``ending``: it is being deleted.
-    ``protection`` is what its annotation says of disruption, ``started_at`` when it started, empty before. ``bound_at``
-    is when it got its node.
+    ``nominated`` is the node that the scheduler has given to a pod which is not bound yet, empty for none. Such a pod
+    may still be marked as unschedulable, as it was before. ``static``: it mirrors a static pod. ``leaves``: a drain has
+    to move it. ``ending``: it is being deleted. ``protection`` is what its annotation says of disruption.
+    ``started_at`` is when it started, empty before, ``bound_at`` when it got its node.
     """
 
     namespace: str
@@ -42,13 +43,15 @@ class KnownPod:
     leaves: bool = True
     ending: bool = False
     protection: str = ""
+    nominated: str = ""
     started_at: str = field(default="", compare=False)
     bound_at: str = field(default="", compare=False)
     healthy: bool = field(default=True, compare=False)
 
 
 class Pods:
-    """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node.
+    """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node or
+    are given one.
 
     ``events`` says when a pod was last bound to a node or began to leave it, or finished there, by the node's name:
     text in whole seconds. Pods of DaemonSets do not count.
@@ -113,7 +116,7 @@ class Pods:
             return
         self._note(before, after)
         self.news += any(pod is not None and pod.waits for pod in (before, after))
-        self.moves += any(pod is not None and pod.node != "" for pod in (before, after))
+        self.moves += any(pod is not None and (pod.node or pod.nominated) != "" for pod in (before, after))
 
     def _note(self, before: KnownPod | None, after: KnownPod | None) -> None:
         """Remember when a pod came to a node or left it."""
@@ -143,6 +146,6 @@ class Pods:
         return meta["uid"], KnownPod(
             share(namespace, namespace), meta["name"], share(labels, labels), share(part, part), share(node, node),
             pending, claims, share(daemon_set, daemon_set), deletion_cost(pod), is_static(pod), has_to_leave(pod),
-            "deletionTimestamp" in meta, share(protection, protection), started_at, bound_at,
+            "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), started_at, bound_at,
             conditions.get("Ready", {}).get("status") == "True",
         )  # fmt: skip

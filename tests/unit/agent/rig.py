@@ -75,14 +75,15 @@ class PodsOfCluster:
             self.sequence = post["sequence"]
             before = self.picture if post["base"] is not None else {}
             self.picture = {}
-            for name in ("groups", "pending", "running", "daemon_sets", "nodes", "budgets"):
-                if post[name] is None:
+            for name in ("groups", "pending", "running", "nominated", "daemon_sets", "nodes", "budgets"):
+                if post.get(name) is None:
                     continue
                 entries = {**before.get(name, {}), **post[name]}
                 self.picture[name] = {key: value for key, value in entries.items() if value is not None}
             groups = self.picture["groups"]
             assert self.picture["pending"].keys() <= groups.keys()
-            assert {group for node in self.picture["running"].values() for group in node} <= groups.keys()
+            on_nodes = [*self.picture["running"].values(), *self.picture.get("nominated", {}).values()]
+            assert {group for node in on_nodes for group in node} <= groups.keys()
         return {"sequence": self.sequence, "resync": resync, "interval_seconds": self.interval}
 
     @property
@@ -95,6 +96,11 @@ class PodsOfCluster:
     def running(self) -> dict[str, int]:
         """Pods on each node."""
         return {node: sum(counts.values()) for node, counts in sorted(self.picture.get("running", {}).items())}
+
+    @property
+    def nominated(self) -> dict[str, int]:
+        """Pods that have been given each node and are not bound yet."""
+        return {node: sum(counts.values()) for node, counts in sorted(self.picture.get("nominated", {}).items())}
 
     def templates(self) -> list[dict[str, Any]]:
         """The templates of what waits."""
@@ -337,6 +343,12 @@ class Rig:
         key = Key("", "pods", namespace, name)
         self.kube.store.create(key, kube_pods.waiting(name, **more))
         return key
+
+    def nominate(self, key: Key, node: str) -> None:
+        """The scheduler has given the pod a node, and does not bind it yet."""
+        pod = copy.deepcopy(self.kube.store.get(key))
+        pod["status"]["nominatedNodeName"] = node
+        self.kube.store.replace(key, pod)
 
     def bind(self, key: Key, node: str) -> None:
         """The scheduler has found a node for the pod, and its kubelet runs it."""

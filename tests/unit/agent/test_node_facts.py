@@ -52,12 +52,21 @@ def test_a_node_is_told_as_the_cluster_has_it(rig: Rig) -> None:
         Key("", "nodes", "", "a"),
         metadata__annotations={DO_NOT_DISRUPT: "true"},
         status__conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": since}],
-    )
+        status__allocatable={"cpu": "1930m", "memory": "3Gi", "pods": "17"},
+        spec__taints=[
+            {"key": "b", "effect": "NoExecute", "timeAdded": since}, {"key": "a", "value": "x", "effect": "NoSchedule"},
+        ],
+    )  # fmt: skip
     rig.add_node("b")
     rig.steps(rig.reports())
     assert facts_told(rig) == {
         "ready": "False", "ready_since": since, "created_at": stamp(START), "unschedulable": True,
-        "do_not_disrupt": True, "pod_event_at": None,
+        "do_not_disrupt": True, "pod_event_at": None, "uid": rig.node("a")["metadata"]["uid"],
+        "labels": {"kubernetes.io/hostname": "a", "kubernetes.io/os": "linux"},
+        "allocatable": {"cpu": "1930m", "memory": "3Gi", "pods": "17"},
+        "taints": [
+            {"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "value": "", "effect": "NoExecute"},
+        ],
     }  # fmt: skip
     assert (facts_told(rig, "b")["ready"], facts_told(rig, "b")["do_not_disrupt"]) == ("True", False)
     assert rig.platform.pods.picture["budgets"] == {}

@@ -12,7 +12,14 @@ import pytest
 from agent.stockyard_agent import pod_picture
 from agent.stockyard_agent.kubernetes import Object
 from agent.stockyard_agent.pod_picture import DaemonSet, Picture, picture_of
-from agent.stockyard_agent.pod_templates import canonical, claims_of, daemon_part, scheduling_part, waits
+from agent.stockyard_agent.pod_templates import (
+    canonical,
+    claims_of,
+    daemon_part,
+    nominated_node,
+    scheduling_part,
+    waits,
+)
 from agent.stockyard_agent.pods import KnownPod
 from agent.stockyard_agent.volumes import Volumes
 from local.kubernetes import pods as kube_pods
@@ -154,7 +161,7 @@ def changed(**members: Any) -> Object:
         (WAITING, True),
         (changed(spec__nodeName="n1"), False),
         (changed(status__phase="Running"), False),
-        (changed(status__nominatedNodeName="n1"), False),
+        (changed(status__nominatedNodeName="n1"), True),
         (changed(metadata__deletionTimestamp="2026-01-01T00:00:00Z"), False),
         (changed(spec__schedulingGates=[{"name": "wait"}]), False),
         (changed(status__conditions=[]), False),
@@ -169,6 +176,29 @@ def test_pods_wait_that_a_new_node_might_help(pod: Object, expected: bool) -> No
 
 def test_a_pod_that_neither_waits_nor_has_a_node_is_not_told() -> None:
     assert drawn(replace(known_pod("gated"), waits=False)).whole()["groups"] == {}
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (WAITING, ""),
+        (changed(status__nominatedNodeName="n1"), "n1"),
+        (changed(status__nominatedNodeName="n1", status__conditions=[]), "n1"),
+        (changed(status__nominatedNodeName="n1", spec__nodeName="n1"), ""),
+        (changed(status__nominatedNodeName="n1", metadata__deletionTimestamp="2026-01-01T00:00:00Z"), ""),
+    ],
+)
+def test_nodes_that_pods_are_given_before_they_are_bound(pod: Object, expected: str) -> None:
+    assert nominated_node(pod) == expected
+
+
+def test_a_pod_with_a_nominated_node_keeps_its_room_there_and_does_not_wait() -> None:
+    pods = [replace(known_pod("web-1"), nominated="n1"), replace(known_pod("web-2"), nominated="gone")]
+    picture = picture_of(pods, (), lambda *_: (), {"n1"})
+    (group,) = picture.groups
+    assert picture.nominated == {"n1": {group: 1}}
+    assert picture.pending == {group: {"count": 1, "names": ["web/web-2"]}}
+    assert picture.changes(Picture())["nominated"] == picture.nominated
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------------

@@ -118,6 +118,21 @@ def test_changes_of_no_importance_are_not_told(rig: Rig) -> None:
     assert len(rig.platform.pods.posts) == 1
 
 
+def test_a_pod_that_is_nominated_and_bound_later_is_told_while_others_wait(rig: Rig) -> None:
+    rig.add_node("a")
+    first = rig.add_waiting("web-1")
+    rig.add_waiting("web-2")
+    reports = rig.reports()
+    rig.steps(reports)
+    pods = rig.platform.pods
+    rig.nominate(first, "a")
+    rig.steps(reports, 2)
+    assert (pods.nominated, pods.pending) == ({"a": 1}, [(1, ["web/web-2"])])
+    rig.bind(first, "a")
+    rig.steps(reports, 12)
+    assert (pods.nominated, pods.running) == ({}, {"a": 1})
+
+
 # --- Stockyard --------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +178,26 @@ def test_a_refused_report_comes_again_as_a_whole(rig: Rig, status: int, pause: f
     rig.steps(reports)
     assert rig.platform.pods.pending == [(2, ["web/web-1", "web/web-2"])]
     assert rig.platform.pods.posts[-1]["base"] is None
+
+
+def test_an_older_stockyard_is_told_what_it_can_read(rig: Rig) -> None:
+    """It refuses members that it does not know (422). An hour later it may be a newer one."""
+    rig.add_node("a")
+    rig.nominate(rig.add_waiting("web-1"), "a")
+    rig.add_waiting("web-2")
+    reports = rig.reports()
+    rig.platform.pods.refusals.append((422, {}))
+    rig.clock.later(reports.step())
+    rig.steps(reports)
+    (post,) = rig.platform.pods.posts
+    assert "nominated" not in post
+    assert post["nodes"]["a"].keys().isdisjoint({"uid", "labels", "taints", "allocatable"})
+    assert rig.platform.pods.pending == [(1, ["web/web-2"])]
+    rig.clock.later(3600)
+    rig.steps(reports)
+    assert rig.platform.pods.posts[-1]["base"] is None
+    assert rig.platform.pods.nominated == {"a": 1}
+    assert rig.platform.pods.picture["nodes"]["a"]["taints"] == []
 
 
 def test_failures_back_off_up_to_five_minutes(rig: Rig) -> None:
