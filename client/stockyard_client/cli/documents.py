@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -119,9 +119,13 @@ def _documents(source: Source) -> list[Document]:
 
 
 def _objects(document: Document) -> Iterator[Document]:
-    """The object itself, or those of a list: of JSON or YAML, or a ``List`` as ``kubectl get -o yaml`` writes it."""
+    """The object itself, or those of a list: of JSON or YAML, or a ``List`` as ``kubectl get -o yaml`` writes it. Items
+    of a list of one kind, such as a ``NodePoolList``, need not repeat version and kind."""
     value: Any = document.value
-    if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
+    of_kind: dict[str, Any] = {}
+    if isinstance(value, dict) and _is_list(value):
+        kind = value["kind"].removesuffix("List")
+        of_kind = {"apiVersion": value["apiVersion"], "kind": kind} if kind else {}
         value, path = value.get("items"), (*document.path, "items")
         if not isinstance(value, list):
             raise BadInput(f"{document.place(['items'])}: a list of manifests is needed")
@@ -135,7 +139,15 @@ def _objects(document: Document) -> Iterator[Document]:
     for item, entry in enumerate(value):
         if isinstance(entry, list):
             raise BadInput(f"{document.source} holds a list in a list")
-        yield from _objects(replace(document, value=entry, path=(*path, str(item))))
+        named = {**of_kind, **entry} if isinstance(entry, dict) else entry
+        yield from _objects(replace(document, value=named, path=(*path, str(item))))
+
+
+def _is_list(value: Mapping[str, Any]) -> bool:
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if kind == "List":
+        return bool(version == "v1")
+    return isinstance(version, str) and isinstance(kind, str) and kind.endswith("List") and "items" in value
 
 
 def _is_json(text: str) -> bool:

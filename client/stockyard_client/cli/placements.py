@@ -25,15 +25,18 @@ _PARTS_OF_PODS = frozenset(
         "nodeSelector",
         "overhead",
         "priority",
+        "resourceClaims",
         "resources",
+        "schedulingGates",
         "tolerations",
         "topologySpreadConstraints",
     }
 )
 """What of a pod decides where it may go. Nothing else is sent: environments and volumes may hold secrets."""
 _PARTS_OF_CONTAINERS = frozenset({"name", "ports", "resources", "restartPolicy"})
-_PARTS_OF_METADATA = frozenset({"name", "generateName", "namespace", "labels", "ownerReferences"})
-_PARTS_OF_MAKERS = frozenset({"replicas", "parallelism", "completions", "template", "jobTemplate"})
+_PARTS_OF_METADATA = frozenset({"name", "generateName", "namespace", "labels", "ownerReferences", "deletionTimestamp"})
+_PARTS_OF_MAKERS = frozenset({"replicas", "parallelism", "completions", "suspend", "template", "jobTemplate"})
+_PARTS_OF_CONDITIONS = frozenset({"type", "status"})
 _MOST_REASONS = 5
 
 
@@ -124,9 +127,17 @@ def reduced(document: Any, annotations: frozenset[str] = frozenset()) -> Any:
     if isinstance(document.get("items"), list):
         parts["items"] = [reduced(item, annotations) for item in document["items"]]
     if isinstance(document.get("status"), dict):
-        parts["status"] = _only(document["status"], frozenset({"phase"}))
+        parts["status"] = _reduced_status(document["status"])
     parts["spec"] = _reduced_spec(document.get("spec"), annotations)
     return {name: value for name, value in parts.items() if value is not None}
+
+
+def _reduced_status(status: dict[str, Any]) -> dict[str, Any]:
+    """Whether a pod or a Job has ended."""
+    parts = dict(_only(status, frozenset({"phase"})))
+    if isinstance(status.get("conditions"), list):
+        parts["conditions"] = [_only(condition, _PARTS_OF_CONDITIONS) for condition in status["conditions"]]
+    return parts
 
 
 def _reduced_metadata(metadata: Any, annotations: frozenset[str]) -> Any:

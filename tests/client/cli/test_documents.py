@@ -114,6 +114,13 @@ def test_a_list_that_cannot_be_read(text, fault):
     assert str(refusal.value) == fault
 
 
+def test_items_of_a_list_of_one_kind_have_its_version_and_kind():
+    text = "apiVersion: karpenter.sh/v1\nkind: NodePoolList\nitems:\n- metadata:\n    name: a\n"
+    (document,) = read(text)
+    assert document.value == {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}}
+    assert document.place(tokens_of("/metadata/name")) == "lab.yaml:5 NodePool a metadata.name"
+
+
 def test_a_list_of_another_api_is_a_manifest():
     assert [document.kind for document in read("apiVersion: x/v1\nkind: List\nitems: []\n")] == ["List"]
 

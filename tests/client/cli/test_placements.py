@@ -6,6 +6,8 @@ import json
 
 import yaml
 
+from stockyard_client.cli.placements import reduced
+
 SECRET = "canary-secret-0123456789abcd"
 NODE = {
     "pool": "burst",
@@ -96,6 +98,15 @@ def test_only_what_decides_the_place_of_pods_is_sent(cli, api):
         {"kind": "Pod", "metadata": {"name": "one"}, "status": {"phase": "Running"}, "spec": {"nodeName": "n"}}
     ]
     assert secret == {"kind": "Secret", "metadata": {"name": "s"}}
+
+
+def test_what_holds_pods_or_ends_them_is_sent():
+    gated = {"schedulingGates": [{"name": "quota"}], "resourceClaims": [{"name": "gpu"}]}
+    conditions = [{"type": "Complete", "status": "True"}]
+    job = {"kind": "Job", "metadata": {}, "status": {"conditions": conditions}, "spec": {"suspend": True}}
+    told = {**job, "status": {"conditions": [{**conditions[0], "message": SECRET}], "active": 1}}
+    assert reduced(told) == job
+    assert reduced({"kind": "Pod", "metadata": {}, "spec": {**gated, "volumes": []}})["spec"] == gated
 
 
 def test_wide_shows_each_node_with_its_pods(cli, api):

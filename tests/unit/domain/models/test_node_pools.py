@@ -129,11 +129,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "/spec/template",
         "this field is required",
     ),
-    "a namespace": (
-        node_pool(namespace="x"),
-        "/metadata/namespace",
-        "a NodePool belongs to a cluster, not to a namespace",
-    ),
     "In without values": (
         requirement(operator="In"),
         f"{FIRST}/values",

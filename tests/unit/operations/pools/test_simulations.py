@@ -147,6 +147,15 @@ def test_where_the_work_of_a_request_is_used_up_the_answer_says_when(
     assert view["ended_at"] in view["warnings"][0]["detail"]
 
 
+def test_documents_that_make_no_pods_are_counted_and_lists_taken_apart(yard: Yard) -> None:
+    foreign = {"apiVersion": "batch.example.com/v1", "kind": "Job", "metadata": {"name": "mpi"}}
+    agents = {"kind": "DaemonSetList", "items": [{**deployment("agent", cpu="100m"), "kind": "DaemonSet"}]}
+    view = answer(yard, trace(arrive("0s", foreign, {"kind": "List", "items": [deployment()]}), daemonSets=[agents]))
+    assert view["pods"] == answer(yard, trace(arrive("0s", deployment())))["pods"]
+    text = "Skipped 1: Job of batch.example.com/v1 is another kind than that of batch/v1."
+    assert text in [warning["detail"] for warning in view["warnings"]]
+
+
 BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "more go than there are": (trace(arrive(), depart("1h", count=4)), "/events/1/depart/0"),
     "nobody is there": (trace(depart("1h"), arrive("1h")), "/events/0/depart/0"),
@@ -164,6 +173,8 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
         "/events/0/arrive/0/spec/template/spec/containers/0/resources/requests/cpu",
     ),
     "too many pods": (trace(arrive("0s", deployment(replicas=10_001))), "/events/0/arrive/0"),
+    "a list of nothing": (trace(arrive("0s", {"kind": "List"})), "/events/0/arrive/0/items"),
+    "an item that is none": (trace(arrive("0s", {"kind": "List", "items": [7]})), "/events/0/arrive/0/items/0"),
     "no daemon set": (trace(arrive(), daemonSets=[deployment()]), "/daemonSets/0/kind"),
     "a type without memory": (
         trace(arrive(), nodeTypes=[{"name": "a", "resources": {"cpu": 1}, "usdPerHour": 1}]),

@@ -53,6 +53,88 @@ def test_lists_are_taken_apart() -> None:
     assert [name for name, _ in read(named, without_kind).pods] == ["default/one", "shop/api-0", "default/two"]
 
 
+def versioned(version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    return {**manifest(kind, **spec), "apiVersion": version}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "why"),
+    [
+        ("batch.example.com/v1", "Job", "Job of batch.example.com/v1 is another kind than that of batch/v1"),
+        ("apps.example.com/v1", "Deployment", "Deployment of apps.example.com/v1 is another kind than that of apps/v1"),
+        ("metrics.k8s.io/v1beta1", "Pod", "Pod of metrics.k8s.io/v1beta1 is another kind than that of v1"),
+        (
+            "extensions/v1beta1",
+            "Deployment",
+            "Deployment of extensions/v1beta1 is of a version that is not read; write it as apps/v1",
+        ),
+        ("batch/v1beta1", "CronJob", "CronJob of batch/v1beta1 is of a version that is not read; write it as batch/v1"),
+        ("argoproj.io/v1alpha1", "Rollout", "the kind Rollout makes no pods"),
+    ],
+)
+def test_a_kind_is_one_of_its_group_and_version(version: str, kind: str, why: str) -> None:
+    foreign = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": 7}
+    for sent in (foreign, {"apiVersion": version, "kind": f"{kind}List", "items": [{"spec": 7}]}):
+        workloads = read(sent, versioned("apps/v1", "Deployment"))
+        assert ([name for name, _ in workloads.pods], dict(workloads.skipped)) == (["shop/web-0"], {why: 1})
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (manifest("Job", suspend=True, parallelism=3), "the Job is suspended"),
+        (manifest("CronJob", suspend=True), "the CronJob is suspended"),
+        (
+            manifest("CronJob", jobTemplate={"spec": {"template": TEMPLATE, "suspend": True}}),
+            "the Jobs of the CronJob are suspended",
+        ),
+        (
+            {**manifest("Job"), "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+            "the Job has ended",
+        ),
+        (pod(spec={**SPEC, "schedulingGates": [{"name": "quota"}]}), "scheduling gates hold the pods"),
+        (
+            manifest("Deployment", template={"spec": {**SPEC, "schedulingGates": [{"name": "quota"}]}}),
+            "scheduling gates hold the pods",
+        ),
+        (
+            manifest("DaemonSet", template={"spec": {**SPEC, "schedulingGates": [{"name": "quota"}]}}),
+            "scheduling gates hold the pods",
+        ),
+        (pod(metadata={"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"}), "the pod is being deleted"),
+    ],
+)
+def test_what_is_held_or_over_has_no_pods(document: dict[str, Any], why: str) -> None:
+    workloads = read(document)
+    assert (workloads.pods, workloads.daemon_sets, dict(workloads.skipped)) == ([], {}, {why: 1})
+
+
+def test_what_is_not_held_has_pods() -> None:
+    running = {**manifest("Job", suspend=False), "status": {"conditions": [{"type": "Complete", "status": "False"}]}}
+    documents = (running, manifest("Deployment", "p", paused=True), pod(spec={**SPEC, "schedulingGates": []}))
+    assert len(read(*documents).pods) == 3
+
+
+def test_what_another_manifest_makes_is_counted_there() -> None:
+    """As in what ``kubectl get all -o yaml`` prints."""
+
+    def owned(kind: str, name: str, owner: tuple[str, str], **document: Any) -> dict[str, Any]:
+        owners = [{"kind": owner[0], "name": owner[1], "controller": True}]
+        return {**document, "kind": kind, "metadata": {"name": name, "namespace": "shop", "ownerReferences": owners}}
+
+    web = manifest("Deployment", replicas=2)
+    replicas = owned("ReplicaSet", "web-1", ("Deployment", "web"), spec={"replicas": 2, "template": TEMPLATE})
+    waiting = owned("Pod", "web-1-a", ("ReplicaSet", "web-1"), spec=SPEC)
+    assert [name for name, _ in read(waiting, replicas, web).pods] == ["shop/web-0", "shop/web-1"]
+    assert [name for name, _ in read(waiting).pods] == ["shop/web-1-a"]
+
+
+def test_namespaces_are_known_by_their_labels() -> None:
+    shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}}
+    other = {"apiVersion": "x.example.com/v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    assert read(shop, {"kind": "Namespace"}, other).namespaces == {"shop": {"team": "a"}}
+
+
 def test_daemon_sets_run_on_every_node() -> None:
     workloads = read(manifest("DaemonSet", "agent"))
     assert (list(workloads.daemon_sets), workloads.pods) == (["shop/agent"], [])
@@ -78,6 +160,8 @@ def test_what_needs_no_new_node_is_skipped_and_counted() -> None:
     [
         ([7], "/0: an object"),
         ([{"metadata": {}}], "/0/kind: a text"),
+        ([{**pod(), "apiVersion": 1}], "/0/apiVersion: a text"),
+        ([manifest("Job", suspend="yes")], "/0/spec/suspend: true or false"),
         ([pod(), pod(metadata={})], "/1/metadata/name: a text"),
         ([{"kind": "List", "items": 7}], "/0/items: a list"),
         ([{"kind": "List", "items": [pod(), 7]}], "/0/items/1: an object"),

@@ -29,7 +29,7 @@ class AppliedView(View):
     """What became of one document."""
 
     index: int
-    """The number of the document, from 0."""
+    """The number of the document, from 0; of an item of a list that of the list."""
     kind: str
     """The kind of the document."""
     name: str

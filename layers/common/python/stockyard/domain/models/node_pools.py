@@ -178,12 +178,6 @@ class PoolMetadata(Metadata):
 
     name: fields.TypeName
 
-    @model_validator(mode="after")
-    def _of_a_cluster(self) -> Self:
-        if self.namespace is not None:
-            raise refuse((("namespace",), "a NodePool belongs to a cluster, not to a namespace"))
-        return self
-
 
 NodePool = Manifest[PoolMetadata, NodePoolSpec]
 

@@ -9,7 +9,7 @@ from typing import Any
 from stockyard.domain import cloud_kinds, provider_kinds
 from stockyard.domain.cluster_manifests import ClusterDocument
 from stockyard.domain.cluster_profiles import PROFILE_KIND, ProfileDocument
-from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
+from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, Place, ProviderDocument
 from stockyard.domain.models import manifests as models
 from stockyard.domain.models.base import read, without_nulls
 from stockyard.domain.models.block_fields import block_document
@@ -29,34 +29,38 @@ Document = ProviderDocument | ProfileDocument | ClusterDocument | PoolsDocument 
 
 
 def read_manifests(
-    documents: Sequence[Mapping[str, Any]], properties: Collection[str] = KNOWN_PROPERTIES
+    documents: Sequence[Mapping[str, Any]],
+    properties: Collection[str] = KNOWN_PROPERTIES,
+    places: Sequence[Place] | None = None,
 ) -> list[Document]:
-    """The documents in their order; ``properties`` are the names of properties that node types have.
+    """The documents in their order; ``properties`` are the names of properties that node types have. ``places`` say
+    where each document was sent; without them by its number.
 
-    ``InvalidInput`` has every fault, below the number of its document.
+    ``InvalidInput`` has every fault, below the place of its document.
     """
+    places = [(number,) for number in range(len(documents))] if places is None else places
     manifests: list[Document] = []
     faults: list[FieldProblem] = []
-    for place, document in enumerate(documents):
+    for place, document in zip(places, documents, strict=True):
         try:
             manifests.append(_read(document, place, properties))
         except InvalidInput as refused:
             faults.extend(refused.errors)
-    faults += _repeated(manifests) if not faults else []
+    faults += _repeated(manifests, places) if not faults else []
     if faults:
         raise InvalidInput.of(faults)
     return manifests
 
 
-def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
+def _repeated(documents: Sequence[Document], places: Sequence[Place]) -> list[FieldProblem]:
     """Providers, profiles, clusters and claims that come twice; of pools only their clusters tell."""
     names = [
         None if isinstance(document, PoolsDocument) else (_noun(document), document.name) for document in documents
     ]
     return [
-        FieldProblem(pointer(place, "metadata", "name"), f"another {name[0]} of this name is given before")
-        for place, name in enumerate(names)
-        if name is not None and name in names[:place]
+        FieldProblem(pointer(*places[number], "metadata", "name"), f"another {name[0]} of this name is given before")
+        for number, name in enumerate(names)
+        if name is not None and name in names[:number]
     ]
 
 
@@ -68,31 +72,79 @@ def _noun(document: ProviderDocument | ProfileDocument | ClusterDocument | NewCl
     return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
 
 
-def _read(document: Mapping[str, Any], place: int, properties: Collection[str]) -> Document:
+def _read(document: Mapping[str, Any], place: Place, properties: Collection[str]) -> Document:
     if is_vcluster(document):
-        return read_vcluster(document, at=(place,), properties=properties)
+        return read_vcluster(document, at=place, properties=properties)
     version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         raise _unknown(document, place)
     cluster_kind = cloud_kinds.manifest_kinds().get((version, kind))
     if cluster_kind is not None:
-        return cloud_kinds.cluster_form(cluster_kind).read_cluster(document, (place,))
+        return cloud_kinds.cluster_form(cluster_kind).read_cluster(document, place)
     reader = _READERS.get((version, kind))
     if reader is None:
         raise _unknown(document, place)
     return reader(without_nulls(document), place)
 
 
-def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
+def is_known(version: str, kind: str) -> bool:
+    """Whether manifests of this kind and version are read."""
+    return (version, kind) in _READERS or (version, kind) in cloud_kinds.manifest_kinds()
+
+
+def is_meant_for_us(version: str, kind: str) -> bool:
+    """Whether a kind that is not read was probably meant to be one that is: it is misspelt or of an old version."""
+    return bool(_version_today(version, kind) or _likely(version, kind))
+
+
+def is_node_class(kind: str) -> bool:
+    """Whether the kind is a node class of a Karpenter, by the names that its providers give to theirs."""
+    return kind.endswith(("NodeClass", "NodeTemplate"))
+
+
+def _known_kinds() -> list[tuple[str, str]]:
+    return [*_READERS, *cloud_kinds.manifest_kinds()]
+
+
+def _unknown(document: Mapping[str, Any], place: Place) -> InvalidInput:
     version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         lacking = "kind" if isinstance(version, str) else "apiVersion"
         body = _body_of(document) if lacking == "apiVersion" else ""
-        return InvalidInput.at(pointer(place, lacking), body or "this field is required")
-    kinds = sorted({f"{kind_read} of {of}" for of, kind_read in (*_READERS, *cloud_kinds.manifest_kinds())})
-    likely = closest(f"{kind} of {version}", kinds)
+        return InvalidInput.at(pointer(*place, lacking), body or "this field is required")
+    if today := _version_today(version, kind):
+        return InvalidInput.at(pointer(*place, "apiVersion"), f"this version is not read; write it as {today}")
+    if is_node_class(kind):
+        text = "a node class is not read: a node provider says how nodes are made"
+        return InvalidInput.at(pointer(*place, "kind"), text)
+    kinds, likely = sorted(f"{known} of {of}" for of, known in _known_kinds()), _likely(version, kind)
     text = f"is not one of {', '.join(kinds)}" + (f"; did you mean {likely}?" if likely else "")
-    return InvalidInput.at(pointer(place, "kind"), text)
+    return InvalidInput.at(pointer(*place, "kind"), text)
+
+
+_FORMER: Mapping[str, str] = {"Provisioner": "NodePool", "Machine": "NodeClaim"}
+"""Kinds of Karpenter before ``karpenter.sh/v1beta1``, and what they are called since."""
+
+
+def _version_today(version: str, kind: str) -> str:
+    """The version of a kind that is read, where this is another version of its group; else empty."""
+    group = version.partition("/")[0]
+    kind = _FORMER.get(kind, kind) if group == KARPENTER.partition("/")[0] else kind
+    versions = [of for of, known in _known_kinds() if known == kind and of.partition("/")[0] == group]
+    return f"{kind} of {versions[0]}" if versions and version not in versions else ""
+
+
+def _likely(version: str, kind: str) -> str:
+    """The kind that was probably meant by one that nobody knows; empty where none is much like it."""
+    if is_node_class(kind):
+        return ""
+    group = version.partition("/")[0]
+    in_group = {known: of for of, known in _known_kinds() if of.partition("/")[0] == group}
+    if not in_group:
+        return closest(f"{kind} of {version}", [f"{known} of {of}" for of, known in _known_kinds()])
+    elsewhere = next((f"{known} of {of}" for of, known in _known_kinds() if known == kind), "")
+    likely = closest(kind, in_group)
+    return f"{likely} of {in_group[likely]}" if likely else elsewhere
 
 
 def _body_of(document: Mapping[str, Any]) -> str:
@@ -114,8 +166,8 @@ _ELSEWHERE = "this field is required in a manifest; a request body of {} goes to
 # --- one function a form ----------------------------------------------------------------------------------------------
 
 
-def _provider(document: Any, place: int, *, own: bool) -> ProviderDocument:
-    manifest = read(models.provider_manifest(own=own), document, at=(place,))
+def _provider(document: Any, place: Place, *, own: bool) -> ProviderDocument:
+    manifest = read(models.provider_manifest(own=own), document, at=place)
     ((kind, block),) = manifest.spec.blocks().items()
     return ProviderDocument(
         name=manifest.metadata.name,
@@ -129,8 +181,8 @@ def _provider(document: Any, place: int, *, own: bool) -> ProviderDocument:
     )
 
 
-def _vcluster_claim(document: Any, place: int) -> NewClaim:
-    manifest = read(models.VClusterClaim, document, at=(place,))
+def _vcluster_claim(document: Any, place: Place) -> NewClaim:
+    manifest = read(models.VClusterClaim, document, at=place)
     spec = manifest.spec
     spec_fields = {
         "owner": spec.owner,
@@ -146,8 +198,8 @@ def _vcluster_claim(document: Any, place: int) -> NewClaim:
     )
 
 
-def _karpenter_claim(document: Any, place: int) -> NewClaim:
-    manifest = read(models.KarpenterClaim, document, at=(place,))
+def _karpenter_claim(document: Any, place: Place) -> NewClaim:
+    manifest = read(models.KarpenterClaim, document, at=place)
     spec, labels = manifest.spec, manifest.metadata.labels
     spec_fields = {
         "nodeClassRef": spec.node_class_ref.model_dump(by_alias=True) if spec.node_class_ref else None,
@@ -166,8 +218,8 @@ def _karpenter_claim(document: Any, place: int) -> NewClaim:
     )
 
 
-def _own_claim(document: Any, place: int) -> NewClaim:
-    manifest = read(models.OwnClaim, document, at=(place,))
+def _own_claim(document: Any, place: Place) -> NewClaim:
+    manifest = read(models.OwnClaim, document, at=place)
     spec = manifest.spec
     document = {"spec": {"type": spec.type}} if spec.type else {}
     return _claim(manifest, form="stockyard", document=document, keeps_power="power" not in spec.model_fields_set)
@@ -182,13 +234,13 @@ def _claim(manifest: models.VClusterClaim | models.KarpenterClaim | models.OwnCl
     return NewClaim(**{**claim_fields(manifest.spec), **metadata, **more})
 
 
-_READERS: Mapping[tuple[str, str], Callable[[Any, int], Document]] = {
+_READERS: Mapping[tuple[str, str], Callable[[Any, Place], Document]] = {
     (VCLUSTER, "NodeProvider"): lambda document, place: _provider(document, place, own=False),
     (OWN, "NodeProvider"): lambda document, place: _provider(document, place, own=True),
     (VCLUSTER, "NodeClaim"): _vcluster_claim,
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,
-    (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=(place,)),
-    (OWN, PROFILE_KIND): lambda document, place: read_profile(document, (place,)),
-    (OWN, "Pool"): lambda document, place: read_own_pool(document, at=(place,)),
+    (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=place),
+    (OWN, PROFILE_KIND): read_profile,
+    (OWN, "Pool"): lambda document, place: read_own_pool(document, at=place),
 }

@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from stockyard.domain.field_changes import FieldChange, change_views, field_changes
+from stockyard.domain.manifests import Place
 from stockyard.domain.node_views import remarks
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
-from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
+from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider, LeftOut
 from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools, warnings_of_pools
 from stockyard.operations.manifests.profiles import DesiredProfile, apply_profile, plan_profile
 from stockyard.operations.node_claims.change import change_claim
@@ -32,10 +33,11 @@ def apply_manifests(
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
-    results: dict[int, list[dict[str, Any]]] = {}
+    results: dict[Place, list[dict[str, Any]]] = {}
     # All of them before the first is made: what is made takes from what the others could have.
     warnings = _warnings(services, desired)
-    for manifest in sorted(desired, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
+    asked = [manifest for manifest in desired if not isinstance(manifest, LeftOut)]
+    for manifest in sorted(asked, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
         try:
             if isinstance(manifest, DesiredCluster):
                 results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
@@ -45,16 +47,19 @@ def apply_manifests(
                 results[manifest.place] = _applied(services, manifest, warnings, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
-    return [{**result, "index": place} for place in sorted(results) for result in results[place]]
+    return [{**result, "index": place[0]} for place in sorted(results) for result in results[place]]
 
 
 _ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
 
 
 def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
-    """What is odd about documents as a whole, and about none of the resources that they ask for."""
+    """What is odd about documents as a whole, and about none of the resources that they ask for; what is left out."""
     return [
-        remark for manifest in desired if isinstance(manifest, DesiredPools) for remark in remarks(manifest.warnings)
+        remark
+        for manifest in desired
+        if isinstance(manifest, DesiredPools | LeftOut)
+        for remark in remarks(manifest.warnings)
     ]
 
 
@@ -73,6 +78,8 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                 plan[name] += entries
             continue
         plan["warnings"] += remarks(manifest.warnings)
+        if isinstance(manifest, LeftOut):
+            continue
         if manifest.current is not None:
             plan["changes"] += manifest_changes(manifest)
         elif isinstance(manifest, DesiredProvider):
@@ -94,7 +101,7 @@ def _new_providers(desired: Sequence[Desired]) -> set[str]:
     return {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
 
 
-def _warnings(services: Services, desired: Sequence[Desired]) -> dict[int, list[list[dict[str, str]]]]:
+def _warnings(services: Services, desired: Sequence[Desired]) -> dict[Place, list[list[dict[str, str]]]]:
     """What the pools and claims of each document are warned of: as in ``plan_manifests``."""
     new_providers = _new_providers(desired)
     return {
@@ -139,7 +146,7 @@ def manifest_changes(manifest: DesiredProvider | DesiredClaim) -> list[dict[str,
             continue
         ((block, after),) = value.items()
         changes += field_changes(before.get(block), after, ("spec", block))
-    return change_views(changes, manifest.place, kind=kind, name=name)
+    return change_views(changes, *manifest.place, kind=kind, name=name)
 
 
 def _plan_part(
@@ -160,7 +167,7 @@ def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _applied(
     services: Services,
     manifest: DesiredProvider | DesiredPools | DesiredClaim,
-    warnings: Mapping[int, list[list[dict[str, str]]]],
+    warnings: Mapping[Place, list[list[dict[str, str]]]],
     actor: str,
     request_id: str,
 ) -> list[dict[str, Any]]:
@@ -182,9 +189,9 @@ def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, reque
     return _result("NodeClaim", claim, manifest, operation_id)
 
 
-def _moved(remarks_of: Sequence[Mapping[str, str]], place: int) -> list[dict[str, str]]:
+def _moved(remarks_of: Sequence[Mapping[str, str]], place: Place) -> list[dict[str, str]]:
     """Remarks about one document, as remarks about all of them."""
-    return [{**remark, "pointer": pointer(place) + remark["pointer"]} for remark in remarks_of]
+    return [{**remark, "pointer": pointer(*place) + remark["pointer"]} for remark in remarks_of]
 
 
 def _changed_claim(

@@ -11,6 +11,7 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
 from stockyard.domain.field_changes import field_at
+from stockyard.domain.manifests import Place
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
@@ -29,7 +30,7 @@ _IN_BRACKETS = re.compile(r"\[(.*?)\]")
 class DesiredCluster:
     """A cluster to make, or with ``current`` to change by ``fields``, and the plan of that."""
 
-    place: int
+    place: Place
     document: ClusterDocument
     form: ClusterForm
     new_cluster: NewCluster | None
@@ -46,7 +47,7 @@ def cluster_manifest(cluster: Cluster, profiles: Sequence[Choice] = ()) -> dict[
     return cloud_kinds.cluster_form(kind).cluster_manifest(cluster, profiles)
 
 
-def desired_cluster(services: Services, place: int, document: ClusterDocument) -> DesiredCluster:
+def desired_cluster(services: Services, place: Place, document: ClusterDocument) -> DesiredCluster:
     """The cluster of a document, compared with the one of its name, by all checks of a request. ``InvalidInput`` has
     pointers into the document; ``IllegalTransition`` for a cluster that cannot be changed now."""
     kind = cloud_kinds.cluster_kind(document.cloud, document.cluster_type, document.driver).manifest
@@ -65,7 +66,7 @@ def desired_cluster(services: Services, place: int, document: ClusterDocument) -
 
 
 @contextmanager
-def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> Iterator[None]:
+def _in_document(form: ClusterForm, place: Place, document: ClusterDocument) -> Iterator[None]:
     """What a request would be refused for is told at the places of the document."""
     try:
         yield
@@ -73,7 +74,7 @@ def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> It
         account = pointer(*document.account_place)
         faults = [
             FieldProblem(
-                account if fault.pointer == "/cloud_account_id" else pointer(place) + form.place_of(fault.pointer),
+                account if fault.pointer == "/cloud_account_id" else pointer(*place) + form.place_of(fault.pointer),
                 fault.detail,
             )
             for fault in refused.errors
@@ -190,13 +191,13 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
     }
 
 
-def _moved(entry: Mapping[str, Any], place: int, below: str) -> dict[str, Any]:
+def _moved(entry: Mapping[str, Any], place: Place, below: str) -> dict[str, Any]:
     """The entry at its place in the document; a field for people keeps the names of what it is in."""
     if "field" not in entry:
-        return {**entry, "pointer": pointer(place) + below}
+        return {**entry, "pointer": pointer(*place) + below}
     names = iter(_IN_BRACKETS.findall(entry["field"]))
     field_text = _IN_BRACKETS.sub(lambda number: f"[{next(names, number[1])}]", field_at(below))
-    return {**entry, "pointer": pointer(place) + below, "field": field_text}
+    return {**entry, "pointer": pointer(*place) + below, "field": field_text}
 
 
 def apply_cluster(

@@ -67,7 +67,7 @@ _FIXED_EVERYWHERE: Mapping[str, str] = {
 class DesiredProvider:
     """A provider to make, or with ``current`` to change by ``fields``."""
 
-    place: int
+    place: Place
     document: ProviderDocument
     provider: NodeProvider
     current: NodeProvider | None
@@ -77,7 +77,7 @@ class DesiredProvider:
     def warnings(self) -> Warnings:
         """What is odd about it."""
         return provider_warnings(
-            self.provider, (self.place, "spec", self.provider.kind), (self.place, "spec", "properties")
+            self.provider, (*self.place, "spec", self.provider.kind), (*self.place, "spec", "properties")
         )
 
 
@@ -85,7 +85,7 @@ class DesiredProvider:
 class DesiredClaim:
     """A claim to make, or with ``current`` to change by ``fields``."""
 
-    place: int
+    place: Place
     document: NewClaim
     current: NodeClaim | None
     fields: Mapping[str, Any]
@@ -99,13 +99,20 @@ class DesiredClaim:
     def warnings(self) -> Warnings:
         """What is kept of it and not honoured yet, or was probably meant otherwise."""
         spec = self.document.document.get("spec") or {}
-        warnings = unknown_labels(self.document.labels, (self.place, "metadata", "labels"))
+        warnings = unknown_labels(self.document.labels, (*self.place, "metadata", "labels"))
         if spec.get("expireAfter") not in (None, _DEFAULT):
-            warnings.append(((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet."))
+            warnings.append(((*self.place, "spec", "expireAfter"), "This is kept, and does nothing yet."))
         return warnings
 
 
-Desired = DesiredProvider | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What of the documents is not read, as warnings. Nothing is asked for by it."""
+
+    warnings: Warnings
+
+
+Desired = DesiredProvider | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim | LeftOut
 
 
 def read_desired(
@@ -125,13 +132,17 @@ def read_desired(
     """
     from stockyard.domain.models.read_manifests import read_manifests
     from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster
+    from stockyard.operations.manifests.documents import sorted_out
 
+    taken = sorted_out(documents)
+    documents, places = taken.documents, taken.places
     properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
-    with told_by_document(documents):
-        desired = _compared(services, read_manifests(documents, properties), actor, admin=admin)
+    with told_by_document(documents, places):
+        read = zip(places, read_manifests(documents, properties, places), strict=True)
+        desired = _compared(services, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
-    return desired
+    return [*desired, *([LeftOut(taken.warnings)] if taken.warnings else [])]
 
 
 def _check_new(desired: Sequence[Desired]) -> None:
@@ -149,28 +160,28 @@ def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
     """What the manifest asks for and is there already: its place in the documents, in words, and its name."""
     if isinstance(manifest, DesiredPools):
         yield from ((pool.at, "pool", pool.pool.name) for pool in manifest.pools if pool.current is not None)
-    elif manifest.current is not None:
+    elif not isinstance(manifest, LeftOut) and manifest.current is not None:
         noun = {DesiredProvider: "node provider", DesiredProfile: "cluster profile", DesiredCluster: "cluster"}
-        yield (manifest.place,), noun.get(type(manifest), "node claim"), manifest.current.name
+        yield manifest.place, noun.get(type(manifest), "node claim"), manifest.current.name
 
 
-def _compared(services: Services, read: Sequence[Document], actor: str, *, admin: bool) -> list[Desired]:
+def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
     """What the documents ask for, checked together."""
-    if not admin and any(isinstance(document, ProviderDocument) for document in read):
+    if not admin and any(isinstance(document, ProviderDocument) for _, document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
-    if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for document in read):
+    if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for _, document in read):
         text = "Clusters, profiles, claims and pools belong to tenants"
         raise Forbidden(f"{text}: name one by the header X-Stockyard-Tenant.")
     profiles = {
         place: desired_profile(services, place, document)
-        for place, document in enumerate(read)
+        for place, document in read
         if isinstance(document, ProfileDocument)
     }
     # Clusters may have a profile that comes with them.
     drafted = with_drafts(services, profiles.values())
     desired = [
         profiles[place] if isinstance(document, ProfileDocument) else _desired(drafted, place, document)
-        for place, document in enumerate(read)
+        for place, document in read
     ]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
@@ -187,7 +198,7 @@ def _compared(services: Services, read: Sequence[Document], actor: str, *, admin
 
 
 def _desired(
-    services: Services, place: int, document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
+    services: Services, place: Place, document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
 ) -> Desired:
     if isinstance(document, PoolsDocument):
         return desired_pools(services, place, document)
@@ -228,8 +239,8 @@ def _provider_faults(services: Services, manifest: DesiredProvider) -> list[Fiel
     kind, current = manifest.provider.kind, manifest.current
     if current is not None and current.kind != kind:
         text = f"node provider {current.name} is of kind {current.kind}, which cannot change"
-        return [FieldProblem(pointer(manifest.place, "spec", kind), text)]
-    faults = check_provider(services, manifest.provider, (manifest.place, "spec", kind))
+        return [FieldProblem(pointer(*manifest.place, "spec", kind), text)]
+    faults = check_provider(services, manifest.provider, (*manifest.place, "spec", kind))
     if not faults and current is not None and manifest.fields:
         changed_provider(services, current, current.version, dict(manifest.fields))
     return faults
@@ -245,7 +256,7 @@ def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, 
     try:
         draft_of(services, manifest.document, "", None)
     except InvalidInput as refused:
-        at = pointer(manifest.place, "spec")
+        at = pointer(*manifest.place, "spec")
         return [FieldProblem(at + problem.pointer, problem.detail) for problem in refused.errors] or [
             FieldProblem(at, refused.detail)
         ]
@@ -258,7 +269,7 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
     try:
         find_cluster(services, manifest.document.cluster_ref)
     except NotFound as missing:
-        faults.append(FieldProblem(pointer(manifest.place, "spec", "cluster"), missing.detail))
+        faults.append(FieldProblem(pointer(*manifest.place, "spec", "cluster"), missing.detail))
     type_name = manifest.document.type_ref.removeprefix(f"{provider.name}.")
     if (
         type_name
@@ -266,7 +277,7 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
         and type_name not in {node_type.name for node_type in declared(provider)}
     ):
         text = f"There is no node type {manifest.document.type_ref}."
-        faults.append(FieldProblem(pointer(manifest.place, "spec", "type"), text))
+        faults.append(FieldProblem(pointer(*manifest.place, "spec", "type"), text))
     return faults
 
 
@@ -279,7 +290,7 @@ def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProbl
     document = manifest.document
     if document.form != current.form:
         text = f"node claim {current.name} came in another form, which cannot change"
-        return [FieldProblem(pointer(manifest.place, "apiVersion"), text)]
+        return [FieldProblem(pointer(*manifest.place, "apiVersion"), text)]
     named = {**_FIXED_EVERYWHERE, **_FIXED[document.form]}
     changed = [
         manifest_name for name, manifest_name in named.items() if getattr(document, name) != getattr(current, name)
@@ -292,10 +303,10 @@ def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProbl
         if name not in before and current.type_ref and after.get(name) == current.type_ref:
             before[name] = current.type_ref
     changed += [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    faults = [FieldProblem(pointer(manifest.place, "spec", name), _UNCHANGEABLE) for name in changed]
+    faults = [FieldProblem(pointer(*manifest.place, "spec", name), _UNCHANGEABLE) for name in changed]
     for noun in ("cluster", "provider") if document.form == "karpenter" else ():
         if getattr(document, f"{noun}_ref") != getattr(current, f"{noun}_ref"):
-            faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), f"the {noun} cannot change"))
+            faults.append(FieldProblem(pointer(*manifest.place, "metadata", "labels"), f"the {noun} cannot change"))
     return faults
 
 

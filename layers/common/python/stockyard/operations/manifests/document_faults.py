@@ -7,34 +7,42 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.manifests import Place
+from stockyard.domain.pointers import pointer
 from stockyard.errors import CallerError, FieldProblem, InvalidInput
 
 
 @contextmanager
-def told_by_document(documents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Whatever is refused within is told with number, kind and name of the document that its pointer begins with."""
+def told_by_document(documents: Sequence[Mapping[str, Any]], places: Sequence[Place]) -> Iterator[None]:
+    """Whatever is refused within is told with number, kind and name of the document whose place its pointer begins
+    with. An item of a list has the number of the list."""
+    named = [(pointer(*place), place, document) for place, document in zip(places, documents, strict=True)]
     try:
         yield
     except CallerError as refused:
-        refused.errors = tuple(_with_document(fault, documents) for fault in refused.errors)
+        refused.errors = tuple(_with_document(fault, named) for fault in refused.errors)
         if isinstance(refused, InvalidInput) and len(refused.errors) == 1 and refused.errors[0].kind:
             (fault,) = refused.errors
-            below = fault.pointer.removeprefix(f"/{fault.index}")
+            below = next(fault.pointer.removeprefix(at) for at, _, _ in named if _is_below(fault, at))
             refused.detail = f"{' '.join(filter(None, (fault.kind, fault.name)))}: {below}: {fault.detail}"
         raise
 
 
-def _with_document(fault: FieldProblem, documents: Sequence[Mapping[str, Any]]) -> FieldProblem:
-    number = fault.pointer.split("/")[1] if fault.pointer else ""
-    if not number.isdigit() or int(number) >= len(documents):
+def _is_below(fault: FieldProblem, at: str) -> bool:
+    return fault.pointer == at or fault.pointer.startswith(f"{at}/")
+
+
+def _with_document(fault: FieldProblem, named: Sequence[tuple[str, Place, Mapping[str, Any]]]) -> FieldProblem:
+    its = next(((place, document) for at, place, document in named if _is_below(fault, at)), None)
+    if its is None:
         return fault
-    document = documents[int(number)]
+    place, document = its
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     kind = document.get("kind")
     return replace(
         fault,
-        index=int(number),
+        index=int(place[0]),
         kind=kind if isinstance(kind, str) else "",
         name=name if isinstance(name, str) else "",
     )

@@ -44,17 +44,17 @@ class DesiredPool:
 class DesiredPools:
     """The pools of one document, and its warnings that are of no pool alone."""
 
-    place: int
+    place: Place
     pools: tuple[DesiredPool, ...]
     warnings: Warnings
 
 
-def sole_cluster(services: Services, place: int, labels: Iterable[str] = ()) -> str:
+def sole_cluster(services: Services, place: Place, labels: Iterable[str] = ()) -> str:
     """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several, with the one
     of the document's ``labels`` that was probably meant to name it."""
     names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
     if len(names) > 1:
-        at = pointer(place, "metadata", "labels", CLUSTER)
+        at = pointer(*place, "metadata", "labels", CLUSTER)
         text = f"no cluster is named: set this label or --cluster; the tenant has {len(names)} clusters"
         raise InvalidInput.at(at, text + hint_of(labels))
     return names[0] if names else ""
@@ -65,7 +65,7 @@ def property_keys(services: Services) -> set[str]:
     return {key for node_type in load(services).node_types.values() for key in node_type.properties}
 
 
-def desired_pools(services: Services, place: int, document: PoolsDocument) -> DesiredPools:
+def desired_pools(services: Services, place: Place, document: PoolsDocument) -> DesiredPools:
     """The pools of a document, compared with what their cluster has. ``InvalidInput`` for a cluster that is not
     there."""
     if not document.pools:
@@ -79,7 +79,7 @@ def desired_pools(services: Services, place: int, document: PoolsDocument) -> De
     if document.pools[0].form == "autoNodes":
         names = {pool.name for pool in document.pools}
         general += [
-            ((place, "privateNodes"), f"Pool {pool.name} is not in it and stays: remove it by its name.")
+            ((*place, "privateNodes"), f"Pool {pool.name} is not in it and stays: remove it by its name.")
             for pool in pools_of(services, cluster.id)
             if pool.form == "autoNodes" and pool.name not in names and not pool.deleting
         ]
@@ -90,9 +90,9 @@ def _is_of(warning: Place, at: Place) -> bool:
     return warning[: len(at)] == at
 
 
-def _cluster(services: Services, place: int, document: PoolsDocument) -> Cluster:
+def _cluster(services: Services, place: Place, document: PoolsDocument) -> Cluster:
     own = document.pools[0].form == _OWN
-    at = pointer(place, "spec", "cluster") if own else pointer(place, "metadata", "labels", CLUSTER)
+    at = pointer(*place, "spec", "cluster") if own else pointer(*place, "metadata", "labels", CLUSTER)
     name = document.cluster_ref or sole_cluster(services, place)
     if not name:
         raise InvalidInput.at(at, "There is no cluster that could have the pools.")

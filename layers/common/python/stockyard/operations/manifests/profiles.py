@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from stockyard.domain import cloud_kinds, ids
 from stockyard.domain.cluster_profiles import PROFILE_KIND, Content, ProfileDocument, content_changes
+from stockyard.domain.manifests import Place
 from stockyard.domain.pointers import pointer
 from stockyard.domain.profile_records import ClusterProfile
 from stockyard.domain.records import Record
@@ -21,7 +22,7 @@ from stockyard.ports import Store
 class DesiredProfile:
     """A profile to make, or with ``current`` one that gets a version; nothing to do where that is there."""
 
-    place: int
+    place: Place
     document: ProfileDocument
     content: Content
     """With the text of each manifest."""
@@ -39,7 +40,7 @@ def _has(profile: ClusterProfile, number: str) -> bool:
     return any(version.number == number for version in profile.versions)
 
 
-def desired_profile(services: Services, place: int, document: ProfileDocument) -> DesiredProfile:
+def desired_profile(services: Services, place: Place, document: ProfileDocument) -> DesiredProfile:
     """The profile of a document, compared with the one of its name. ``InvalidInput`` has pointers into the document."""
     try:
         content = profiles.complete_content(services, document.content)
@@ -49,7 +50,7 @@ def desired_profile(services: Services, place: int, document: ProfileDocument) -
             former = profiles.content_of(services, current, profiles.version_of(current, None))
             _check_fits(current, document, content)
     except InvalidInput as refused:
-        faults = [FieldProblem(pointer(place, "spec") + fault.pointer, fault.detail) for fault in refused.errors]
+        faults = [FieldProblem(pointer(*place, "spec") + fault.pointer, fault.detail) for fault in refused.errors]
         raise InvalidInput(refused.detail, errors=faults) from refused
     return DesiredProfile(place, document, content, current, former)
 
@@ -129,7 +130,7 @@ def plan_profile(desired: DesiredProfile) -> dict[str, list[Any]]:
     elif not desired.is_there and desired.former is not None:
         diff = content_changes(desired.former, desired.content)
         version = {"pointer": "/version", "before": current.versions[-1].number, "after": document.version}
-        at = pointer(desired.place, "spec")
+        at = pointer(*desired.place, "spec")
         plan = {
             **diff,
             "changes": [{**entry, "pointer": at + entry["pointer"]} for entry in (version, *diff["changes"])],

@@ -10,8 +10,10 @@ from typing import Any
 
 from stockyard.domain import durations, times
 from stockyard.domain.budgets import budgets_of
+from stockyard.domain.manifest_lists import taken_apart
 from stockyard.domain.models.simulations import SimulatedPolicy, SimulationRequest, TraceNodeType, TracePool, moment
 from stockyard.domain.node_types import DEFAULT_ZONE, ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
@@ -37,7 +39,7 @@ MOST_PODS, MOST_KINDS = 10_000, 2_000
 """Pods that come in one trace, and manifests of them."""
 STEPS = 4_000_000
 """The work of one replay: some fifteen seconds of a core, for an answer within those of a request."""
-MOST_DECISIONS = 500
+MOST_DECISIONS, MOST_REMARKS = 500, 20
 OF_TRACE = "trace"
 """The provider of node types that a trace declares."""
 NEVER_CONSOLIDATED = "None"
@@ -46,10 +48,12 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def simulate(services: Services, cluster: Cluster | None, request: SimulationRequest) -> dict[str, Any]:
     """The answer as a ``SimulationView`` document. Raises ``InvalidInput`` with the place in the request."""
-    arrivals, departures = _events(request)
+    arrivals, departures, skipped = _events(request)
+    daemons = tuple(_daemons(request.daemon_sets, skipped))
     stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
     records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
     pools, remarks = _priced(templates(stock, records))
+    remarks += [f"Skipped {count}: {why}." for why, count in sorted(skipped.items())[:MOST_REMARKS]]
     remarks += [text for record in records for text in _left_aside(record)]
     remarks += [_pause_remark(record) for record in records if _stays_paused(record, request.policy)]
     trace = Trace(
@@ -59,7 +63,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
         tuple(departures),
         tuple(pools),
         _policies(records, request.policy),
-        tuple(_daemons(request.daemon_sets)),
+        daemons,
         _places(services, stock, cluster),
         durations.seconds(request.start_up) or 0,
         durations.seconds(request.drain) or 0,
@@ -76,18 +80,21 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
 # --- pods -----------------------------------------------------------------------------------------------------------
 
 
-def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Departure]]:
+def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Departure], Counter[str]]:
+    """What comes and goes, and how many documents make no pods, by why. ``InvalidInput`` where that are all."""
     arrivals: list[Arrival] = []
+    skipped: Counter[str] = Counter()
+    first_skipped = ""
     departures: list[Departure] = []
     places: dict[int, str] = {}
     pods = 0
     for number, event in enumerate(request.events):
         at = request.seconds(event.at)
-        for entry, manifest in enumerate(event.arrive):
-            place = f"/events/{number}/arrive/{entry}"
-            for kind, count in _arriving(manifest, place):
+        for place, manifest in _each(event.arrive, ("events", number, "arrive")):
+            for kind, count in _arriving(manifest, place, skipped):
                 arrivals.append(Arrival(at, kind, count))
                 pods += count
+            first_skipped = first_skipped or (place if skipped else "")
             if pods > MOST_PODS or len(arrivals) > MOST_KINDS:
                 detail = f"a trace has at most {MOST_PODS} pods, and {MOST_KINDS} manifests of them"
                 raise InvalidInput.at(place, detail)
@@ -95,19 +102,34 @@ def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Dep
             departure = Departure(at, f"{leaving_pods.namespace}/{leaving_pods.name}", leaving_pods.count)
             places[id(departure)] = f"/events/{number}/depart/{entry}"
             departures.append(departure)
+    if skipped and not arrivals:
+        raise InvalidInput.at(first_skipped, f"nothing comes of it: {next(iter(skipped))}")
     _check_departures(arrivals, departures, places)
-    return arrivals, departures
+    return arrivals, departures, skipped
 
 
-def _arriving(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[PodKind, int]]:
-    if manifest.get("kind") == DAEMON_SET or str(manifest.get("kind")).endswith("List"):
-        raise InvalidInput.at(f"{place}/kind", "a DaemonSet belongs in daemonSets, and items of a list stand alone")
+def _each(manifests: Sequence[Mapping[str, Any]], at: tuple[str | int, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each manifest with its pointer; lists are taken apart."""
+    for number, manifest in enumerate(manifests):
+        try:
+            items = list(taken_apart(manifest, (*at, number)))
+        except ValueError as error:
+            where, _, detail = str(error).partition(": ")
+            raise InvalidInput.at(where, detail) from None
+        for place, item in items:
+            if not isinstance(item, Mapping):
+                raise InvalidInput.at(pointer(*place), "an object is needed")
+            yield pointer(*place), item
+
+
+def _arriving(manifest: Mapping[str, Any], place: str, skipped: Counter[str]) -> Iterator[tuple[PodKind, int]]:
+    if manifest.get("kind") == DAEMON_SET:
+        raise InvalidInput.at(f"{place}/kind", "a DaemonSet belongs in daemonSets")
     try:
         workloads = read_workloads([manifest], MOST_PODS, MOST_KINDS)
     except ValueError as error:
         raise _placed(error, place) from None
-    if workloads.skipped:
-        raise InvalidInput.at(place, f"nothing comes of it: {next(iter(workloads.skipped))}")
+    skipped.update(workloads.skipped)
     if not workloads.pods:
         return
     metadata = manifest["metadata"]
@@ -166,15 +188,16 @@ def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departur
         there[change.app] -= count
 
 
-def _daemons(manifests: Sequence[Mapping[str, Any]]) -> Iterable[model.Pod]:
-    for number, manifest in enumerate(manifests):
-        place = f"/daemonSets/{number}"
+def _daemons(manifests: Sequence[Mapping[str, Any]], skipped: Counter[str]) -> Iterable[model.Pod]:
+    for place, manifest in _each(manifests, ("daemonSets",)):
         if manifest.get("kind") != DAEMON_SET:
             raise InvalidInput.at(f"{place}/kind", "must be DaemonSet")
         try:
-            yield from read_workloads([manifest], MOST_PODS, MOST_KINDS).daemon_sets.values()
+            workloads = read_workloads([manifest], MOST_PODS, MOST_KINDS)
         except ValueError as error:
             raise _placed(error, place) from None
+        skipped.update(workloads.skipped)
+        yield from workloads.daemon_sets.values()
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------

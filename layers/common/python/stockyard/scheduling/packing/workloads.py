@@ -6,10 +6,11 @@ Errors are ``ValueError`` with a text that begins with the field, as a JSON poin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain.manifest_lists import taken_apart
 from stockyard.domain.pointers import pointer
 from stockyard.scheduling.packing.manifests import Document, Place, object_at, read_pod, wrong
 from stockyard.scheduling.packing.model import Pod
@@ -22,17 +23,26 @@ _COUNTED = {
     "Job": "parallelism",
 }
 """Kinds that make pods of a template, and the field that says how many; one where it is missing."""
-DAEMON_SET, CRON_JOB = "DaemonSet", "CronJob"
+POD, DAEMON_SET, JOB, CRON_JOB, NAMESPACE = "Pod", "DaemonSet", "Job", "CronJob", "Namespace"
+_VERSIONS = {
+    **dict.fromkeys((POD, "ReplicationController", NAMESPACE), "v1"),
+    **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", DAEMON_SET), "apps/v1"),
+    **dict.fromkeys((JOB, CRON_JOB), "batch/v1"),
+}
+"""The version of each kind that is read. A kind is one of its group: a ``Job`` of another group is another thing."""
+_FORMER_GROUPS = ("extensions",)
+"""Groups that had some of these kinds, in versions that Kubernetes has no longer."""
 _FINAL_PHASES = ("Succeeded", "Failed")
-_LONGEST_KIND = 63
+_FINAL_CONDITIONS = ("Complete", "Failed")
+_LONGEST_KIND, _LONGEST_VERSION = 63, 253
 
 
 @dataclass(slots=True)
 class Workloads:
     """The pods that manifests ask for, with their names: ``default/web-1``.
 
-    ``daemon_sets`` are the pods that each DaemonSet makes on each node, by namespace and name. ``skipped`` counts what
-    needs no new node, by why.
+    ``daemon_sets`` are the pods that each DaemonSet makes on each node, by namespace and name. ``namespaces`` are the
+    labels of each Namespace that is among the manifests. ``skipped`` counts what needs no new node, by why.
     """
 
     pods: list[tuple[str, Pod]] = field(default_factory=list)
@@ -40,51 +50,155 @@ class Workloads:
     kinds: int = 0
     """How many templates there are, at most as many as different pods."""
     skipped: Counter[str] = field(default_factory=Counter)
+    namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: int) -> Workloads:
     """The pods of manifests, at most so many and so many different ones.
 
-    A Job has as many pods as run at a time, a CronJob those of one run. Pods that are bound, have ended, or belong to a
-    DaemonSet are skipped, and so is every kind that makes no pods.
+    A Job has as many pods as run at a time, a CronJob those of one run. What is suspended or held by scheduling gates
+    has none. Pods that are bound, have ended, or belong to a DaemonSet are skipped, and so is what a document beside it
+    makes, every kind that makes no pods, and every kind of another API group.
     """
     workloads = Workloads()
-    for number, manifest in enumerate(manifests):
-        for document, place in _items(manifest, (number,)):
+    documents = [item for number, manifest in enumerate(manifests) for item in _items(manifest, (number,))]
+    workloads.namespaces.update(_namespaces(documents))
+    makers = frozenset(name for document, _ in documents if (name := _identity(document)))
+    for document, place in documents:
+        why = _skipped(document, place, makers)
+        if why:
+            workloads.skipped[why] += 1
+        else:
             _add(workloads, document, place, most_pods)
-            if workloads.kinds > most_kinds:
-                raise ValueError(
-                    f"{pointer(*place)}: no more than {most_kinds} manifests of pods can be planned at once"
-                )
+        if workloads.kinds > most_kinds:
+            raise ValueError(f"{pointer(*place)}: no more than {most_kinds} manifests of pods can be planned at once")
     return workloads
 
 
-def _items(document: Any, place: Place) -> Iterator[tuple[Document, Place]]:
+def _items(manifest: Any, place: Place) -> Iterator[tuple[Document, Place]]:
     """The document, or the items of a list."""
-    if not isinstance(document, Mapping):
-        raise wrong(place, "an object is needed")
-    kind = document.get("kind")
-    if not isinstance(kind, str) or not kind:
-        raise wrong((*place, "kind"), "a text is needed")
-    if not kind.endswith("List") or "items" not in document:
-        yield document, place
-        return
-    items = document["items"]
-    if not isinstance(items, list):
-        raise wrong((*place, "items"), "a list is needed")
-    for number, item in enumerate(items):
-        # A list of one kind need not repeat it.
-        named = {"kind": kind.removesuffix("List"), **item} if isinstance(item, Mapping) else item
-        yield from _items(named, (*place, "items", number))
+    for where, document in taken_apart(manifest, place):
+        if not isinstance(document, Mapping):
+            raise wrong(where, "an object is needed")
+        for name, needed in (("kind", True), ("apiVersion", False)):
+            text = document.get(name)
+            if (needed or text is not None) and not (isinstance(text, str) and text):
+                raise wrong((*where, name), "a text is needed")
+        yield document, where
+
+
+def _namespaces(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The labels of each Namespace, by its name."""
+    for document, place in documents:
+        if document["kind"] == NAMESPACE and not _foreign(document):
+            metadata = object_at(document, "metadata", place)
+            labels = object_at(metadata, "labels", (*place, "metadata"))
+            name = metadata.get("name")
+            if isinstance(name, str):
+                yield name, {str(key): str(value) for key, value in labels.items()}
+
+
+def _foreign(document: Document) -> str:
+    """Why the document is none of the kinds that are read; empty for those. Without a version the kind alone counts."""
+    kind, version = document["kind"], document.get("apiVersion")
+    if kind not in _VERSIONS:
+        return f"the kind {kind[:_LONGEST_KIND]} makes no pods"
+    if version in (None, _VERSIONS[kind]):
+        return ""
+    own_group, group = _group(_VERSIONS[kind]), _group(version)
+    shown = f"{kind} of {version[:_LONGEST_VERSION]}"
+    if group == own_group or group in _FORMER_GROUPS:
+        return f"{shown} is of a version that is not read; write it as {_VERSIONS[kind]}"
+    return f"{shown} is another kind than that of {_VERSIONS[kind]}"
+
+
+def _group(version: str) -> str:
+    """The API group of a version; empty for that of ``v1``."""
+    return version.rpartition("/")[0]
+
+
+def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> str:
+    """Why a document needs no new node; empty when it may need one. ``makers`` are all documents that are there."""
+    why = _foreign(document)
+    if why:
+        return why
+    kind = document["kind"]
+    if kind == NAMESPACE:
+        return f"the kind {kind} makes no pods"
+    if _owner(document, place) in makers:
+        return "what another of these manifests makes is counted there"
+    return _skipped_pod(document, place) if kind == POD else _skipped_maker(document, place)
+
+
+def _skipped_pod(document: Document, place: Place) -> str:
+    spec, status = object_at(document, "spec", place), object_at(document, "status", place)
+    if _owner(document, place)[0] == DAEMON_SET:
+        return "pods of a DaemonSet are counted by their DaemonSet"
+    if status.get("phase") in _FINAL_PHASES:
+        return "the pod has ended"
+    if object_at(document, "metadata", place).get("deletionTimestamp"):
+        return "the pod is being deleted"
+    if spec.get("nodeName"):
+        return "the pod has a node already"
+    return _GATED if spec.get("schedulingGates") else ""
+
+
+_GATED = "scheduling gates hold the pods"
+
+
+def _skipped_maker(document: Document, place: Place) -> str:
+    kind, spec = document["kind"], object_at(document, "spec", place)
+    if kind in (JOB, CRON_JOB) and _is_true(spec, "suspend", (*place, "spec")):
+        return f"the {kind} is suspended"
+    if kind == JOB and _has_ended(object_at(document, "status", place)):
+        return "the Job has ended"
+    if kind == CRON_JOB:
+        place = (*place, "spec", "jobTemplate")
+        document = object_at(spec, "jobTemplate", place[:-1])
+        if _is_true(object_at(document, "spec", place), "suspend", (*place, "spec")):
+            return "the Jobs of the CronJob are suspended"
+    template, inner = _template(document, place)
+    return _GATED if object_at(template, "spec", inner).get("schedulingGates") else ""
+
+
+def _is_true(spec: Document, name: str, place: Place) -> bool:
+    value = spec.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise wrong((*place, name), "true or false is needed")
+    return bool(value)
+
+
+def _has_ended(status: Document) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(
+        isinstance(condition, Mapping)
+        and condition.get("type") in _FINAL_CONDITIONS
+        and condition.get("status") == "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
+    )
+
+
+def _owner(document: Document, place: Place) -> tuple[str, str]:
+    """Kind and name of what controls the document, or of the DaemonSet that owns it; empty texts for none."""
+    metadata = object_at(document, "metadata", place)
+    owners = metadata.get("ownerReferences") or ()
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and (owner.get("controller") is True or owner.get("kind") == DAEMON_SET):
+            return str(owner.get("kind")), f"{metadata.get('namespace') or 'default'}/{owner.get('name')}"
+    return "", ""
+
+
+def _identity(document: Document) -> tuple[str, str] | None:
+    """Kind and name of a document that makes so many pods of a template; None for others."""
+    metadata = document.get("metadata")
+    if _foreign(document) or document["kind"] in (POD, NAMESPACE, DAEMON_SET) or not isinstance(metadata, Mapping):
+        return None
+    return document["kind"], f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
 
 def _add(workloads: Workloads, document: Document, place: Place, most_pods: int) -> None:
     kind = document["kind"]
-    if kind == "Pod":
-        why = _skipped(document, place)
-        if why:
-            workloads.skipped[why] += 1
-            return
+    if kind == POD:
         _add_pods(workloads, document, document, place, place, 1, most_pods)
     elif kind == DAEMON_SET:
         template, inner = _template(document, place)
@@ -93,12 +207,10 @@ def _add(workloads: Workloads, document: Document, place: Place, most_pods: int)
     elif kind == CRON_JOB:
         spec = object_at(object_at(document, "spec", place), "jobTemplate", (*place, "spec"))
         _add_counted(
-            workloads, {**spec, "metadata": document.get("metadata")}, "Job", place, most_pods, ("spec", "jobTemplate")
+            workloads, {**spec, "metadata": document.get("metadata")}, JOB, place, most_pods, ("spec", "jobTemplate")
         )
-    elif kind in _COUNTED:
-        _add_counted(workloads, document, kind, place, most_pods)
     else:
-        workloads.skipped[f"the kind {kind[:_LONGEST_KIND]} makes no pods"] += 1
+        _add_counted(workloads, document, kind, place, most_pods)
 
 
 def _add_counted(
@@ -108,7 +220,7 @@ def _add_counted(
     template, template_place = _template(document, inner)
     spec, name = object_at(document, "spec", inner), _COUNTED[kind]
     count = _count(spec, name, inner)
-    if kind == "Job" and spec.get("completions") is not None:
+    if kind == JOB and spec.get("completions") is not None:
         count = min(count, _count(spec, "completions", inner))
     _add_pods(workloads, template, document, template_place, place, count, most_pods, numbered=True)
 
@@ -130,18 +242,6 @@ def _add_pods(
     workloads.kinds += 1
     # All of them share the one pod, by which they are found to be equal without comparing.
     workloads.pods += [(f"{name}-{number}" if numbered else name, pod) for number in range(count)]
-
-
-def _skipped(document: Document, place: Place) -> str:
-    """Why a pod needs no new node; empty when it needs one."""
-    spec, status = object_at(document, "spec", place), object_at(document, "status", place)
-    metadata = object_at(document, "metadata", place)
-    owners = metadata.get("ownerReferences") or ()
-    if isinstance(owners, list) and any(isinstance(o, Mapping) and o.get("kind") == DAEMON_SET for o in owners):
-        return "pods of a DaemonSet are counted by their DaemonSet"
-    if status.get("phase") in _FINAL_PHASES:
-        return "the pod has ended"
-    return "the pod has a node already" if spec.get("nodeName") else ""
 
 
 def _pod(template: Document, owner: Document, place: Place) -> Pod:
