@@ -24,7 +24,7 @@ KIND = CloudKind(
     "AWS",
     f"{_MODELS}:AwsAttributes",
     f"{_MODELS}:AttributesPatch",
-    reserved_tags=("aws:",),
+    reserved_tags=("aws:", "kubernetescluster"),
     secrets=("secret_access_key",),
 )
 DESCRIPTOR = CloudDescriptor(KIND, _make)

@@ -26,7 +26,7 @@ RETAGGED = (
     "vpc",
 )
 """Types of EC2's resources that carry a cluster's tags."""
-FIXED = ("Name", "aws:*", "kubernetes.io/*", "stockyard:*")
+FIXED = ("Name", "KubernetesCluster", "aws:*", "kubernetes.io/*", "stockyard:*")
 """Keys of tags that no change of a cluster's tags may touch."""
 
 

@@ -61,6 +61,11 @@ def kubernetes(client_id: str) -> str:
     return f"kubernetes.io/cluster/{client_id}"
 
 
+CLUSTER_OF_MEMBER = "KubernetesCluster"
+"""The older key of :func:`kubernetes`, whose value is the cluster's name. It has no slash, so a machine that reads its
+tags from its metadata may have it. The cloud controller takes either key (cloud-provider-aws, ``tags.go``)."""
+
+
 def controllers(client_id: str) -> tuple[dict[str, str], ...]:
     """The tags of what a cluster's controllers made: the cloud controller and EBS driver, the load balancer controller.
 
@@ -88,7 +93,9 @@ def of_instances(tags: Mapping[str, str]) -> dict[str, str]:
 
 def is_fixed(key: str, prefix: str) -> bool:
     """Whether a tag of this key is ours, AWS's or a controller's, so that no change of a cluster's tags touches it."""
-    return key in ("Name", f"{prefix}-cluster") or key.lower().startswith(("aws:", "kubernetes.io/", "stockyard:"))
+    return key in ("Name", CLUSTER_OF_MEMBER, f"{prefix}-cluster") or key.lower().startswith(
+        ("aws:", "kubernetes.io/", "stockyard:")
+    )
 
 
 def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:

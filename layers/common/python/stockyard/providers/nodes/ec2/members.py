@@ -28,9 +28,12 @@ def standing(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) ->
 
 
 def marks(cluster: Cluster) -> dict[str, str]:
-    """Tags of such a machine besides those of each: etcd's data are on its root disk, and the cluster's policy takes
-    daily snapshots of it by them."""
-    return dlm_kinds.target(cluster.id)
+    """Tags of such a machine besides those of each.
+
+    By the first the cluster's policy takes daily snapshots of its root disk, which has etcd's data. By the second the
+    cloud controller, which runs on members, knows its cluster; it ends on a machine without it.
+    """
+    return {**dlm_kinds.target(cluster.id), tags.CLUSTER_OF_MEMBER: cluster.client_id}
 
 
 def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> bytes:
