@@ -47,6 +47,7 @@ NAMED = {
     "principalArn": "access-entry",
     "associationId": "podidentityassociation",
 }
+VERSIONS = "ec2:DescribeLaunchTemplateVersions"
 VIA = {"aws:ViaAWSService": "true"}
 
 
@@ -95,6 +96,9 @@ class ManagedThings:
         else:
             arn = cluster if operation in OF_CLUSTER else self._named(call) or cluster
             yield Ask(action, arn, self._tags_of(arn))
+            if operation == "UpdateNodegroupVersion":
+                # Of a group that has a launch template, which the call need not name.
+                yield Ask(VERSIONS, "*")
         group = (
             (call.get("answer") or {}).get("cluster", {}).get("resourcesVpcConfig", {}).get("clusterSecurityGroupId")
         )
@@ -131,10 +135,16 @@ class ManagedThings:
         yield pass_role(parameters["nodeRole"], EKS)
         yield self._linked(NODE_GROUPS)
         yield self._linked(SCALING)
-        yield Ask("iam:GetRole", self._linked(NODE_GROUPS).resource)
+        # Before an account's first group its role is not there, and IAM asks for a name without a path.
+        linked = self._linked(NODE_GROUPS).resource
+        yield Ask("iam:GetRole", linked)
+        yield Ask("iam:GetRole", f"arn:aws:iam::{self.number}:role/{LINKED[NODE_GROUPS]}")
+        yield Ask("iam:GetRole", parameters["nodeRole"])
+        yield Ask("iam:ListAttachedRolePolicies", parameters["nodeRole"])
         template = parameters.get("launchTemplate", {}).get("name")
         if not template:
             return
+        yield Ask(VERSIONS, "*")
         template_id, data = self.templates[template]
         action = "ec2:RunInstances"
         yield Ask(action, self._ec2_arn(call, "launch-template", template_id), self._tags_of(template_id))

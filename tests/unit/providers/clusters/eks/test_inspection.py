@@ -194,6 +194,16 @@ def test_an_account_with_an_older_template_is_told_and_refused(eks: Any) -> None
     assert not older.refuses, "what only machines of kubeadm need refuses no cluster on EKS"
 
 
+def test_an_account_with_an_older_template_has_no_groups_with_a_launch_template(eks: Any) -> None:
+    iam, older = eks.tenant().client("iam"), str(template_versions.LAUNCH_TEMPLATES - 1)
+    iam.tag_role(RoleName="stockyard", Tags=[{"Key": template_versions.TAG, "Value": older}])
+    assert [finding.warning for finding in findings(eks)] == [True], "groups without one can be made"
+    with at(START):
+        faults = [finding for finding in findings(eks, {**H100, "fabric": "efa"}) if not finding.warning]
+    assert [finding.pointer for finding in faults] == [PLACE]
+    assert f"version {older}" in faults[0].detail
+
+
 @pytest.mark.parametrize(
     ("parts", "storage", "has_block", "parameters"),
     [

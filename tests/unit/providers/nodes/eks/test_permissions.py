@@ -22,6 +22,7 @@ ELSEWHERE = {
     "KeepMachinesOfClaims autoscaling:SuspendProcesses": "the cluster's driver",
     "MarkGroups autoscaling:CreateOrUpdateTags": "the cluster's driver",
     "ReadEksImages ssm:GetParameter": "machines of EC2 outside of groups",
+    "ReadGroups ec2:DescribeLaunchTemplateVersions": "EKS itself, for the cluster's driver",
 }
 """Granted action that this life has no use for -> who has."""
 IN_REQUEST = "aws:RequestTag/stockyard:installation"

@@ -48,6 +48,7 @@ LINKED = {
     "eks.amazonaws.com": "AWSServiceRoleForAmazonEKS",
 }
 """Roles of services, which the first cluster of an account makes in the caller's name."""
+_LOOKED_AT = ("eks-nodegroup.amazonaws.com", "eks.amazonaws.com")
 FILES = "elasticfilesystem.amazonaws.com"
 PEOPLE = ("viewer", "operator", "admin")
 VIA_SERVICE = {"Bool": {"aws:ViaAWSService": "true"}}
@@ -132,7 +133,13 @@ def groups(here: Place, installation: str) -> list[Statement]:
     what machines beside them start from."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
     change = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
-    reads = ["autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities"]
+    # EKS reads the version of a group's launch template in the caller's name, when it makes the group and when it gives
+    # it another version.
+    reads = [
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:DescribeScalingActivities",
+        "ec2:DescribeLaunchTemplateVersions",
+    ]
     return [
         allow("ReadGroups", reads, ["*"]),
         allow("ReadEksImages", ["ssm:GetParameter"], [IMAGES]),
@@ -171,9 +178,17 @@ def _linked(here: Place) -> list[Statement]:
     named = {"StringEquals": {"iam:AWSServiceName": sorted(LINKED)}}
     return [
         allow("FirstCluster", ["iam:CreateServiceLinkedRole"], sorted(arns.values()), named),
-        # EKS looks in the caller's name whether it is there.
-        allow("LookAtLinkedRole", ["iam:GetRole"], [arns["eks-nodegroup.amazonaws.com"]]),
+        # EKS looks in the caller's name whether it is there. IAM knows the path of a role that is there only: before
+        # the first group of an account it asks for the bare name.
+        allow(
+            "LookAtLinkedRole", ["iam:GetRole"], [arn for name in _LOOKED_AT for arn in (arns[name], _bare(here, name))]
+        ),
     ]
+
+
+def _bare(here: Place, service: str) -> str:
+    """The ARN of a service's role without its path."""
+    return here.arn("iam", f"role/{LINKED[service]}")
 
 
 def _network(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:

@@ -206,9 +206,17 @@ ADDITIONS = (
         ),
         feature=KUBEADM,
     ),
+    Addition(
+        7,
+        "make node groups with a launch template, as those with EFA or a capacity block",
+        ("ec2:DescribeLaunchTemplateVersions",),
+        feature=EKS,
+    ),
 )
 BACKUPS = 6
 """The version with which an account can keep snapshots of etcd in S3."""
+LAUNCH_TEMPLATES = 7
+"""The version with which EKS can make a node group with a launch template."""
 CURRENT = max(addition.version for addition in ADDITIONS)
 
 

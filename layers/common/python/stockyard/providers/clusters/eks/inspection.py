@@ -11,13 +11,13 @@ from stockyard.domain.node_groups import Group
 from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import offerings, own_network, quotas
+from stockyard.providers.clouds.aws import offerings, own_network, quotas, template_versions
 from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
-from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
+from stockyard.providers.clusters.eks.configuration import has_storage, has_template, node_groups
 
 _VERSION = "/kubernetes_version"
 BLOCK = "capacity-block"
@@ -39,6 +39,7 @@ def findings(builder: Builder) -> Iterator[Finding]:
     if not all(finding.warning for finding in lacking):
         # What comes next asks by permissions of the parts: a denial would hide why.
         return
+    yield from _launch_templates(builder)
     zones, zone_faults = _zones(builder)
     yield from zone_faults
     yield from _groups(builder, zones)
@@ -71,6 +72,22 @@ def _features(cluster: Cluster) -> list[str]:
     """The parts of the tenant's template that the cluster needs."""
     blocks = any(group.get("capacity_reservation_id") for group in node_groups(cluster))
     return [EKS, *([FILES] if has_storage(cluster) else []), *([BLOCKS] if blocks else [])]
+
+
+def _launch_templates(builder: Builder) -> Iterator[Finding]:
+    """Of groups with a launch template, which EKS reads in the name of the account's role."""
+    places = [place for place, group in validation.sent_groups(builder.work.cluster) if has_template(group)]
+    if not places:
+        return
+    version = template_versions.deployed(builder.calls, builder.work.account).version
+    if version < template_versions.LAUNCH_TEMPLATES:
+        needed = template_versions.LAUNCH_TEMPLATES
+        text = (
+            f"The template of the cloud account is version {version}; groups with EFA or a capacity block need"
+            f" {needed}. Deploy the account's current template again."
+        )
+        for place in places:
+            yield Finding(place, text)
 
 
 def upgrade_findings(builder: Builder) -> Iterator[Finding]:
