@@ -95,10 +95,10 @@ def test_one_that_leaves_or_has_failed_is_no_concern() -> None:
 
 
 def test_the_cluster_says_who_is_not_well_and_since_when() -> None:
-    part = summary([looked_at(claim(), DEAF), claim(2), claim(3)], LATER)
+    part = summary([looked_at(claim(), DEAF), claim(2), claim(3)], LATER, 3)
     assert (part.status, part.reason) == ("False", SILENT)
     assert part.message == f"The load balancer gets no answer of the API server on member cp-1 since {NOW}."
-    assert summary([claim(1), claim(2), claim(3)], NOW).status == "True"
+    assert summary([claim(1), claim(2), claim(3)], NOW, 3).status == "True"
 
 
 # --- what becomes of it ----------------------------------------------------------------------------------------------

@@ -9,10 +9,13 @@ import pytest
 
 from stockyard.domain.records import Pool, Resource
 from stockyard.errors import IllegalTransition, InvalidInput
+from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.hints import HINTS, hint
+from stockyard.lifecycle.member_health import ALL_HEALTHY, COMPLETE
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.member_health import attend_members
 from stockyard.operations.clusters.members import QuorumLost, ensure_members
 from stockyard.operations.clusters.phases import cloud_work
 from stockyard.operations.clusters.repaves import renew_certificates
@@ -25,7 +28,7 @@ from stockyard.operations.pools.pools import pools_of
 from stockyard.operations.services import Services
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
-from stockyard.ports import CloudWork, ClusterDriver, Replace
+from stockyard.ports import CloudWork, ClusterDriver, Finding, Replace
 from tests.unit.operations.clusters.balanced_world import WEB, BalancedWorld
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 
@@ -81,6 +84,36 @@ def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> No
     assert members.drive() == "changed"
     assert victim.id not in {claim.id for claim in members.members()}
     assert len(members.voters) == 3
+
+
+def test_a_lost_member_is_replaced_whatever_is_wrong_with_the_settings() -> None:
+    """What machines need is seen when one is made: a fault of the settings would leave the control plane incomplete."""
+    members = completed(3)
+    places = ("/settings/key_pair", "/settings/image", "/settings/subnets/0", "/cloud_account_id")
+    members.provider.findings = [Finding(place, "is gone") for place in places]
+    victim = members.members()[-1]
+    members.provider.end(victim.machine_id)
+    members.notice()
+    assert complete_members(members.world.services, members.id)
+    assert members.condition(COMPLETE) == "False", "what is seen is said at once"
+    assert members.drive() == "changed"
+    assert (len(members.voters), members.condition(COMPLETE)) == (3, "True")
+
+
+def test_a_degraded_cluster_says_why_a_lost_member_is_not_replaced() -> None:
+    members = completed(3)
+    services, now = members.world.services, members.world.services.now()
+    degraded = MOVES.condition(MOVES.touch(members.cluster, now), DEGRADED, "True", "Failed", "", now)
+    services.store.commit(Replace(degraded))
+    members.provider.end(members.members()[-1].machine_id)
+    members.notice()
+    assert not complete_members(services, members.id)
+    (part,) = [part for part in members.cluster.conditions if part.type == COMPLETE]
+    assert part.status == "False"
+    assert part.message.startswith("2 of 3 members are there.")
+    assert f"They are replaced when {members.operation.id}, which has failed, was resumed." in part.message
+    attend_members(services, members.id)
+    assert members.condition(ALL_HEALTHY) == "False", "one that is gone is not healthy"
 
 
 def test_the_sweep_that_misses_a_member_begins_to_replace_it(monkeypatch: pytest.MonkeyPatch) -> None:

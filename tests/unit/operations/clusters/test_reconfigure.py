@@ -239,12 +239,19 @@ def test_add_on_versions_are_merged(managed: ManagedWorld) -> None:
 
 
 def test_faults_of_what_is_wanted_are_told_before_anything_is_written(managed: ManagedWorld) -> None:
-    managed.provider.findings = [Finding("/settings/node_groups/1/capacity_reservation_id", "is not there")]
+    managed.provider.findings = [Finding("/settings/support", "is not to be had")]
     before = managed.cluster
     with pytest.raises(InvalidInput) as refused:
         managed.patch(EXTENDED)
-    assert faults(refused.value) == {"/settings/node_groups/1/capacity_reservation_id": "is not there"}
+    assert faults(refused.value) == {"/settings/support": "is not to be had"}
     assert managed.cluster == before
+
+
+def test_faults_of_what_a_change_does_not_touch_are_warnings(managed: ManagedWorld) -> None:
+    managed.provider.findings = [Finding("/settings/node_groups/1/capacity_reservation_id", "is not there")]
+    managed.patch(EXTENDED)
+    assert [warning["detail"] for warning in managed.warnings] == ["is not there"]
+    assert managed.drive() == "changed"
 
 
 def test_faults_that_come_up_later_fail_the_checks(managed: ManagedWorld) -> None:

@@ -6,19 +6,22 @@ becomes of such a member is decided in ``lifecycle.control_plane``, which keeps 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stockyard.domain import times
 from stockyard.domain.conditions import Condition
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_claim import AVAILABLE, MOVES
 
 HEALTHY = "HealthCheckSucceeded"
 """The condition of a member's claim, called as Cluster API calls it."""
 ALL_HEALTHY = "ControlPlaneHealthy"
 """The condition of a cluster whose control plane has several members."""
+COMPLETE = "ControlPlaneComplete"
+"""The condition of a cluster whose control plane has all members that are wanted."""
 WELL, SILENT, NODE_NOT_READY = "Healthy", "ApiServerSilent", "NodeNotReady"
 """Its reasons: the member answers and its node is ready; the balancer gets no answer of its API server, which has none
 without its etcd; its node is not ready, or there is none."""
@@ -49,6 +52,8 @@ def noted(claim: NodeClaim, sight: Sight, now: str) -> tuple[NodeClaim, Transiti
     return changed, MOVES.transition(claim.phase, claim.phase, reason, text)
 
 
+MISSING = "MembersMissing"
+"""The reason where a member is gone, or not there yet."""
 _TEXTS = {
     WELL: "Member {} is healthy.",
     SILENT: "The load balancer gets no answer of the API server on member {}.",
@@ -87,11 +92,37 @@ def failing(claims: Sequence[NodeClaim], limit_seconds: int, now: str) -> list[N
     ]
 
 
-def summary(claims: Sequence[NodeClaim], now: str) -> Condition:
-    """What is said of the control plane with these members."""
-    sick = unhealthy(claims)
-    if not sick:
-        return Condition(ALL_HEALTHY, "True", WELL, f"All {len(claims)} members are healthy.", now)
+def summary(claims: Sequence[NodeClaim], now: str, size: int, gone: Collection[str] = ()) -> Condition:
+    """What is said of the health of a control plane of ``size`` members with these claims. ``gone`` are the ids of
+    those whose machine is seen to be no more."""
+    sick = [claim for claim in unhealthy(claims) if claim.id not in gone]
     parts = [part for claim in sick if (part := condition_of(claim)) is not None]
-    text = " ".join(f"{part.message[:-1]} since {part.last_transition_time}." for part in parts)
-    return Condition(ALL_HEALTHY, "False", parts[0].reason, text, now)
+    texts = [f"{part.message[:-1]} since {part.last_transition_time}." for part in parts]
+    healthy = len(there(claims, gone)) - len(sick)
+    if healthy >= size:
+        return Condition(ALL_HEALTHY, "True", WELL, f"All {healthy} members are healthy.", now)
+    missing = [f"{healthy} of {size} members are healthy."] if len(there(claims, gone)) < size else []
+    reason = parts[0].reason if parts else MISSING
+    return Condition(ALL_HEALTHY, "False", reason, " ".join([*missing, *texts]), now)
+
+
+def there(claims: Sequence[NodeClaim], gone: Collection[str] = ()) -> list[NodeClaim]:
+    """The members that are there, healthy or not."""
+    return [
+        claim
+        for claim in claims
+        if claim.phase == AVAILABLE and not claim.deleting and not is_lost(claim) and claim.id not in gone
+    ]
+
+
+def completeness(
+    claims: Sequence[NodeClaim], now: str, size: int, gone: Collection[str] = (), more: str = ""
+) -> Condition:
+    """What is said of how many members there are: with ``more``, and with what keeps new ones from coming up."""
+    count = len(there(claims, gone))
+    text = f"{count} of {size} members are there."
+    if count >= size:
+        return Condition(COMPLETE, "True", COMPLETE, text, now)
+    coming = [claim for claim in claims if claim.phase != AVAILABLE and not claim.deleting and claim.message]
+    reasons = [f"{claim.name}: {claim.message.rstrip('.')}." for claim in coming]
+    return Condition(COMPLETE, "False", MISSING, " ".join([text, *reasons, *([more] if more else [])]), now)

@@ -78,6 +78,8 @@ class Finding:
     pointer: str
     detail: str
     warning: bool = False
+    dispensable: bool = False
+    """Whether machines are made without what is missing, so that only a change of the field itself is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.change_phases import UPGRADE_CLUSTER
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.cluster_changes import Difference, differences
+from stockyard.lifecycle.cluster_changes import Difference, differences, is_unfinished
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.repave import OF_MEMBERS, approval_of, reasons
 from stockyard.lifecycle.repave import PHASE as APPROVAL
@@ -49,16 +49,18 @@ def begin(
     if profiles is not None:
         check_alone(before, why)
         changes = (*changes, profiles.entry)
-    operation = replace(
-        operation, changes=(*differences(before, target), *changes), repave=approval_of(before, why) if why else {}
-    )
+    current = current_operation(services, before)
+    fresh = (*differences(before, target), *changes)
+    if not fresh and current is not None and is_unfinished(current):
+        fresh = current.changes  # the same as before, begun anew
+    operation = replace(operation, changes=fresh, repave=approval_of(before, why) if why else {})
     changed = replace(target, pools_follow=target.pools_follow or follows(target))
     if kind == UPGRADE_CLUSTER and SKEW in procedure.names:
         # The API server is not there yet, and no kubelet may be newer.
         changed = replace(changed, nodes_version=before.node_minor)
     if MEMBERS in procedure.names and OF_MEMBERS & {reason["code"] for reason in why}:
         changed = replace(changed, members_since=services.now())
-    change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
+    change = MOVES.start_change(changed, current, operation, procedure, services.now())
     change = replace(change, transitions=(transition, *change.transitions))
     started_cluster, started_operation, writes = change_writes(services, actor, change)
     if profiles is not None:

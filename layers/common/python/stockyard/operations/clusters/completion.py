@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.errors import Conflict, IllegalTransition
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.member_health import condition_of
+from stockyard.lifecycle.member_health import COMPLETE, completeness, condition_of
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.begin import begin
 from stockyard.operations.clusters.members import SIZE, lacks_members, member_claims, wanted_size
 from stockyard.operations.clusters.reconfigure import current_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.pools import conditions
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 from stockyard.ports.clusters import BalancesMembers
@@ -23,15 +24,20 @@ from stockyard.ports.clusters import BalancesMembers
 def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[NodeClaim] = ()) -> bool:
     """Begin to complete the control plane of a ready cluster, or to replace these members. True when that has begun.
 
-    One that could not be completed is not tried again by itself: a person has to do something about it first.
+    One that could not be completed is not tried again by itself: a person has to do something about it first, and the
+    cluster's condition says so.
     """
     cluster = services.store.get(Cluster, cluster_id)
-    if cluster is None or cluster.status != "ready" or _is_degraded(cluster):
+    if cluster is None or cluster.status != "ready":
         return False
     driver: object = services.cluster_drivers.get(cluster.driver)
     current = current_operation(services, cluster)
     busy = current is not None and current.status == "running"
     if busy or not isinstance(driver, BalancesMembers):
+        return False
+    if _is_degraded(cluster):
+        if lacks_members(services, cluster):
+            _say_what_is_missing(services, cluster, current)
         return False
     present, size = len(member_claims(services, cluster.id)) or 1, wanted_size(cluster)
     if lacks_members(services, cluster):
@@ -45,13 +51,24 @@ def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[No
     else:
         return False
     transition = MOVES.transition(cluster.status, cluster.status, reason, text)
+    claims, now = member_claims(services, cluster.id), services.now()
+    part = completeness(claims, now, size)
+    seen = MOVES.condition(cluster, COMPLETE, part.status, part.reason, part.message, now)
     change = {"pointer": f"/settings/{SIZE}", "before": present, "after": size}
-    changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, cluster, transition, changes=[change])
+    changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, seen, transition, changes=[change])
     try:
         services.store.commit(Replace(changed), *writes)
     except (Conflict, IllegalTransition):
         return False
     return True
+
+
+def _say_what_is_missing(services: Services, cluster: Cluster, current: Operation | None) -> None:
+    """Say that members are missing, and what has to be done before they are replaced."""
+    name = current.id if current is not None else "the last operation"
+    text = f"They are replaced when {name}, which has failed, was resumed."
+    claims, now = member_claims(services, cluster.id), services.now()
+    conditions.show(services, cluster, [completeness(claims, now, wanted_size(cluster), more=text)])
 
 
 def _is_degraded(cluster: Cluster) -> bool:

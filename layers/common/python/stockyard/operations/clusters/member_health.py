@@ -14,10 +14,10 @@ from typing import Any
 
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
-from stockyard.lifecycle.member_health import Sight, failing, noted, summary
+from stockyard.lifecycle.member_health import Sight, completeness, failing, noted, summary
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.clusters.completion import complete_members
-from stockyard.operations.clusters.members import ControlPlane, member_claims, node_of_member
+from stockyard.operations.clusters.members import ControlPlane, member_claims, node_of_member, wanted_size
 from stockyard.operations.clusters.phases import cloud_work
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence
 from stockyard.operations.engine.tell import tell
@@ -43,7 +43,10 @@ def attend_members(services: Services, cluster_id: str) -> str:
     targets = driver.targets(work, [claim.machine_id for claim in claims if claim.machine_id])
     nodes = _nodes(services, cluster)
     observed_claims = [_observed_claim(services, claim, targets.get(claim.machine_id, ""), nodes) for claim in claims]
-    conditions.show(services, cluster, [summary(observed_claims, services.now())])
+    gone = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
+    size, now = wanted_size(cluster), services.now()
+    shown = [summary(observed_claims, now, size, gone), completeness(observed_claims, now, size, gone)]
+    conditions.show(services, cluster, shown)
     sick = failing(observed_claims, services.settings.unhealthy_member_seconds, services.now())
     if sick and ControlPlane(services, driver, work).replaces_failing():
         return "replacing a member" if complete_members(services, cluster.id, sick) else ""

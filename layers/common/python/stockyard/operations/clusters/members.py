@@ -31,7 +31,7 @@ from stockyard.lifecycle.control_plane import (
     replaces,
 )
 from stockyard.lifecycle.loss import is_lost
-from stockyard.lifecycle.member_health import NODE_NOT_READY, condition_of, failing
+from stockyard.lifecycle.member_health import NODE_NOT_READY, completeness, condition_of, failing
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.lifecycle.node_phases import MACHINE_PHASE
 from stockyard.lifecycle.pool_spread import zone_of, zone_requirement
@@ -40,6 +40,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.first_node import first_node
 from stockyard.operations.machines.member_plan import PLAN, has_joined, member_of
 from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.pools import conditions
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_member_provider
 from stockyard.operations.pools.pools import claims_of, draft, member_pool_of
@@ -130,7 +131,17 @@ class ControlPlane:
         move_claims(self.services, replace(pool, zones=tuple(zones)), claims, ())
         step = decide(wanted_size(self.work.cluster), zones, self._members(claims, targets, plan))
         by_id = {claim.id: claim for claim in claims}
-        return self._do(step, pool, by_id, targets, plan)
+        outcome = self._do(step, pool, by_id, targets, plan)
+        if not isinstance(step, Done):
+            self._say(targets)
+        return outcome
+
+    def _say(self, targets: Mapping[str, str]) -> None:
+        """Say on the cluster how many members are there, and what keeps others from coming up."""
+        services, cluster = self.services, self.work.cluster
+        claims = member_claims(services, cluster.id)
+        gone = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
+        conditions.show(services, cluster, [completeness(claims, services.now(), wanted_size(cluster), gone)])
 
     def replaces_failing(self) -> bool:
         """Whether a member that has been unhealthy for too long can be replaced now."""

@@ -15,7 +15,7 @@ from stockyard.operations.clusters.agent_installation import agent_documents
 from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
-from stockyard.operations.clusters.check import live_findings, refuse
+from stockyard.operations.clusters.check import live_findings, of_change, refuse
 from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.clusters.members import ensure_members
@@ -26,7 +26,7 @@ from stockyard.operations.clusters.skew import await_version
 from stockyard.operations.clusters.snapshots import IDENTITY
 from stockyard.operations.clusters.usage import cluster_usage
 from stockyard.operations.clusters.zone_users import zone_findings
-from stockyard.operations.engine.advance import Fence, Loaded
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
@@ -144,11 +144,18 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
 
 
 def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
-    """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change."""
+    """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change.
+
+    Nothing speaks against the replacement of members that are lost or unhealthy, which begins by itself.
+    """
+    operation = services.store.get(Operation, fence.operation_id)
+    if operation is None or operation.actor == WORKFLOW_ACTOR:
+        return Outcome(True, "What heals the control plane is not refused for a setting.")
     driver, work = cloud_work(services, cluster, "checks", fence)
     standing = [*zone_findings(services, driver, work), *live_findings(driver, work)]
+    changed = [str(change["pointer"]) for change in operation.changes]
     try:
-        refuse([*driver.validate(cluster, services.prices), *standing])
+        refuse(of_change([*driver.validate(cluster, services.prices), *standing], changed))
     except InvalidInput as refused:
         # An operation shows one text, and nobody the fields behind it.
         text = " ".join(f"{fault.pointer}: {fault.detail}" for fault in refused.errors)

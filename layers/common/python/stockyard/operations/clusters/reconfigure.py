@@ -19,7 +19,7 @@ from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
 from stockyard.lifecycle.change_steps import steps
-from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, kind_of
+from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, is_unfinished, kind_of
 from stockyard.lifecycle.pool import living, surplus_of
 from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.lifecycle.repave import PHASE as APPROVAL
@@ -106,7 +106,11 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
         _check_pools(services, target)
     if target.kubernetes_version != cluster.kubernetes_version:
         _check_skew(services, target)
-    return check(services, replace(target, updated_at=services.now()), account)
+    changed = [difference["pointer"] for difference in differences(cluster, target)]
+    current = current_operation(services, cluster)
+    if not changed and current is not None and is_unfinished(current):
+        changed = [change["pointer"] for change in current.changes]  # what has failed is begun anew
+    return check(services, replace(target, updated_at=services.now()), account, changed)
 
 
 def _check_skew(services: Services, target: Cluster) -> None:

@@ -130,8 +130,9 @@ def _bastion(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
 
 
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
-    if not calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]):
-        yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.")
+    if not offerings.has_key_pair(calls, name):
+        text = f"There is no key pair {name} in {calls.region}."
+        yield Finding("/settings/key_pair", f"{text} Machines get none.", dispensable=True)
 
 
 def _image(calls: Calls, name: str | None, pointer: str = "/settings/image") -> Iterator[Finding]:

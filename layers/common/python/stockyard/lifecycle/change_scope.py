@@ -1,0 +1,48 @@
+"""Which faults of a standing cluster's settings speak against a change: those of what the change touches.
+
+What stands goes on standing when something that it was made with is gone. A change of labels needs no key pair, and the
+replacement of a lost member is never refused for a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stockyard.domain.node_groups import GROUP_SETTINGS
+from stockyard.lifecycle.cluster_changes import SIZE, TYPE, TYPES, VERSION
+from stockyard.lifecycle.repave import RENEWAL, REPAVE
+
+_SETTINGS = "/settings"
+_MAKES_MEMBERS = frozenset({VERSION, REPAVE, RENEWAL, *(f"{_SETTINGS}/{name}" for name in (SIZE, TYPE, TYPES))})
+"""Changes that make machines of the control plane anew, with all that the settings say of these."""
+
+
+def speaks_against(place: str, changed: Collection[str], *, dispensable: bool = False) -> bool:
+    """Whether a fault at the JSON pointer ``place`` refuses a change of the fields at the pointers ``changed``.
+
+    ``dispensable``: machines are made without what is missing there. A fault of the account, which is at no setting,
+    refuses every change but that of entries of node groups and of packs.
+    """
+    if any(_meet(place, pointer) for pointer in changed):
+        return True
+    if dispensable:
+        return False
+    if not _is_below(place, _SETTINGS):
+        return any(_is_below(pointer, _SETTINGS) and not _is_of_group(pointer) for pointer in changed) or bool(
+            _MAKES_MEMBERS.intersection(changed)
+        )
+    return not _is_of_group(place) and bool(_MAKES_MEMBERS.intersection(changed))
+
+
+def _meet(first: str, second: str) -> bool:
+    return _is_below(first, second) or _is_below(second, first)
+
+
+def _is_below(place: str, other: str) -> bool:
+    """Whether the first pointer is the other, or leads to something in it."""
+    return place == other or place.startswith(f"{other}/")
+
+
+def _is_of_group(place: str) -> bool:
+    parts = place.split("/")
+    return len(parts) > 2 and parts[1] == _SETTINGS[1:] and parts[2] in GROUP_SETTINGS
