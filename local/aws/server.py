@@ -30,7 +30,7 @@ from local.aws.corrections.eks import eks_service
 from local.aws.corrections.eks_things import planned_insights
 from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, names_end_with_machines, tagged_interfaces
-from local.aws.corrections.key_pairs import key_pairs_everywhere
+from local.aws.corrections.key_pairs import key_pairs_everywhere, known_key_pairs
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.node_images import node_images
@@ -163,6 +163,7 @@ def running_aws(
         stack.enter_context(gone_have_no_tags())
         stack.enter_context(shown_consoles())
         stack.enter_context(key_pairs_everywhere())
+        stack.enter_context(known_key_pairs())
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(names_end_with_machines())

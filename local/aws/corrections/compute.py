@@ -21,6 +21,7 @@ from moto.ec2.utils import convert_tag_spec, random_fleet_id
 from moto.elbv2.exceptions import DuplicateLoadBalancerName, DuplicateTargetGroupName
 from moto.elbv2.responses import ELBV2Response
 
+from local.aws.corrections.key_pairs import UnknownKeyPair
 from local.aws.corrections.reservations import ReservationRefusal
 from local.aws.corrections.scarcity import OUTAGE, InsufficientInstanceCapacity, limited, places
 from local.aws.corrections.spot_prices import market_price
@@ -235,7 +236,7 @@ class _Fleet:
             while remaining and not self._full(override):
                 try:
                     ids.append(self._run(specification, override))
-                except ReservationRefusal as error:
+                except (ReservationRefusal, UnknownKeyPair) as error:
                     refusal = error
                     break
                 remaining -= 1

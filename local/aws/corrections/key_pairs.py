@@ -1,4 +1,5 @@
-"""Key pairs of one region are in all of an account's regions: who tries a plan in another region has one there too."""
+"""Key pairs of one region are in all of an account's regions: who tries a plan in another region has one there too. A
+launch with a key pair that is not there is refused, as EC2 does; moto takes it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,36 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from moto.core.exceptions import ServiceException
+from moto.ec2.exceptions import InvalidKeyPairNameError
 from moto.ec2.models import EC2Backend, ec2_backends
 from moto.ec2.models.key_pairs import KeyPairBackend
 
 HOME = "us-east-1"
+
+
+class UnknownKeyPair(ServiceException):  # type: ignore[misc]
+    """A launch names a key pair that the region has not."""
+
+    code = "InvalidKeyPair.NotFound"
+
+
+@contextmanager
+def known_key_pairs() -> Iterator[None]:
+    """A launch names a key pair that is there, or none."""
+    original = EC2Backend.run_instances
+
+    def run_instances(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        name = kwargs.get("key_name")
+        if name:
+            try:
+                backend.describe_key_pairs([name], None)
+            except InvalidKeyPairNameError as error:
+                raise UnknownKeyPair(f"The key pair '{name}' does not exist") from error
+        return original(backend, *args, **kwargs)
+
+    with patch.object(EC2Backend, "run_instances", run_instances):
+        yield
 
 
 @contextmanager

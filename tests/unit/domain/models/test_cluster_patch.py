@@ -69,8 +69,8 @@ def test_what_is_fixed_says_so(name):
 
 
 def test_settings_are_fixed_each_by_its_name():
-    problems = pointers({"settings": {"key_pair": "other", "vpc_cidr": "10.1.0.0/16"}})
-    assert problems == dict.fromkeys(("/settings/key_pair", "/settings/vpc_cidr"), "cannot be changed after creation")
+    problems = pointers({"settings": {"image": "ami-0123456789abcdef0", "vpc_cidr": "10.1.0.0/16"}})
+    assert problems == dict.fromkeys(("/settings/image", "/settings/vpc_cidr"), "cannot be changed after creation")
     assert pointers({"settings": {"colour": 1}}) == {"/settings/colour": "unknown field"}
     assert read(ClusterPatch, {"settings": {}})
 

@@ -132,3 +132,11 @@ def test_its_image_and_type_are_looked_at(yard: Any) -> None:
     faults = {f.pointer: f.detail for f in yard.provider.inspect(yard.work("account")) if not f.warning}
     assert set(faults) == {"/settings/bastion/image", "/settings/bastion/instance_type"}
     assert "RDP (port 3389) is for Windows images" in faults["/settings/bastion/image"]
+
+
+def test_a_bastion_whose_key_pair_is_gone_is_not_made_and_nothing_waits_for_it(yard: Any) -> None:
+    yard.create()
+    yard.with_settings(**ON)
+    yard.tenant().client("ec2").delete_key_pair(KeyName="my-key")
+    outcome = yard.ensure("bastion")
+    assert (outcome.done, outcome.facts) == (True, {"bastion": ""})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.compute import hidden_at_first
+from local.aws.corrections.key_pairs import known_key_pairs
 from stockyard.errors import (
     NodeCouldNotBeProvisioned,
     NotYetVisible,
@@ -319,6 +320,15 @@ def test_sweep_of_account_lists_and_discards_node_resources(hand: Any) -> None:
     assert hand.templates() == []
     assert list(hand.source.tagged(hand.provider, "inst-1", "acme")) == []
     assert not hand.source.discard(hand.provider, things["instance"], "acme")
+
+
+def test_a_key_pair_that_is_gone_keeps_no_machine_from_being_made(hand: Any) -> None:
+    hand.prepare()
+    with known_key_pairs():
+        hand.calls.delete_key_pair(KeyName=hand.yard.cluster.settings["key_pair"])
+        hand.launch()
+    (instance,) = hand.instances()
+    assert "KeyName" not in instance
 
 
 def test_a_machine_has_the_clusters_key_pair_and_the_disk_that_its_pool_asks_for(hand: Any) -> None:

@@ -37,6 +37,11 @@ def template_findings(calls: Calls, account: CloudAccount, features: Collection[
         yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
 
 
+def has_key_pair(calls: Calls, name: str) -> bool:
+    """Whether the region has a key pair of this name."""
+    return bool(calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]))
+
+
 def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
     """The types that are offered, each with the region or, with ``zones``, with each zone that has it."""
     offers: set[tuple[str, str]] = set()

@@ -14,7 +14,7 @@ from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, images, tags
+from stockyard.providers.clouds.aws import ec2_kinds, images, offerings, tags
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clusters.ec2 import network, rules, security
@@ -44,6 +44,10 @@ def ensure(builder: Builder) -> Outcome:
     waiting = _without_former(builder, settings)
     if waiting:
         return Outcome(False, waiting, wait_seconds=10)
+    key_pair = str(builder.work.cluster.settings["key_pair"])
+    if not _is_there(builder) and not offerings.has_key_pair(builder.calls, key_pair):
+        # Nobody could log in to it, and what else the cluster needs does not wait for it.
+        return Outcome(True, "no bastion: its key pair is gone", facts={"bastion": ""})
     described = _machine(builder, settings, net.balanced[0], group)
     state, machine_id = described["State"]["Name"], described["InstanceId"]
     address = str(described.get("PublicIpAddress") or "")
@@ -85,6 +89,11 @@ def _without_former(builder: Builder, settings: Mapping[str, Any]) -> str:
     if state is State.ABSENT and not builder.recent(line.made_at):
         builder.work.ledger.gone(line)
     return f"bastion {line.vendor_id} is going" if state is State.LEAVING else ""
+
+
+def _is_there(builder: Builder) -> bool:
+    line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    return line is not None and line.state == "made"
 
 
 def _machine(builder: Builder, settings: Mapping[str, Any], subnet: str, group: str) -> Mapping[str, Any]:

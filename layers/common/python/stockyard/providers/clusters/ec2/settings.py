@@ -82,6 +82,7 @@ class AwsSettings(ClusterSettings):
             "control_plane_instance_types",
             "etcd_backup",
             "etcd_snapshots",
+            "key_pair",
             "nat_gateways",
             "subnets",
             "zones",
@@ -89,7 +90,7 @@ class AwsSettings(ClusterSettings):
     )
 
     CALLED_HERE: ClassVar[Mapping[str, str]] = {"node_groups": "autoscaler_node_groups"}
-    REMOVABLE: ClassVar[frozenset[str]] = frozenset({"etcd_backup"})
+    REMOVABLE: ClassVar[frozenset[str]] = frozenset({"etcd_backup", "key_pair"})
     AGREEING: ClassVar[frozenset[str]] = control_group.AGREEING
     MADE_WITH: ClassVar[Mapping[str, frozenset[str]]] = {
         **dict.fromkeys(("vpc_cidr", "vpc_id", "subnet_id"), frozenset({"network"})),
@@ -110,7 +111,8 @@ class AwsSettings(ClusterSettings):
     }
 
     key_pair: aws_fields.KeyPair | None = None
-    """The EC2 key pair whose owner may log in to the machines; without one nobody may."""
+    """The EC2 key pair whose owner may log in to the machines; without one nobody may. Another one, or none, is for
+    machines that are made from then on."""
     region_name: aws_fields.Region | None = None
     """The region that the cluster is in; ``us-east-1`` where none is given."""
     control_plane_instance_type: aws_fields.InstanceType | None = None

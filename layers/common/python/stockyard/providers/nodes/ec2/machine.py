@@ -13,14 +13,14 @@ from stockyard import kubernetes_versions
 from stockyard.domain.bids import ABOVE_BID, Bid
 from stockyard.domain.node_groups import ROOT_DISK
 from stockyard.domain.node_types import ON_DEMAND, SPOT
-from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.clouds.aws import console as ec2_console
-from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import ec2_kinds, offerings, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
 from stockyard.providers.clouds.aws.reserved import DISK_GIB
@@ -161,10 +161,17 @@ class Launch:
             place=there,
             user_data=self._user_data(there),
             since=to_text(work.now),
-            key_pair=_key_pair(cluster),
+            key_pair=self._key_pair(),
             disk_gib=int(work.claim.properties.get(ROOT_DISK, DISK_GIB)),
             machine_tags=managed.own_tags(cluster) if cluster is not None and managed.joins(cluster) else {},
         )
+
+    def _key_pair(self) -> str:
+        """The key pair of the cluster, with which somebody can get into its machines; empty for none. One that somebody
+        has deleted keeps no machine from being made."""
+        cluster = self.work.cluster
+        name = str(cluster.settings.get("key_pair") or "") if cluster is not None else ""
+        return name if name and offerings.has_key_pair(self.maker.calls, name) else ""
 
     def _user_data(self, there: place.Place) -> bytes:
         cluster = self.work.cluster
@@ -197,11 +204,6 @@ class Launch:
         name = f"{self.work.provider.name}.{kind}"
         host = {"host_name": str(item["PrivateDnsName"])} if names_node and item is not None else {}
         return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone, **host}
-
-
-def _key_pair(cluster: Cluster | None) -> str:
-    """The key pair of the cluster, with which somebody can get into its machines; empty for none."""
-    return str(cluster.settings.get("key_pair") or "") if cluster is not None else ""
 
 
 def label(work: NodeWork, capacity_type: str) -> str:
