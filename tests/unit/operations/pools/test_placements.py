@@ -140,7 +140,7 @@ def test_many_equal_pods_without_a_place_are_counted_and_some_named(yard: Yard) 
     ("manifests", "place"),
     [
         ([deployment(), {**deployment(), "spec": {"replicas": "2"}}], "/manifests/1/spec/template"),
-        ([deployment(nodeSelector={"a": 7})], "/manifests/0/spec/template/spec/nodeSelector"),
+        ([deployment(nodeSelector={"a": 7})], "/manifests/0/spec/template/spec/nodeSelector/a"),
         ([deployment(replicas=10**9)], "/manifests/0"),
         ([{"kind": 7}], "/manifests/0/kind"),
     ],

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from stockyard.scheduling.packing.manifests import read_pod, requests
+from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import (
     HostPort,
     Pod,
-    PodTerm,
     Preference,
-    Selector,
-    Spread,
     Taint,
     Toleration,
     term,
@@ -24,13 +21,35 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+TOLERATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"operator": "Maybe"}, "operator"),
+    ({"operator": True}, "operator"),
+    ({"value": "v"}, "operator"),
+    ({"key": 7, "operator": "Exists"}, "key"),
+    ({"key": "k", "value": True}, "value"),
+    ({"key": "k", "value": 0}, "value"),
+    ({"key": "k", "operator": "Exists", "value": "v"}, "value"),
+    ({"key": "k", "operator": "Gt", "value": "much"}, "value"),
+    ({"key": "k", "effect": "Never"}, "effect"),
+    ({"key": "k", "effect": False}, "effect"),
+    ({"key": "k", "tolerationSeconds": "5"}, "tolerationSeconds"),
+]
+"""What the API server refuses of a toleration, with the field."""
+TERM = f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms/0"
+NODE_TERMS: list[tuple[dict[str, Any], str]] = [
+    ({"matchExpressions": [{}]}, "/matchExpressions/0/key"),
+    ({"matchExpressions": [{"key": "k"}]}, "/matchExpressions/0/operator"),
+    ({"matchExpressions": [{"key": "k", "operator": "Gte", "values": ["1"]}]}, "/matchExpressions/0/operator"),
+    ({"matchExpressions": [{"key": "k", "operator": "In", "values": [True]}]}, "/matchExpressions/0/values/0"),
+    ({"matchExpressions": [{"key": "k", "operator": "In"}]}, "/matchExpressions/0"),
+    ({"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, "/matchFields/0/operator"),
+]
+"""What it refuses of a node selector's term."""
+
+
 def container(cpu: str = "", memory: str = "", **fields: Any) -> dict[str, Any]:
     amounts = {name: amount for name, amount in (("cpu", cpu), ("memory", memory)) if amount}
     return {"name": "c", "resources": {"requests": amounts}, **fields}
-
-
-def selector(**labels: str) -> Selector:
-    return Selector(term({"key": key, "operator": "In", "values": [value]} for key, value in labels.items()))
 
 
 def test_a_plain_pod() -> None:
@@ -41,39 +60,6 @@ def test_a_plain_pod() -> None:
     assert read_pod(manifest) == Pod(
         "default", (("a", "1"), ("b", "2")), (("cpu", 250), ("memory", GIB), ("pods", 1000))
     )
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"containers": [container("1"), container("500m")]}, {"cpu": 1500}),
-        ({"containers": [container("1")], "initContainers": [container("3"), container("2")]}, {"cpu": 3000}),
-        ({"containers": [container("1")], "initContainers": [container("1", restartPolicy="Always")]}, {"cpu": 2000}),
-        (
-            {
-                "containers": [container("1")],
-                "initContainers": [container("1", restartPolicy="Always"), container("2"), container("9m")],
-            },
-            {"cpu": 3000},
-        ),
-        (
-            {
-                "containers": [container("1")],
-                "initContainers": [container("2"), container("3", restartPolicy="Always")],
-            },
-            {"cpu": 4000},
-        ),
-        ({"containers": [container("1")], "overhead": {"cpu": "100m", "memory": "1Gi"}}, {"cpu": 1100, "memory": GIB}),
-        ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, {"cpu": 2000}),
-        ({"containers": [{"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}}]}, {"cpu": 1000}),
-        ({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}, {"cpu": 4000}),
-        ({"containers": [container("0")]}, {}),
-        ({"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}, {"nvidia.com/gpu": 1000}),
-        ({}, {}),
-    ],
-)
-def test_what_a_pod_takes_of_a_node(spec: dict[str, Any], expected: dict[str, int]) -> None:
-    assert requests(spec) == {**expected, "pods": 1000}
 
 
 def test_what_a_pod_asks_of_nodes() -> None:
@@ -105,42 +91,15 @@ def test_a_pod_whose_alternatives_are_all_empty_fits_nowhere() -> None:
     assert read_pod({"spec": spec}).terms == ()
 
 
-def test_what_a_pod_asks_of_other_pods() -> None:
-    app = {"labelSelector": {"matchLabels": {"app": "x"}}}
-    spec = {
-        "topologySpreadConstraints": [
-            {"topologyKey": "zone", "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 3, **app},
-            {"topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash", "no"],
-             "maxSkew": 1, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor", **app},
-            {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"},
-        ],
-        "affinity": {
-            "podAffinity": {REQUIRED: [{"topologyKey": "zone", **app}]},
-            "podAntiAffinity": {
-                REQUIRED: [{"topologyKey": "host", "namespaces": ["n"], **app}],
-                PREFERRED: [{"weight": 3, "podAffinityTerm": {"topologyKey": "z", "namespaceSelector": {}, **app}}],
-            },
-        },
-    }  # fmt: skip
-    pod = read_pod({"metadata": {"namespace": "own", "labels": {"hash": "h"}}, "spec": spec})
-    assert pod.spreads == (
-        Spread("zone", 2, selector(app="x"), hard=False, min_domains=3),
-        Spread("host", 1, selector(app="x", hash="h"), honors_affinity=False, honors_taints=True),
-        Spread("rack", 1, Selector()),
-    )
-    assert pod.affinity == (PodTerm("zone", selector(app="x"), frozenset({"own"})),)
-    assert pod.anti_affinity == (
-        PodTerm("host", selector(app="x"), frozenset({"n"})),
-        PodTerm("z", selector(app="x"), None, 3),
-    )
-
-
 def test_ports_of_the_node_and_gangs() -> None:
     every = "0.0.0.0"  # noqa: S104 - it is read, nothing is bound to it
     ports = [{"containerPort": 80, "hostPort": 8080, "hostIP": every}, {"containerPort": 53, "protocol": "UDP"}]
     labels = {"scheduling.x-k8s.io/pod-group": "g"}
     pod = read_pod({"metadata": {"labels": labels}, "spec": {"containers": [{"ports": ports}]}})
     assert (pod.ports, pod.gang) == ((HostPort(8080),), "default/g")
+    starting = [{"ports": [{"hostPort": 1}]}, {"ports": [{"hostPort": 2}], "restartPolicy": "Always"}]
+    pod = read_pod({"spec": {"containers": [{"ports": ports}], "initContainers": starting}})
+    assert pod.ports == (HostPort(8080), HostPort(2))  # a sidecar's port, and none of what ends
     pod = read_pod({"spec": {"hostNetwork": True, "containers": [{"ports": ports}]}})
     assert (pod.ports, pod.gang) == ((HostPort(8080), HostPort(53, "UDP")), "")
 
@@ -149,27 +108,30 @@ def test_ports_of_the_node_and_gangs() -> None:
     ("manifest", "pointer"),
     [
         ({"spec": []}, "/spec"),
-        ({"metadata": {"labels": {"a": 1}}}, "/metadata/labels"),
+        ({"metadata": {"labels": {"a": 1}}}, "/metadata/labels/a"),
+        ({"metadata": {"namespace": 7}}, "/metadata/namespace"),
+        ({"spec": {"nodeSelector": {"gpu": True}}}, "/spec/nodeSelector/gpu"),
         ({"spec": {"containers": {}}}, "/spec/containers"),
         ({"spec": {"containers": ["c"]}}, "/spec/containers/0"),
         ({"spec": {"containers": [container("much")]}}, "/spec/containers/0/resources/requests/cpu"),
         ({"spec": {"containers": [container("-1")]}}, "/spec/containers/0/resources/requests/cpu"),
-        ({"spec": {"tolerations": [{"operator": "Maybe"}]}}, "/spec/tolerations/0/operator"),
-        ({"spec": {"tolerations": [{"effect": "Never"}]}}, "/spec/tolerations/0/effect"),
-        ({"spec": {"topologySpreadConstraints": [{"maxSkew": 0}]}}, "/spec/topologySpreadConstraints/0/maxSkew"),
-        ({"spec": {"topologySpreadConstraints": [{}]}}, "/spec/topologySpreadConstraints/0/topologyKey"),
+        ({"spec": {"hostNetwork": "yes"}}, "/spec/hostNetwork"),
+        ({"spec": {"containers": [{"ports": [{"hostPort": "80"}]}]}}, "/spec/containers/0/ports/0/hostPort"),
+        ({"spec": {"containers": [{"ports": [{"hostPort": 65536}]}]}}, "/spec/containers/0/ports/0/hostPort"),
+        ({"spec": {"containers": [{"ports": [{"protocol": "tcp"}]}]}}, "/spec/containers/0/ports/0/protocol"),
+        ({"spec": {"initContainers": [{"restartPolicy": True}]}}, "/spec/initContainers/0/restartPolicy"),
+        ({"spec": {"resourceClaims": [{}]}}, "/spec/resourceClaims/0/name"),
+        *(
+            ({"spec": {"tolerations": [toleration]}}, f"/spec/tolerations/0/{field}")
+            for toleration, field in TOLERATIONS
+        ),
         ({"spec": {"priority": "high"}}, "/spec/priority"),
-        (
-            {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{}]}]}}}}},
-            f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms/0",
-        ),
-        (
-            {"spec": {"topologySpreadConstraints": [{"topologyKey": "z", "matchLabelKeys": 7}]}},
-            "/spec/topologySpreadConstraints/0/matchLabelKeys",
-        ),
-        (
-            {"spec": {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "z", "namespaces": "n"}]}}}},
-            f"/spec/affinity/podAffinity/{REQUIRED}/0/namespaces",
+        *(
+            (
+                {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term_document]}}}}},
+                f"{TERM}{field}",
+            )
+            for term_document, field in NODE_TERMS
         ),
     ],
 )
@@ -196,7 +158,6 @@ def test_a_toleration_compares_whole_numbers(operator: str, bound: str, taint: s
     assert not read.tolerates(Taint("other", taint))
 
 
-def test_a_toleration_that_compares_needs_a_number() -> None:
-    toleration = {"key": "sla", "operator": "Gt", "value": "much"}
-    with pytest.raises(ValueError, match="tolerations/0/value: Gt needs a whole number"):
-        read_pod({"metadata": {"namespace": "a"}, "spec": {"tolerations": [toleration]}})
+def test_claims_to_devices_are_known_by_their_names() -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}, {"name": "nic", "resourceClaimName": "two"}]
+    assert read_pod({"spec": {"resourceClaims": claims}}).devices == ("gpu", "nic")

@@ -133,6 +133,14 @@ def test_namespaces_are_known_by_their_labels() -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}}
     other = {"apiVersion": "x.example.com/v1", "kind": "Namespace", "metadata": {"name": "other"}}
     assert read(shop, {"kind": "Namespace"}, other).namespaces == {"shop": {"team": "a"}}
+    selected = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    rules = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [selected]}}
+    (_, before), *_ = read(pod(spec={**SPEC, "affinity": rules}), {"kind": "List", "items": [shop]}).pods
+    namespaces = before.affinity[0].namespaces
+    assert namespaces is not None
+    assert ("shop" in namespaces, "default" in namespaces) == (True, False)
+    with pytest.raises(ValueError, match=r"^/0/metadata/labels/team: "):
+        read({**shop, "metadata": {"name": "shop", "labels": {"team": 1}}})
 
 
 def test_daemon_sets_run_on_every_node() -> None:

@@ -95,6 +95,32 @@ class Selector:
         )
 
 
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label that each namespace has: its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedNamespaces:
+    """Namespaces by name, and those that a selector of their labels selects.
+
+    ``names`` are named, or selected by the labels that are known of them. Of the ``known`` ones no other is selected;
+    any other namespace has the label of its name alone.
+    """
+
+    names: frozenset[str]
+    known: frozenset[str]
+    selector: Selector
+
+    def __contains__(self, name: object) -> bool:
+        if name in self.names:
+            return True
+        return name not in self.known and self.selector.matches({NAMESPACE_NAME: str(name)})
+
+
+Namespaces = frozenset[str] | SelectedNamespaces | None
+"""The namespaces whose pods count for a rule; None stands for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """A topology spread constraint. ``hard`` is ``DoNotSchedule``, otherwise ``ScheduleAnyway``."""
@@ -112,14 +138,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """A term of pod affinity or anti-affinity. ``weight`` 0 is required, otherwise it is preferred.
-
-    ``namespaces`` are those whose pods count; None stands for all namespaces.
-    """
+    """A term of pod affinity or anti-affinity. ``weight`` 0 is required, otherwise it is preferred."""
 
     key: str
     selector: Selector
-    namespaces: frozenset[str] | None
+    namespaces: Namespaces
     weight: int = 0
 
 
@@ -130,6 +153,10 @@ class HostPort:
     port: int
     protocol: str = "TCP"
     address: str = ""
+
+    def __str__(self) -> str:
+        """The port as people read it: ``8080/TCP``, with its address where it has one."""
+        return f"{self.port}/{self.protocol}" + (f" on {self.address}" if self.address else "")
 
     def conflicts(self, port_in_use: HostPort) -> bool:
         """Whether both cannot be on one node."""
@@ -175,6 +202,8 @@ class Pod:
     """Pods of one gang are placed all or none. Empty: the pod is of no gang."""
     attachments: tuple[tuple[str, int], ...] = ()
     """How many volumes of each CSI driver it attaches to its node, in order of the driver."""
+    devices: tuple[str, ...] = ()
+    """The names of its claims to devices (``spec.resourceClaims``): nobody knows a node that has them."""
     deletion_cost: int = field(default=0, compare=False)
     """What its controller loses with it beside its other pods. It says nothing of where the pod may go."""
 

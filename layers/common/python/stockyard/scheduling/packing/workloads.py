@@ -12,7 +12,8 @@ from typing import Any
 
 from stockyard.domain.manifest_lists import taken_apart
 from stockyard.domain.pointers import pointer
-from stockyard.scheduling.packing.manifests import Document, Place, object_at, read_pod, wrong
+from stockyard.scheduling.packing.fields import Document, Place, object_at, texts, wrong
+from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod
 
 _COUNTED = {
@@ -92,10 +93,10 @@ def _namespaces(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[s
     for document, place in documents:
         if document["kind"] == NAMESPACE and not _foreign(document):
             metadata = object_at(document, "metadata", place)
-            labels = object_at(metadata, "labels", (*place, "metadata"))
+            labels = texts(metadata.get("labels"), (*place, "metadata", "labels"))
             name = metadata.get("name")
             if isinstance(name, str):
-                yield name, {str(key): str(value) for key, value in labels.items()}
+                yield name, labels
 
 
 def _foreign(document: Document) -> str:
@@ -202,7 +203,7 @@ def _add(workloads: Workloads, document: Document, place: Place, most_pods: int)
         _add_pods(workloads, document, document, place, place, 1, most_pods)
     elif kind == DAEMON_SET:
         template, inner = _template(document, place)
-        workloads.daemon_sets[_name(document, place)] = _pod(template, document, inner)
+        workloads.daemon_sets[_name(document, place)] = _pod(workloads, template, document, inner)
         workloads.kinds += 1
     elif kind == CRON_JOB:
         spec = object_at(object_at(document, "spec", place), "jobTemplate", (*place, "spec"))
@@ -238,18 +239,19 @@ def _add_pods(
 ) -> None:
     if len(workloads.pods) + count > most_pods:
         raise wrong(place, f"no more than {most_pods} pods can be planned at once")
-    pod, name = _pod(template, owner, template_place), _name(owner, place)
+    pod, name = _pod(workloads, template, owner, template_place), _name(owner, place)
     workloads.kinds += 1
     # All of them share the one pod, by which they are found to be equal without comparing.
     workloads.pods += [(f"{name}-{number}" if numbered else name, pod) for number in range(count)]
 
 
-def _pod(template: Document, owner: Document, place: Place) -> Pod:
+def _pod(workloads: Workloads, template: Document, owner: Document, place: Place) -> Pod:
     """The pod of a template, in the namespace of what makes it."""
     metadata = object_at(template, "metadata", place)
     namespace = object_at(owner, "metadata", place).get("namespace") or metadata.get("namespace") or "default"
+    manifest = {"metadata": {**metadata, "namespace": namespace}, "spec": object_at(template, "spec", place)}
     try:
-        return read_pod({"metadata": {**metadata, "namespace": namespace}, "spec": object_at(template, "spec", place)})
+        return read_pod(manifest, namespaces=workloads.namespaces)
     except ValueError as error:
         raise ValueError(f"{pointer(*place)}{error}") from None
 

@@ -1,0 +1,113 @@
+"""Fields of manifests, read as the API server reads them: a text is a text, a number a number, and nothing is guessed.
+
+Errors are ``ValueError`` with a text that begins with the field, as a JSON pointer into the manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from stockyard.domain.pointers import pointer
+
+Document = Mapping[str, Any]
+Place = tuple[str | int, ...]
+T = TypeVar("T")
+
+
+def wrong(place: Place, text: str) -> ValueError:
+    """The error of a document, with the pointer to the place."""
+    return ValueError(f"{pointer(*place)}: {text}")
+
+
+def object_at(document: Document, key: str, place: Place) -> Document:
+    """The object under a key; empty where there is none. Raises ``ValueError`` with its place."""
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong((*place, key), "an object is needed")
+    return value
+
+
+def listed(value: Any, place: Place) -> list[tuple[Document, Place]]:
+    """The objects of a list, each with its place; none for null."""
+    if not isinstance(value, list | tuple | None):
+        raise wrong(place, "a list is needed")
+    for number, document in enumerate(value or ()):
+        if not isinstance(document, Mapping):
+            raise wrong((*place, number), "an object is needed")
+    return [(document, (*place, number)) for number, document in enumerate(value or ())]
+
+
+def each(value: Any, place: Place, read: Callable[[Document, Place], T]) -> list[T]:
+    """What is read of each object of a list."""
+    return [read(document, where) for document, where in listed(value, place)]
+
+
+def text(value: Any, place: Place) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise wrong(place, _needed("a text", value))
+    return value
+
+
+def optional_text(document: Document, key: str, place: Place) -> str:
+    """The text under a key; empty where there is none."""
+    value = document.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise wrong((*place, key), _needed("a text", value))
+    return value
+
+
+def choice(document: Document, key: str, place: Place, choices: Sequence[str]) -> str:
+    """One of some texts under a key; the first of them where there is none."""
+    value = optional_text(document, key, place) or choices[0]
+    if value not in choices:
+        names = [name for name in choices if name]
+        raise wrong((*place, key), f"{', '.join(names[:-1])} or {names[-1]} is needed, not {value!r}")
+    return value
+
+
+def texts(value: Any, place: Place) -> dict[str, str]:
+    """Texts by name, such as labels; none for null."""
+    if not isinstance(value, Mapping | None):
+        raise wrong(place, "texts by name are needed")
+    for name, entry in (value or {}).items():
+        if not isinstance(entry, str | None):
+            raise wrong((*place, str(name)), _needed("a text", entry))
+    return {str(name): entry or "" for name, entry in (value or {}).items()}
+
+
+def text_list(value: Any, place: Place) -> list[str]:
+    """A list of texts; empty for null."""
+    if not isinstance(value, list | tuple | None):
+        raise wrong(place, "a list of texts is needed")
+    for number, entry in enumerate(value or ()):
+        if not isinstance(entry, str):
+            raise wrong((*place, number), _needed("a text", entry))
+    return list(value or ())
+
+
+def integer(value: Any, place: Place, least: int | None = None) -> int:
+    """An integer, of at least ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong(place, "an integer is needed")
+    if least is not None and value < least:
+        raise wrong(place, f"{least} or more is needed")
+    return value
+
+
+def boolean(document: Document, key: str, place: Place) -> bool:
+    """The truth under a key; false where there is none."""
+    value = document.get(key)
+    if not isinstance(value, bool | None):
+        raise wrong((*place, key), "true or false is needed")
+    return bool(value)
+
+
+def _needed(what: str, value: object) -> str:
+    quotes = " (in quotes)" if isinstance(value, bool | int | float) else ""
+    return f"{what} is needed{quotes}, not {value!r}" if value not in ("", None) else f"{what} is needed"
