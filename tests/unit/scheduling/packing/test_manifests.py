@@ -87,7 +87,7 @@ def test_what_a_pod_asks_of_nodes() -> None:
 
 
 def test_a_pod_whose_alternatives_are_all_empty_fits_nowhere() -> None:
-    spec = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}}
+    spec: dict[str, Any] = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}}
     assert read_pod({"spec": spec}).terms == ()
 
 

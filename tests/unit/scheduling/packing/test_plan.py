@@ -159,6 +159,17 @@ def test_what_is_left_out_says_why(refused: Pod, pool: dict[str, Any], rule: str
     assert words in reason.message
 
 
+def test_pods_that_claim_devices_get_no_node() -> None:
+    there = Node("there", {ZONE: "b"}, {"cpu": 2500, "memory": 64 * GIB, "pods": 5000})
+    plan = packed(pod(devices=("gpu", "nic")), nodes=(there,))
+    (left_out,) = plan.left_out
+    assert [(reason.pool, reason.rule, reason.subject) for reason in left_out.reasons] == [
+        ("", "ResourceClaims", "gpu, nic")
+    ]
+    assert "spec.resourceClaims" in left_out.reasons[0].message
+    assert (plan.claims, plan.placements) == ((), ())
+
+
 def test_the_last_pods_of_a_spread_say_which_values_they_may_have() -> None:
     plan = packed(pod(anti_affinity=ANTI), 3)
     (left_out,) = plan.left_out

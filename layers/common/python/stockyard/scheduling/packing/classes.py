@@ -29,6 +29,7 @@ from stockyard.scheduling.packing.topology import (
     SpreadRule,
     Tallies,
     Tally,
+    counted_nodes,
 )
 
 
@@ -59,6 +60,11 @@ class Level:
     def allows_host(self, host: str) -> bool:
         """Whether one more pod may be on the host."""
         return all(rule.allows(host) for rule in self.host_rules)
+
+    def needs(self, key: str) -> bool:
+        """Whether the node has to have the label: kube-scheduler lets no pod that spreads over a label, or that is to
+        be beside others by it, onto a node without it. To be apart from others asks for no label."""
+        return any(isinstance(rule, SpreadRule | AffinityRule) for rule in self.rules.get(key, ()))
 
     def allowed(self, key: str, universe: Sequence[Domain]) -> Sequence[Domain]:
         """The domains of ``universe``, which are all that the pod may use, in which one more pod may be."""
@@ -226,7 +232,8 @@ def _class_of(
     guards = tuple(GuardRule(tally) for tally, _ in counted if tally in guarded)
     extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
     rules = (pod.preferences, pod.spreads, pod.affinity, pod.anti_affinity)
-    mark = (pod.namespace, pod.labels, extended, pod.terms, pod.volumes, pod.tolerations, rules)
+    asked = (pod.terms, pod.volumes, pod.tolerations, pod.ports, pod.devices)
+    mark = (pod.namespace, pod.labels, extended, asked, rules)
     levels = alike.get(mark)
     if levels is None:
         levels = alike[mark] = tuple(
@@ -255,6 +262,7 @@ def _level(
     mask = rows.of_terms(terms) & rows.tolerated(pod, preferred=not any_taint)
     if pod.volumes:
         mask &= rows.of_terms(pod.volumes)
+    mask = 0 if pod.devices else mask & rows.without_conflict(pod.ports)
     plain = mask & rows.without_extended(pod.requests)
     rules: defaultdict[str, list[Rule]] = defaultdict(list)
     for tally in tallies.against(pod.namespace, pod.labels):
@@ -266,7 +274,7 @@ def _level(
         rules[term.key].append(AffinityRule(tally, tally in own))
     for spread in pod.spreads:
         tally = tallies.of_spread(pod, spread)
-        rules[spread.key].append(SpreadRule(spread, tally, int(tally in own)))
+        rules[spread.key].append(SpreadRule(spread, tally, int(tally in own), counted_nodes(pod, spread)))
     if guards:
         rules[HOSTNAME] += guards
     by_key = {key: tuple(listed) for key, listed in rules.items()}

@@ -73,7 +73,7 @@ class KnownNodes:
         if mask is None:
             # Pods of many classes ask for the same.
             pod = level.pod
-            mark = (level.terms, pod.volumes, pod.tolerations, level.any_taint)
+            mark = (level.terms, pod.volumes, pod.tolerations, pod.devices, level.any_taint)
             mask = self._alike.get(mark)
             if mask is None:
                 self._meter.spent += len(self.nodes)
@@ -105,8 +105,7 @@ class KnownNodes:
             column = self._domains[key] = {}
             for number, known_node in enumerate(self.nodes):
                 value = known_node.node.labels.get(key)
-                if value is not None:
-                    column[value] = column.get(value, 0) | 1 << number
+                column[value] = column.get(value, 0) | 1 << number
         return column
 
     def _mask(self, flags: Sequence[bool]) -> int:
@@ -129,8 +128,12 @@ class KnownNodes:
 
 
 def satisfies(level: Level, node: Node) -> bool:
-    """Whether a pod may be on the node, as far as labels and taints go."""
-    return fits_labels(level, node) and level.pod.tolerates(node.taints, preferred=not level.any_taint)
+    """Whether a pod may be on the node, as far as labels, taints and devices go."""
+    return (
+        not level.pod.devices
+        and fits_labels(level, node)
+        and level.pod.tolerates(node.taints, preferred=not level.any_taint)
+    )
 
 
 def counts_for(level: Level, node: Node) -> bool:

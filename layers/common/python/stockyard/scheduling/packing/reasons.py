@@ -10,12 +10,12 @@ from operator import or_
 from stockyard.domain.quantities import resource_text
 from stockyard.domain.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.packing.classes import Level, PodClass
-from stockyard.scheduling.packing.model import Pool
+from stockyard.scheduling.packing.model import Pool, conflict
 from stockyard.scheduling.packing.solve import Solver
 
 NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME = "NoNodeTypes", "Taint", "Requirement", "Volume"
 RESOURCE, TOPOLOGY, LIMIT, MIN_VALUES, GANG = "Resource", "Topology", "Limit", "MinValues", "Gang"
-BUDGET = "Budget"
+BUDGET, HOST_PORT, DEVICES = "Budget", "HostPort", "ResourceClaims"
 NO_TURN = "The plan's steps of work were used up before the pod had its turn."
 
 
@@ -35,7 +35,10 @@ def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
     Where the steps were used up before the pods had their turn, that is the reason in pools that could take them; of no
     pool where a node that is there could.
     """
-    level = pod_class.levels[-1]
+    level, claimed = pod_class.levels[-1], ", ".join(pod_class.pod.devices)
+    if claimed:
+        message = f"The pod's spec.resourceClaims ask for devices ({claimed}); no node is known or made for these."
+        return (Reason("", DEVICES, claimed, message),)
     by_pool = tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
     if pod_class in solver.refused or not solver.known.candidates(pod_class.requests, level):
         return by_pool
@@ -52,6 +55,7 @@ def _refusals(
 ) -> Iterator[tuple[str, str, str]]:
     """The rules that refuse the pod, the first of which tells why."""
     yield from _by_labels(solver, level, number, pool)
+    yield from _by_ports(solver, level, number)
     mask = solver.rows.of_pool[number] & level.mask
     yield from _by_room(solver, pod_class, mask)
     if pod_class not in solver.refused:
@@ -61,7 +65,7 @@ def _refusals(
         domains = level.allowed(key, level.universes.get(key, ()))
         mask &= reduce(or_, [solver.rows.column(key).get(domain, 0) for domain in domains], 0)
         if not mask:
-            where = ", ".join(map(str, domains)) or "none"
+            where = ", ".join("no value" if domain is None else str(domain) for domain in domains) or "none"
             yield TOPOLOGY, key, f"Spread or affinity allows it in these values of {key}: {where}."
     if not level.allows_host(""):
         yield TOPOLOGY, HOSTNAME, "It has to be beside pods that are on no node with room."
@@ -89,6 +93,16 @@ def _by_labels(solver: Solver, level: Level, number: int, pool: Pool) -> Iterato
     mask &= solver.rows.of_terms(level.pod.terms)
     if level.pod.volumes and not mask & solver.rows.of_terms(level.pod.volumes):
         yield VOLUME, "", "None of the pool's zones has the pod's volumes."
+
+
+def _by_ports(solver: Solver, level: Level, number: int) -> Iterator[tuple[str, str, str]]:
+    """The port that daemon sets take on each node of the pool which the pod could have otherwise."""
+    rows, pod = solver.rows, level.pod
+    mask = rows.of_pool[number] & rows.of_terms(pod.terms) & (rows.of_terms(pod.volumes) if pod.volumes else -1)
+    if not mask & rows.without_conflict(pod.ports):
+        taken = rows.first(mask).ports
+        port = next(port for port in pod.ports if conflict((port,), taken))
+        yield HOST_PORT, str(port), f"A daemon set takes the host port {port} on each node of the pool."
 
 
 def _by_room(solver: Solver, pod_class: PodClass, mask: int) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from stockyard.domain.node_types import ANY, PODS, NodeType
@@ -26,7 +26,7 @@ from stockyard.domain.requirements import (
     ZONE,
     Requirement,
 )
-from stockyard.scheduling.packing.model import Pod, Pool, Resources, Term, Toleration
+from stockyard.scheduling.packing.model import HostPort, Pod, Pool, Resources, Term, Toleration, conflict
 from stockyard.scheduling.table import NAME_KEYS, mask_of
 
 OTHER = object()
@@ -53,6 +53,8 @@ class Row:
     room: Mapping[str, int]
     values: Mapping[str, Value]
     """The values of the labels that were left open."""
+    ports: tuple[HostPort, ...] = ()
+    """The ports of the node that daemon sets take."""
 
 
 def ways(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
@@ -106,6 +108,10 @@ class Rows:
         self._distinct: dict[str, dict[str, int]] = {}
         self._terms: dict[Term, int] = {}
         self._tolerated: dict[tuple[tuple[Toleration, ...], bool], int] = {}
+        self._by_ports = {
+            ports: self._mask(row.ports == ports for row in rows) for ports in {row.ports for row in rows} - {()}
+        }
+        """The rows whose daemon sets take ports of the node, by these ports."""
         self._extended = {
             name: self._mask(name in row.node_type.extended() for row in rows)
             for name in sorted({name for row in rows for name in row.node_type.extended()})
@@ -174,6 +180,14 @@ class Rows:
                 if pod.tolerates(pool.taints, preferred=preferred):
                     rows |= mask
             self._tolerated[mark] = rows
+        return rows
+
+    def without_conflict(self, ports: Sequence[HostPort]) -> int:
+        """The rows whose daemon sets take none of these ports."""
+        rows = self.every
+        for taken, mask in self._by_ports.items():
+            if conflict(ports, taken):
+                rows &= ~mask
         return rows
 
     def without_extended(self, requests: Resources) -> int:
@@ -280,7 +294,10 @@ class Rows:
             room = {name: amount - overhead.get(name, 0) for name, amount in node_type.allocatable.items()}
             if any(amount < 0 for amount in room.values()) or not room.get(PODS, 1):
                 continue
-            yield from self._rows_of_type(number, pool, node_type, room)
+            taken = [daemon for daemon in candidates if daemon.ports and self._runs_on(pool, node_type, daemon)]
+            ports = tuple(sorted({port for daemon in taken for port in daemon.ports}, key=repr))
+            for row in self._rows_of_type(number, pool, node_type, room):
+                yield replace(row, ports=ports) if ports else row
 
     def _named(self, pool: Pool, node_type: NodeType) -> bool:
         """Whether the pool's requirements on names of types allow this one."""
@@ -353,10 +370,14 @@ class Rows:
         """What the daemon sets take that would run on such a node."""
         overhead: defaultdict[str, int] = defaultdict(int)
         for daemon in daemons:
-            if any(self._runs(pool, node_type, term) for term in daemon.terms):
+            if self._runs_on(pool, node_type, daemon):
                 for name, amount in daemon.requests:
                     overhead[name] += amount
         return overhead
+
+    def _runs_on(self, pool: Pool, node_type: NodeType, daemon: Pod) -> bool:
+        """Whether a daemon set has a pod on nodes of this pool and type, as far as their labels go."""
+        return any(self._runs(pool, node_type, term) for term in daemon.terms)
 
     def _runs(self, pool: Pool, node_type: NodeType, term: Term) -> bool:
         for key, requirement in term:

@@ -177,7 +177,8 @@ class Solver:
             return iter(((),))
         choices = []
         for key in pod_class.keys:
-            allowed = level.allowed(key, level.universes.get(key) or self._universe(key, level))
+            universe = level.universes.get(key)
+            allowed = level.allowed(key, self._universe(key, level) if universe is None else universe)
             self.meter.spent += 2 + len(allowed) // 2
             tallies = [tally.by_domain for tally, _ in pod_class.counted if tally.key == key]
             if len(tallies) == 1:
@@ -189,16 +190,31 @@ class Solver:
         return product(*choices)
 
     def _universe(self, key: str, level: Level) -> list[Domain]:
-        """The domains of a label that the pod may use, of nodes that are there and of those that pools can make."""
+        """The domains of a label that the pod may use, of nodes that are there and of those that pools can make. None
+        is the last of them, for nodes without the label, where the pod does not need it."""
         column = self.rows.column(key)
-        universe = {value for value, rows in column.items() if value is not None and rows & level.domain_mask}
+        universe = {value for value, rows in column.items() if rows & level.domain_mask}
         self.meter.spent += len(self.known.nodes) + len(column)
         for known_node in self.known.nodes:
             value = known_node.node.labels.get(key)
-            if value is not None and value not in universe and counts_for(level, known_node.node):
+            if value not in universe and counts_for(level, known_node.node):
                 universe.add(value)
-        level.universes[key] = listed = sorted(universe, key=str)
+        lacking = None in universe and not level.needs(key)
+        level.universes[key] = listed = [*_in_order(universe), *([None] if lacking else [])]
+        for rule in level.rules.get(key, ()):
+            if isinstance(rule, SpreadRule) and rule.where != NodeFilter(level.pod.terms, None):
+                rule.universe = self._counted_domains(key, rule.where)
         return listed
+
+    def _counted_domains(self, key: str, where: NodeFilter) -> list[Domain]:
+        """The domains of a label that a rule counts by its policies."""
+        counting, column = self._counting(where), self.rows.column(key)
+        domains = {value for value, rows in column.items() if rows & counting}
+        self.meter.spent += len(self.known.nodes) + len(column)
+        domains |= {
+            known_node.node.labels.get(key) for known_node in self.known.nodes if passes(known_node.node, where)
+        }
+        return _in_order(domains)
 
     # --- nodes that are there ---------------------------------------------------------------------------------------
 
@@ -386,3 +402,8 @@ class Solver:
             for rule in pod_class.levels[0].host_rules:
                 pods[rule.tally] += len(pod_class.names)
         return dict.fromkeys(tally for tally, _ in pods.most_common(BUSY))
+
+
+def _in_order(domains: set[Domain]) -> list[Domain]:
+    """The domains of nodes that have the label."""
+    return sorted(domains - {None}, key=str)

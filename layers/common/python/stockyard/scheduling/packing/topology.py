@@ -13,10 +13,22 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from stockyard.scheduling.packing.model import Labels, PlacedPod, Pod, PodTerm, Selector, Spread, Taint, Term
+from stockyard.domain.requirements import EXISTS, HOSTNAME, ZONE, Requirement
+from stockyard.scheduling.packing.model import (
+    Labels,
+    Namespaces,
+    PlacedPod,
+    Pod,
+    PodTerm,
+    Selector,
+    Spread,
+    Taint,
+    Term,
+)
 
 Domain = Any
-"""The value of the label; for the host name the node's name."""
+"""The value of the label; for the host name the node's name. None: the node does not have the label."""
+_EXISTS = Requirement.of(EXISTS)
 
 
 @dataclass(slots=True, eq=False)
@@ -67,17 +79,34 @@ def fits(term: Term, labels: Mapping[str, str]) -> bool:
     return all(requirement.has(labels[key]) if key in labels else requirement.absence_fits for key, requirement in term)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def counted_nodes(pod: Pod, constraint: Spread) -> NodeFilter:
+    """The nodes that a spread constraint of the pod counts: those of its policies that have every label over which the
+    pod has to be spread. Zone and host name are taken to be there."""
+    terms = pod.terms if constraint.honors_affinity else ALL_NODES.terms
+    others = {spread.key for spread in pod.spreads if spread.hard} - {constraint.key, HOSTNAME, ZONE}
+    if constraint.hard and others:
+        needed = tuple((key, _EXISTS) for key in sorted(others))
+        terms = tuple((*term, *needed) for term in terms)
+    return NodeFilter(terms, pod if constraint.honors_taints else None)
+
+
+@dataclass(slots=True, eq=False)
 class SpreadRule:
-    """A spread constraint of a pod. ``own`` is 1 when the selector matches the pod itself."""
+    """A spread constraint of a pod. ``own`` is 1 when the selector matches the pod itself, ``where`` are the nodes that
+    it counts."""
 
     constraint: Spread
     tally: Tally
     own: int
+    where: NodeFilter
+    universe: Sequence[Domain] | None = None
+    """The domains of the nodes that it counts, where they are others than those that the pod may use."""
 
     def allowed(self, domains: Sequence[Domain], universe: Sequence[Domain]) -> Sequence[Domain]:
         """The domains in which one more pod may be. ``universe`` are all that the pod may use."""
         counts = self.tally.by_domain
+        if self.universe is not None:
+            universe = self.universe
         enough = self.constraint.min_domains is None or len(universe) >= self.constraint.min_domains
         smallest = min([counts.get(domain, 0) for domain in universe], default=0) if enough else 0
         most = self.constraint.max_skew + smallest - self.own
@@ -177,18 +206,17 @@ class Tallies:
     """All tallies of one problem, shared by pods with equal constraints."""
 
     def __init__(self) -> None:
-        self._selecting: dict[tuple[str, frozenset[str] | None, Selector, NodeFilter], Tally] = {}
+        self._selecting: dict[tuple[str, Namespaces, Selector, NodeFilter], Tally] = {}
         self._holding: dict[PodTerm, Tally] = {}
-        self._selectors: SelectorIndex[tuple[frozenset[str] | None, NodeFilter, Tally]] = SelectorIndex()
-        self._holders: SelectorIndex[tuple[frozenset[str] | None, Tally]] = SelectorIndex()
+        self._selectors: SelectorIndex[tuple[Namespaces, NodeFilter, Tally]] = SelectorIndex()
+        self._holders: SelectorIndex[tuple[Namespaces, Tally]] = SelectorIndex()
         self._counting: dict[tuple[str, Labels], tuple[tuple[Tally, NodeFilter], ...]] = {}
         self._against: dict[tuple[str, Labels], tuple[Tally, ...]] = {}
 
     def of_spread(self, pod: Pod, constraint: Spread) -> Tally:
         """The tally of the pods that the constraint counts."""
-        terms = pod.terms if constraint.honors_affinity else ALL_NODES.terms
-        node_filter = NodeFilter(terms, pod if constraint.honors_taints else None)
-        return self._of(constraint.key, frozenset({pod.namespace}), constraint.selector, node_filter)
+        where = counted_nodes(pod, constraint)
+        return self._of(constraint.key, frozenset({pod.namespace}), constraint.selector, where)
 
     def of_term(self, term: PodTerm) -> Tally:
         """The tally of the pods that a term of affinity or anti-affinity matches."""
@@ -201,7 +229,7 @@ class Tallies:
             self._holders.add(term.selector, (term.namespaces, self._holding[term]))
         return self._holding[term]
 
-    def _of(self, key: str, namespaces: frozenset[str] | None, selector: Selector, node_filter: NodeFilter) -> Tally:
+    def _of(self, key: str, namespaces: Namespaces, selector: Selector, node_filter: NodeFilter) -> Tally:
         mark = (key, namespaces, selector, node_filter)
         if mark not in self._selecting:
             self._selecting[mark] = Tally(key)
