@@ -26,10 +26,10 @@ from stockyard.domain.records import Cluster, Name, NodeClaim, Operation
 from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import PreconditionFailed
 from stockyard.lifecycle.pool import living
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
 from stockyard.operations.pools import pools, reconcile
 from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Replace, Write
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.harness.memory_store import MemoryStore

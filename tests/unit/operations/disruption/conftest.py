@@ -14,10 +14,10 @@ from stockyard.domain.workload_records import NodeFacts
 from stockyard.operations.disruption import run
 from stockyard.operations.disruption.disruptor import Disruptor
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.machines import attention
 from stockyard.operations.pools import reconcile
 from stockyard.operations.pools.pools import claims_of
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod
 from tests.unit.operations.pools.conftest import Yard, yard

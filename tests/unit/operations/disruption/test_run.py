@@ -18,8 +18,8 @@ from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.disruption import carry_out
 from stockyard.operations.disruption.run import view_now
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.state import Workload
 from stockyard.operations.listing import every
-from stockyard.operations.pools.workload import Workload
 from stockyard.ports import Replace, Store, Write
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 

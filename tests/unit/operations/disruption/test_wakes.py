@@ -11,8 +11,8 @@ from stockyard.domain.workload_records import WorkloadReport
 from stockyard.errors import Conflict
 from stockyard.operations.disruption.run import LONGEST_SECONDS
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.state import Workload
 from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
-from stockyard.operations.pools.workload import Workload
 from stockyard.ports import Create, Replace, Write
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 

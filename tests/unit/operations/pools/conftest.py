@@ -13,11 +13,11 @@ from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, Event, NodeClaim
+from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, receive
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.ports import Replace, Store, Write
 from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World, make_world

@@ -15,9 +15,9 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, Name, NodeProvider
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters.create import create_cluster
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
 from stockyard.operations.pools import pools, reconcile
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.operations.quotas.limits import set_quota, view
 from stockyard.ports import Create, PriceList
 from stockyard.providers.clusters.ec2 import groups

@@ -12,10 +12,10 @@ from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import InUse
 from stockyard.lifecycle.pool import LOOK_AGAIN_SECONDS, PODS_HAVE_ROOM, SETTLED_SECONDS
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import conditions, groups, pools, reconcile
 from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.unit.operations.pools.conftest import USER, Yard

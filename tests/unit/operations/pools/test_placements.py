@@ -11,10 +11,10 @@ import pytest
 from stockyard.domain.models.placements import PlacementsView
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import InvalidInput
+from stockyard.operations.fleet.state import Workload
 from stockyard.operations.listing import every
 from stockyard.operations.pools import placements
 from stockyard.operations.pools.placements import plan_placements
-from stockyard.operations.pools.workload import Workload
 from stockyard.scheduling.packing.workloads import read_workloads
 from tests.unit.operations.pools.conftest import Yard
 

@@ -12,9 +12,9 @@ import pytest
 
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.records import NodeClaim, Quota
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import pools, reconcile, size
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.unit.operations.pools.conftest import LARGE, SMALL, Yard

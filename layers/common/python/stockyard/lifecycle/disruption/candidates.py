@@ -36,29 +36,41 @@ def is_paused(pool: Pool) -> bool:
 
 
 def obstacle(
-    claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, budgets: Mapping[str, int], now: datetime
+    claim: NodeClaim,
+    pool: Pool | None,
+    facts: NodeFacts | None,
+    budgets: Mapping[str, int],
+    now: datetime,
+    *,
+    empty: bool = False,
 ) -> Obstacle:
     """What keeps a node from being removed or replaced to save money. ``budgets`` are the evictions that
-    PodDisruptionBudgets allow now."""
+    PodDisruptionBudgets allow now. A cordon keeps a node with pods; an ``empty`` one goes, as with Karpenter."""
     if pool is not None and pool.kind != DYNAMIC:
         return Obstacle(f"pool {pool.name} is static")
-    general = _of_node(claim, pool, facts)
+    general = _of_node(claim, pool, facts, empty=empty)
     if general.why or pool is None or facts is None:
         return general
     return _quiet(claim, pool, facts, now) or _of_pods(facts, budgets, now)
 
 
 def obstacle_of_drift(
-    claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, budgets: Mapping[str, int], now: datetime
+    claim: NodeClaim,
+    pool: Pool | None,
+    facts: NodeFacts | None,
+    budgets: Mapping[str, int],
+    now: datetime,
+    *,
+    empty: bool = False,
 ) -> Obstacle:
     """What keeps a node that has drifted from being replaced. Where pods have a deadline, they keep nothing."""
-    general = _of_node(claim, pool, facts)
+    general = _of_node(claim, pool, facts, empty=empty)
     if general.why or facts is None or durations.seconds(claim.termination_grace_period) is not None:
         return general
     return _of_pods(facts, budgets, now)
 
 
-def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Obstacle:
+def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, *, empty: bool) -> Obstacle:
     if claim.control_plane and claim.pool == CONTROL_PLANE:
         return Obstacle("it is a member of the control plane")
     if pool is None or pool.deleting:
@@ -68,7 +80,7 @@ def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Ob
     rules = (
         (is_paused(pool), f"the disruption of pool {pool.name} is paused"),
         (is_interrupted(claim), "its cloud may take it back"),
-        (facts.unschedulable, "somebody has cordoned it"),
+        (facts.unschedulable and not empty, "somebody has cordoned it"),
         (facts.do_not_disrupt, "the node has the annotation karpenter.sh/do-not-disrupt"),
     )
     return Obstacle(next((why for holds, why in rules if holds), ""))

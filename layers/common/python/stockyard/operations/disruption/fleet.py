@@ -13,18 +13,15 @@ from stockyard.domain.node_types import SPOT
 from stockyard.domain.pool_records import DYNAMIC, STATIC, USD_HOUR, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim
-from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption import candidates, forced
 from stockyard.lifecycle.disruption.costs import disruption_cost, eviction_cost
 from stockyard.lifecycle.disruption.update_strategy import budgets_of_updates, replaceable_now
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.lifecycle.pool_spread import kept_for_balance
-from stockyard.operations.pools.member_room import with_room
-from stockyard.operations.pools.room import nodes_there
+from stockyard.operations.fleet.state import Workload, fleet_state
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
 from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
-from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
@@ -114,10 +111,10 @@ def view_of(
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     makers, most_new = _makers(services, stock, dynamic, claims)
     by_pool = {pool.name: pool for pool in pools}
-    ready = _ready(with_room(services, cluster, living(claims), workload), workload)
-    by_node = {claim.node_name or claim.name: claim for claim in (*claims, *ready)}
-    there = {node.name: node for node in nodes_there(stock, ready, workload)}
-    _shut(there, ready, workload)
+    ready = fleet_state(services, cluster, stock, claims, workload).ready
+    by_node = {claim.node_name or claim.name: claim for claim in claims}
+    by_node |= {name: state.claim for name, state in ready.items()}
+    there = {name: state.node for name, state in ready.items()}
     awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
     until: dict[str, datetime] = {}
     needed_by_zones = kept_for_balance(
@@ -129,7 +126,7 @@ def view_of(
         obstacle = _obstacle(workload, name, claim, by_pool.get(claim.pool), now, paused)
         if obstacle.until is not None:
             until[name] = obstacle.until
-        pods = (*workload.reschedulable.get(name, ()), *awaited.get(name, ()))
+        pods = (*workload.reschedulable.get(name, ()), *workload.nominated.get(name, ()), *awaited.get(name, ()))
         why = obstacle.why or (_NEEDED_BY_ZONE if claim.id in needed_by_zones else "")
         nodes.append(_running_node(node, claim, pods, price_of(stock, claim), why))
     states = _states(claims, workload)
@@ -184,10 +181,17 @@ def _obstacle(
     """What keeps a node beside prices and zones."""
     if paused:
         return candidates.Obstacle(paused)
-    obstacle = candidates.obstacle(claim, pool, _facts(workload, claim), workload.budgets or {}, now)
-    if name in workload.obscure and not obstacle.why:
+    empty, budgets = _is_empty(workload, name), workload.budgets or {}
+    obstacle = candidates.obstacle(claim, pool, workload.facts_of(claim), budgets, now, empty=empty)
+    if obstacle.why:
+        return obstacle
+    if name in workload.obscure:
         return candidates.Obstacle(f"a pod on it cannot be read: {workload.obscure[name]}")
-    return obstacle
+    return candidates.Obstacle("pods are about to be bound to it" if workload.nominated.get(name) else "")
+
+
+def _is_empty(workload: Workload, name: str) -> bool:
+    return not workload.reschedulable.get(name) and name not in workload.obscure
 
 
 def _running_node(
@@ -211,17 +215,6 @@ def _expired(claims: Sequence[NodeClaim], expires: Mapping[str, datetime], now: 
     """The claims whose time is over, the one that has been so for longest first."""
     over = [claim for claim in claims if claim.id in expires and expires[claim.id] <= now]
     return sorted(over, key=lambda claim: (expires[claim.id], claim.id))
-
-
-def _ready(claims: Sequence[NodeClaim], workload: Workload) -> list[NodeClaim]:
-    return [claim for claim in claims if candidates.is_ready(claim, _facts(workload, claim))]
-
-
-def _shut(there: dict[str, Node], ready: Sequence[NodeClaim], workload: Workload) -> None:
-    """Nothing more goes onto nodes that a cloud takes back, and onto those of which nobody knows what is free."""
-    names = {claim.node_name or claim.name for claim in ready if forced.is_interrupted(claim)}
-    for name in (names | workload.obscure.keys()) & there.keys():
-        there[name] = replace(there[name], free={})
 
 
 def _most_more(stock: Supply, pool: Pool, claims: Sequence[NodeClaim]) -> int:
@@ -250,7 +243,14 @@ def _drifted(
     """The claims that have drifted and may go, and when others may."""
     listed, budgets = candidates.drifted(claims), workload.budgets or {}
     obstacles = {
-        claim.id: candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now)
+        claim.id: candidates.obstacle_of_drift(
+            claim,
+            by_pool.get(claim.pool),
+            workload.facts_of(claim),
+            budgets,
+            now,
+            empty=_is_empty(workload, claim.node_name or claim.name),
+        )
         for claim in listed
         if (claim.node_name or claim.name) not in workload.obscure
     }
@@ -262,16 +262,12 @@ def _unready(
     by_pool: Mapping[str, Pool], claims: Sequence[NodeClaim], workload: Workload, now: datetime
 ) -> tuple[Sequence[NodeClaim], Sequence[datetime]]:
     """The claims whose nodes are to be repaired, and when others may have to be."""
-    facts = {claim.id: _facts(workload, claim) for claim in claims}
+    facts = {claim.id: workload.facts_of(claim) for claim in claims}
     until = [forced.unready_until(claim, facts[claim.id]) for claim in claims if claim.pool in by_pool]
     unready: list[NodeClaim] = []
     for name in by_pool:
         unready += forced.to_repair([claim for claim in claims if claim.pool == name], facts, now)
     return unready, [moment for moment in until if moment is not None and moment > now]
-
-
-def _facts(workload: Workload, claim: NodeClaim) -> NodeFacts | None:
-    return (workload.nodes or {}).get(claim.node_name or claim.name)
 
 
 def _awaited(
@@ -306,7 +302,7 @@ def _states(claims: Sequence[NodeClaim], workload: Workload) -> Mapping[str, Seq
     """The nodes of each pool as its budgets count them."""
     states: defaultdict[str, list[NodeState]] = defaultdict(list)
     for claim in claims:
-        facts = _facts(workload, claim)
+        facts = workload.facts_of(claim)
         initialized = claim.phase == "Available"
         ready = facts is not None and facts.ready == "True"
         is_gone = claim.phase == "Failed"

@@ -14,9 +14,9 @@ from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import NOT_READY, words
 from stockyard.operations.disruption.run import next_decision, view_now
+from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.node_claims.delete import is_member
 from stockyard.operations.pools.pools import claims_of, pools_of
-from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, RunningNode
 

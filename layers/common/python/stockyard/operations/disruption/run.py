@@ -31,11 +31,11 @@ from stockyard.operations.disruption.decide import decide, interrupted
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
+from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.reconcile import reconcile
-from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove
 from stockyard.scheduling.consolidation.model import Decision, Settings

@@ -40,7 +40,7 @@ def attend(services: Services, cluster_id: str, seconds: int) -> None:
 
 def picture_age(services: Services, cluster_id: str, now: datetime) -> float | None:
     """For how many seconds before ``now`` nobody can say that the cluster's pods, nodes and budgets are as the last
-    report of its agent has them (``pools.workload.workload_of``).
+    report of its agent has them (``fleet.state.workload_of``).
 
     None when nothing was reported, or by an agent that does not say how far its reports are. The age rises while the
     agent is silent, and while something has changed that it has not told yet.

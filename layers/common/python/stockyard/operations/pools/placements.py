@@ -8,13 +8,11 @@ from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
-from stockyard.operations.pools.member_room import with_room
+from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.pools.pools import claims_of, pools_of
-from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import within_quota
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
-from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
@@ -68,7 +66,7 @@ def _of_cluster(services: Services, cluster: Cluster, stock: Supply) -> Supplied
         remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
     report = workload_of(services, cluster.id)
     if report is not None:
-        nodes = nodes_there(stock, with_room(services, cluster, claims, report), report)
+        nodes = fleet_state(services, cluster, stock, claims, report).packed
         return Supplied(pools, nodes, report.daemons, tuple(remarks))
     if claims:
         remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")

@@ -40,6 +40,7 @@ from stockyard.lifecycle.pool import (
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
@@ -49,7 +50,6 @@ from stockyard.operations.pools.claims import batch_size, commit_claims, draft_c
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
 from stockyard.operations.pools.spread import Spread, move_claims
-from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
 

@@ -20,13 +20,11 @@ from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
+from stockyard.operations.fleet.state import Workload, fleet_state
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
-from stockyard.operations.pools.member_room import with_room
-from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.spread import Spread
 from stockyard.operations.pools.templates import supply, templates
-from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
@@ -71,7 +69,7 @@ def plan_of(
     problem = model.Problem(
         (*groups, *spare),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
-        nodes_there(stock, with_room(services, cluster, staying, workload), workload),
+        fleet_state(services, cluster, stock, staying, workload).packed,
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
         stock.availability.free,

@@ -12,15 +12,15 @@ import pytest
 
 from stockyard.domain.records import Cluster, WorkloadPart, WorkloadReport
 from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
+from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import Received, forgetting
-from stockyard.operations.pools.workload import workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
 from tests.unit.operations.pools.conftest import DB, GROUPS, PROXY, WEB, Agent, picture, template
 
-SCHEMA = json.loads((Path(__file__).parents[4] / "docs/events/PendingPods.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[5] / "docs/events/PendingPods.json").read_text(encoding="utf-8"))
 
 
 def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:

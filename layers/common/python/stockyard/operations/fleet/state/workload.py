@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.services import Services
@@ -56,6 +57,12 @@ class Workload:
     """By node: why a pod on it cannot be read. Nobody knows what of the node is free, nor where the pod could go."""
     nominated: Mapping[str, Sequence[tuple[Pod, int]]] = field(default_factory=dict)
     """By node: pods that the scheduler has assigned or nominated to it and not bound yet. They keep their room."""
+
+    def facts_of(self, claim: NodeClaim) -> NodeFacts | None:
+        """What is reported of the claim's node; None where nothing is."""
+        nodes = self.nodes or {}
+        facts = nodes.get(claim.node_name or claim.name)
+        return facts if facts is not None or not claim.host_name else nodes.get(claim.host_name)
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:

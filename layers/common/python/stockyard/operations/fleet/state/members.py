@@ -7,21 +7,20 @@ moment of such an operation, so nothing is planned onto it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from stockyard.domain.node_types import read_resources
 from stockyard.domain.pool_records import CONTROL_PLANE
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption.forced import is_interrupted
 from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.operations.fleet.state.workload import Workload
 from stockyard.operations.machines.first_node import first_room
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims.delete import is_member
-from stockyard.operations.pools.workload import Workload
 from stockyard.operations.services import Services
 
 
@@ -39,11 +38,11 @@ def with_room(services: Services, cluster: Cluster, claims: Sequence[NodeClaim],
         and not is_lost(claim)
         and leaving.isdisjoint(_names(claim))
         and _made_at(cluster, claim) >= cluster.members_since
-        and _takes_now(_facts(workload, _names(claim)), is_told=workload.nodes is not None)
+        and (workload.nodes is None or workload.facts_of(claim) is not None)
     }
     counted = [claim for claim in claims if claim.id in staying or not is_member(claim)]
     first = None if any(claim.machine_id == cluster.instance_id for claim in members) else _first(services, cluster)
-    if first is not None and _takes_now(_facts(workload, (first.name,)), is_told=True):
+    if first is not None and workload.facts_of(first) is not None:
         counted.append(first)
     return counted
 
@@ -98,15 +97,3 @@ def _names(claim: NodeClaim) -> tuple[str, ...]:
 
 def _made_at(cluster: Cluster, claim: NodeClaim) -> str:
     return cluster.created_at if claim.machine_id == cluster.instance_id else claim.created_at
-
-
-def _facts(workload: Workload, names: Iterable[str]) -> NodeFacts | None:
-    nodes = workload.nodes or {}
-    return next((nodes[name] for name in names if name in nodes), None)
-
-
-def _takes_now(facts: NodeFacts | None, *, is_told: bool) -> bool:
-    """Whether the node is ready and takes pods; where its cluster tells nothing of nodes, its claim is believed."""
-    if facts is None:
-        return not is_told
-    return facts.ready == "True" and not facts.unschedulable

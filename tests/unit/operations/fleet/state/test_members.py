@@ -18,13 +18,13 @@ from stockyard.domain.records import Fact, NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.operations.disruption import run
 from stockyard.operations.disruption.run import next_decision, view_now
+from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
 from stockyard.operations.machines.first_node import FIRST_ROOM, first_node, note_first_node
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.pools import placements
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.scale_up import plan_of
-from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Create, Put, Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod

@@ -39,7 +39,7 @@ def test_nodes_that_are_ready_no_more_wake_who_looks_at_their_machines(
     agent: Agent, before: Any, after: Any, count: int
 ) -> None:
     """One that was drained may go."""
-    schema = json.loads((Path(__file__).parents[4] / "docs/events/UnreadyNodes.json").read_text(encoding="utf-8"))
+    schema = json.loads((Path(__file__).parents[5] / "docs/events/UnreadyNodes.json").read_text(encoding="utf-8"))
     agent.post(nodes={"a": before, "b": facts()}, budgets={})
     agent.change(nodes={"a": after}, budgets={})
     agent.change(nodes={"a": after}, budgets={})

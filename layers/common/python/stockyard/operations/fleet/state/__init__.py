@@ -1,0 +1,9 @@
+"""What a cluster's nodes are: the one picture that scale-up, consolidation, preview, plans and placements read.
+
+A node that has joined is what its cluster's agent reports; its claim and the catalogue speak only until then.
+"""
+
+from stockyard.operations.fleet.state.picture import FleetNode, FleetState, fleet_state
+from stockyard.operations.fleet.state.workload import PendingGroup, Workload, workload_of
+
+__all__ = ["FleetNode", "FleetState", "PendingGroup", "Workload", "fleet_state", "workload_of"]

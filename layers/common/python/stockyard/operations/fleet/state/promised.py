@@ -1,0 +1,102 @@
+"""What a claim and the catalogue promise of a node that its cluster has not reported yet: labels and allocatable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from stockyard.domain.control_plane import ROLE
+from stockyard.domain.manifests import is_planned, matched
+from stockyard.domain.node_disks import of_catalogue, with_disk
+from stockyard.domain.node_properties import node_labels
+from stockyard.domain.node_types import NodeType, read_resources
+from stockyard.domain.pool_records import POOL_LABEL
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.requirements import NODE_POOL, Requirements
+from stockyard.operations.fleet.state.members import is_stand_in
+from stockyard.operations.node_claims.delete import is_member
+from stockyard.operations.node_providers.catalog import Catalog
+from stockyard.scheduling.match import Availability, choose
+from stockyard.scheduling.reading import Reader
+
+
+class Stock(Protocol):
+    """What nodes can be had of, as ``pools.templates.Supply`` has it."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The node types of all providers."""
+
+    @property
+    def availability(self) -> Availability:
+        """What cannot be had now."""
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """Names of types and ``provider.*`` that the tenant may use; None: all."""
+
+    def beyond(self, provider: str) -> frozenset[str]:
+        """The providers that a claim which names ``provider`` cannot get a machine of."""
+
+
+class Promises:
+    """Reads claims and the catalogue."""
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+        self._reader = Reader()
+
+    def allocatable(self, claim: NodeClaim) -> Mapping[str, int]:
+        """Thousandths of a unit by resource: of the claim's type, or what it asks for while nobody knows one."""
+        node_type = self._type_of(claim)
+        if node_type is None:
+            return read_resources(claim.resources)
+        return with_disk(node_type, claim.properties).allocatable
+
+    def labels(self, claim: NodeClaim) -> Mapping[str, str]:
+        """The labels that the node will have, as far as they are certain."""
+        placed = claim.placement
+        if is_stand_in(claim):
+            labels = dict(claim.node_labels)
+        elif placed is not None:
+            labels = {**node_labels(self._type_of(claim), claim, placed), **claim.node_labels}
+        else:
+            labels = _certain_labels(claim)
+        labels |= claim.labels
+        if is_member(claim):
+            labels[ROLE] = ""
+        if claim.pool and not is_stand_in(claim):
+            labels |= {NODE_POOL: claim.pool, POOL_LABEL: claim.pool}
+        return labels
+
+    def _type_of(self, claim: NodeClaim) -> NodeType | None:
+        if is_stand_in(claim):
+            return None
+        if claim.placement is not None:
+            return self._stock.catalog.node_types.get(claim.placement.type)
+        return self._next_type(claim)
+
+    def _next_type(self, claim: NodeClaim) -> NodeType | None:
+        try:
+            request = self._reader.request(
+                matched(claim),
+                of_catalogue(claim.resources, claim.properties),
+                claim.provider_ref or None,
+                self._stock.allowed,
+                self._stock.beyond(claim.provider_ref),
+                is_planned(claim),
+            )
+        except ValueError:
+            return None
+        best = choose(self._stock.catalog.index, request, self._stock.availability)
+        return best.node_type if best is not None else None
+
+
+def _certain_labels(claim: NodeClaim) -> dict[str, str]:
+    """The labels that the node has wherever it is placed: what the claim asks for has one value."""
+    requirements = Requirements.of(claim.requirements)
+    return {
+        key: min(requirement.values)
+        for key, requirement in requirements.items()
+        if not requirement.complement and len(requirement.values) == 1
+    }
