@@ -47,6 +47,8 @@ RESOURCES = (
     Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
     Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
     Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False),
+    Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False),
     Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),

@@ -1,4 +1,4 @@
-"""The scheduler of simulated clusters: which pods get a node, what the others are told, and what it does not judge."""
+"""The scheduler of simulated clusters: which pods get a node, which volumes they get, and what the others are told."""
 
 from __future__ import annotations
 
@@ -115,24 +115,74 @@ def test_a_tolerated_taint_keeps_no_pod_out(store: KubeStore) -> None:
 def test_a_node_whose_machine_is_off_takes_no_pod(store: KubeStore) -> None:
     key = put(store, "web")
     assert schedule(store, frozenset({"node-1"})) == 0
-    assert refusal(store, key) == "no nodes available to schedule pods"
+    assert refusal(store, key) == (
+        "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }."
+    )
+    everywhere = put(store, "daemon", tolerations=[{"operator": "Exists"}])
+    assert schedule(store, frozenset({"node-1"})) == 0, "its kubelet starts nothing"
+    assert on(store, everywhere) == ("Pending", "")
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
-        {"topologySpreadConstraints": [{"maxSkew": 1}]},
-        {"schedulingGates": [{"name": "wait"}]},
-        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
-        {"containers": [{"name": "c", "ports": [{"hostPort": 80, "containerPort": 80}]}]},
-    ],
-)
-def test_a_pod_with_a_rule_that_is_not_judged_stays_as_it_is(store: KubeStore, spec: dict[str, Any]) -> None:
-    key = put(store, "web", **spec)
+def test_a_gated_pod_stays_as_it_is(store: KubeStore) -> None:
+    key = put(store, "web", schedulingGates=[{"name": "wait"}])
     before = dict(store.get(key))
     assert schedule(store) == 0
     assert store.get(key) == before
+
+
+def test_a_pod_that_claims_devices_is_told_that_there_are_none(store: KubeStore) -> None:
+    key = put(store, "web", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    assert schedule(store) == 0
+    assert refusal(store, key) == "0/1 nodes are available: 1 cannot allocate all claims."
+
+
+def put_storage(store: KubeStore) -> None:
+    """A class of late volumes, one claim of it, and one slot for volumes on the node, which is in zone a."""
+    storage = "storage.k8s.io"
+    kind = {"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    store.create(Key(storage, "storageclasses", "", "fast"), {"metadata": {}, **kind})
+    for name in ("data", "more"):
+        claim = {"metadata": {}, "spec": {"storageClassName": "fast"}, "status": {"phase": "Pending"}}
+        store.create(Key("", "persistentvolumeclaims", "default", name), claim)
+    drivers = [{"name": "ebs.csi.aws.com", "allocatable": {"count": 1}}]
+    store.create(Key(storage, "csinodes", "", "node-1"), {"metadata": {}, "spec": {"drivers": drivers}})
+    first = store.get(Key("", "nodes", "", "node-1"))
+    labels = {**first["metadata"]["labels"], "topology.kubernetes.io/zone": "a"}
+    store.replace(Key("", "nodes", "", "node-1"), {**first, "metadata": {**first["metadata"], "labels": labels}})
+
+
+def test_a_late_volume_is_made_where_its_pod_is_and_takes_a_slot(store: KubeStore) -> None:
+    put_storage(store)
+
+    def volumes(claim: str) -> list[dict[str, Any]]:
+        return [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+
+    first, second = put(store, "db-1", volumes=volumes("data")), put(store, "db-2", volumes=volumes("more"))
+    missing = put(store, "db-3", volumes=volumes("other"))
+    assert schedule(store) == 1
+    assert on(store, first) == ("Running", "node-1")
+    assert refusal(store, second) == "0/1 nodes are available: 1 node(s) exceed max volume count."
+    assert refusal(store, missing) == '0/1 nodes are available: 1 persistentvolumeclaim "other" not found.'
+    claim = store.get(Key("", "persistentvolumeclaims", "default", "data"))
+    assert claim["status"]["phase"] == "Bound"
+    volume = store.get(Key("", "persistentvolumes", "", claim["spec"]["volumeName"]))
+    expressions = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"]
+    assert expressions == [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]
+
+
+def test_pods_of_higher_priority_push_others_out_and_have_their_room(store: KubeStore) -> None:
+    value = {"metadata": {}, "value": 1000}
+    store.create(Key("scheduling.k8s.io", "priorityclasses", "", "high"), value)
+    low = put(store, "low", cpu="3")
+    assert schedule(store) == 1
+    high, third = put(store, "z-high", cpu="3", priorityClassName="high"), put(store, "third", cpu="2")
+    assert schedule(store) == 0
+    assert "deletionTimestamp" in store.get(low)["metadata"]
+    assert store.get(high)["status"]["nominatedNodeName"] == "node-1"
+    store.remove(low, {})
+    assert schedule(store) == 1
+    assert on(store, high) == ("Running", "node-1")
+    assert on(store, third) == ("Pending", "")
 
 
 def test_the_administrators_kubeconfig_makes_pods_that_run(tmp_path: Path) -> None:
