@@ -90,3 +90,16 @@ def test_differences_are_told_field_by_field() -> None:
         {"pointer": "/settings/node_groups/1", "before": GROUPS[1], "after": None},
     ]
     assert differences(CLUSTER, CLUSTER) == []
+
+
+def test_the_order_of_what_is_a_set_is_no_change() -> None:
+    zones, taints = ["b", "a"], [{"key": "y", "effect": "NoSchedule"}, {"key": "x", "effect": "NoExecute"}]
+    groups = [{"name": name, "zones": zones, "taints": taints} for name in ("one", "two")]
+    before = with_settings(zones=zones, api_cidrs=["198.51.100.0/24", "0.0.0.0/0"], node_groups=groups)
+    turned = [{**group, "zones": zones[::-1], "taints": taints[::-1]} for group in groups[::-1]]
+    after = with_settings(zones=zones[::-1], api_cidrs=["0.0.0.0/0", "198.51.100.0/24"], node_groups=turned)
+    assert differences(before, after) == []
+    assert kind_of(before, after, None, again=False) == ""
+    types = with_settings(node_groups=[{"name": "one", "instance_types": ["m6i.large", "m5.large"]}])
+    other = with_settings(node_groups=[{"name": "one", "instance_types": ["m5.large", "m6i.large"]}])
+    assert [change["pointer"] for change in differences(types, other)] == ["/settings/node_groups/0/instance_types"]

@@ -182,3 +182,23 @@ def test_other_pools_of_such_a_cluster_are_its_owners(managed: ManagedWorld) -> 
 def test_quotas_hold_for_groups_that_grow(managed: ManagedWorld) -> None:
     with pytest.raises(QuotaExceeded, match="nodes_per_group"):
         managed.patch(managed.groups({"name": "system"}, {**GPU, "max_size": 1000}))
+
+
+def test_nodes_of_a_group_that_is_remade_drift_and_those_of_no_other(managed: ManagedWorld) -> None:
+    """The former group goes when its nodes have gone, so something has to tell these to go."""
+    managed.patch(managed.groups({"name": "system", "zones": ["us-east-1a"], "max_size": 4}, GPU))
+    assert managed.drive() == "changed"
+    since = managed.pools()["system"].nodes_since
+    assert since > managed.pools()["l4"].nodes_since == ""
+    managed.make_claims("system", 2)
+    managed.world.clock.advance(60)
+    managed.patch(managed.groups({"name": "system", "zones": ["us-east-1b", "us-east-1a"]}, GPU))
+    assert "The 2 nodes of system are replaced one by one." in [warning["detail"] for warning in managed.warnings]
+    assert managed.drive() == "changed"
+    assert managed.pools()["system"].nodes_since > since
+    again = managed.pools()["system"].nodes_since
+    managed.world.clock.advance(60)
+    managed.patch(managed.groups({"name": "system", "zones": ["us-east-1a", "us-east-1b"], "max_size": 5}, GPU))
+    assert managed.warnings == []
+    assert managed.drive() == "changed"
+    assert managed.pools()["system"].nodes_since == again, "another order remakes nothing"

@@ -44,6 +44,11 @@ class GroupMapping(Protocol):
         """The pool as an entry of ``autoscaler_node_groups``: what such an entry can say of it."""
         ...
 
+    def remakes(self, before: NewPool | Pool, after: NewPool | Pool) -> bool:
+        """Whether all machines of the pool are made anew by this change, beside those that differ from its template or
+        its requirements."""
+        ...
+
 
 def name_of(group: Group) -> str:
     """What a group is called, which is the name of its pool."""

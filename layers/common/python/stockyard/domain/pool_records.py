@@ -113,6 +113,9 @@ class Pool(PoolSpec):
     """Until when the pool makes no claim, because earlier ones became no node."""
     claims_made: int = 0
     generation: int = 1
+    nodes_since: str = ""
+    """Nodes whose claims are older than this moment have drifted: a change remade the group that they come from. Empty
+    when none did."""
     created_by: str = ""
     request: str = ""
     """Of the idempotency key that it was made with, the same in every try; empty without a key."""

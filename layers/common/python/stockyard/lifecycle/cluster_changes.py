@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,10 @@ AT_ONCE = frozenset({"mirror", "repave_approval"})
 SIZE, TYPE, TYPES = "control_plane_size", "control_plane_instance_type", "control_plane_instance_types"
 CONTROL = "control"
 """The role of the group that says the same of a control plane as these settings."""
+
+SETS = frozenset({"zones", "taints", "subnets", "api_cidrs", "ssh_cidrs"})
+"""Lists of settings and of node groups whose order says nothing: another order is no change. That of instance types
+says which is tried first."""
 
 Difference = dict[str, Any]
 """``pointer``, ``before`` and ``after``."""
@@ -70,7 +75,17 @@ def _can_go_back(failed: Operation, version: str) -> bool:
 
 
 def _lasting(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in AT_ONCE}
+    return {name: _in_order(name, value) for name, value in settings.items() if name not in AT_ONCE}
+
+
+def _in_order(name: str, value: Any) -> Any:
+    """The value of a setting, with what is a set in one order, so that equal ones are equal."""
+    if name in GROUP_SETTINGS:
+        by_name = sorted(value or (), key=name_of)
+        return [{key: _in_order(key, part) for key, part in group.items()} for group in by_name]
+    if name in SETS and isinstance(value, list | tuple):
+        return sorted(value, key=lambda entry: json.dumps(entry, sort_keys=True))
+    return value
 
 
 def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
@@ -87,7 +102,7 @@ def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
             changes += _of_groups(
                 name, before or (), _without_repeated(cluster.settings, target.settings, before, value)
             )
-        elif before != value:
+        elif _in_order(name, before) != _in_order(name, value):
             changes.append(_difference(("settings", name), before, value))
     return changes
 
@@ -131,7 +146,7 @@ def _of_groups(setting: str, before: Sequence[Group], after: Sequence[Group]) ->
             yield _difference(place, None, dict(group))
             continue
         for name in sorted(former.keys() | group.keys()):
-            if former.get(name) != group.get(name):
+            if _in_order(name, former.get(name)) != _in_order(name, group.get(name)):
                 yield _difference((*place, name), former.get(name), group.get(name))
     for index, group in enumerate(before):
         if name_of(group) not in later:

@@ -191,6 +191,61 @@ def test_another_type_makes_a_group_beside_and_the_former_goes_when_it_is_empty(
     assert eks.ledger.find("node_group", "workers/2") is not None
 
 
+def test_zones_in_another_order_are_the_same_group(eks: Any, run: Run) -> None:
+    zones = ["us-east-1a", "us-east-1b"]
+    change(eks, {**WORKERS, "zones": zones})
+    run("node_groups")
+    change(eks, {**WORKERS, "zones": zones[::-1]})
+    eks.ensure("node_groups")
+    assert groups(eks) == {"system", "workers"}
+
+
+def test_a_group_that_could_not_be_made_is_made_anew_by_the_next_try(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(eks, WORKERS)
+    run("node_groups")
+    created_at = group(eks, "workers")["createdAt"]
+    issues = [{"code": "AsgInstanceLaunchFailures", "message": "InsufficientInstanceCapacity - none in us-east-1c"}]
+    original = Calls.call
+
+    def call(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        answer = original(self, service, operation, **parameters)
+        if operation == "describe_nodegroup" and answer["nodegroup"]["createdAt"] == created_at:
+            answer["nodegroup"] |= {"status": "CREATE_FAILED", "health": {"issues": issues}}
+        return answer
+
+    monkeypatch.setattr(Calls, "call", call)
+    for _ in range(2):
+        with pytest.raises(InsufficientCapacity, match="InsufficientInstanceCapacity"):
+            eks.provider.ensure("node_groups", eks.work("node_groups"))
+        issues.clear()  # EKS tells them for a while only
+        eks.later(60)
+    eks.cluster = replace(eks.cluster, attempt=eks.cluster.attempt + 1)
+    eks.ensure("node_groups")
+    assert group(eks, "workers")["createdAt"] > created_at
+    assert groups(eks) == {"system", "workers"}
+
+
+def test_an_add_on_that_waits_says_which_group_has_no_machine(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("node_groups")
+    issues = [{"code": "AsgInstanceLaunchFailures", "message": "InsufficientInstanceCapacity - none"}]
+    original = Calls.call
+
+    def call(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        answer = original(self, service, operation, **parameters)
+        if operation == "describe_nodegroup":
+            answer["nodegroup"] |= {"status": "DEGRADED", "health": {"issues": issues}}
+        return answer
+
+    monkeypatch.setattr(Calls, "call", call)
+    outcome = eks.provider.ensure("addons", eks.work("addons"))
+    assert not outcome.done
+    assert "node group system: AsgInstanceLaunchFailures: InsufficientInstanceCapacity - none" in outcome.message
+
+
 def test_a_group_that_the_settings_do_not_name_goes_with_its_template(eks: Any, run: Run) -> None:
     change(eks, EFA)
     run("node_groups")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.field_changes import change_views, field_changes, with_subject
 from stockyard.domain.kubernetes_minors import skew_fault
 from stockyard.domain.kubernetes_removals import removals
@@ -285,7 +286,7 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
         if leaving:
             text = f"{_nodes(leaving)} of {name} are drained and given back: more than its new most."
             yield _remark(setting, places[name], "max_size", text=text)
-        if _replaces(before, after):
+        if _replaces(cluster, before, after):
             text = f"The {_nodes(len(claims) - leaving)} of {name} are replaced one by one."
             yield _remark(setting, places[name], text=text)
 
@@ -299,14 +300,17 @@ def replaced_pools(services: Services, cluster: Cluster, target: Cluster) -> lis
         pool.name
         for pool in group_pools(services, target, "")
         if pool.name in present
-        and _replaces(present[pool.name], pool)
+        and _replaces(cluster, present[pool.name], pool)
         and living(claims_of(services, cluster.id, pool.name))
     ]
 
 
-def _replaces(before: Pool, after: Pool) -> bool:
-    return template_hash(before) != template_hash(after) or Requirements.of(before.requirements) != Requirements.of(
-        after.requirements
+def _replaces(cluster: Cluster, before: Pool, after: Pool) -> bool:
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    return (
+        template_hash(before) != template_hash(after)
+        or Requirements.of(before.requirements) != Requirements.of(after.requirements)
+        or (mapping is not None and mapping.remakes(before, after))
     )
 
 

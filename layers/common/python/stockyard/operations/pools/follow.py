@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.node_groups import follows
 from stockyard.domain.pool_records import GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
@@ -31,7 +32,7 @@ from stockyard.operations.pools.pools import (
     pools_of,
 )
 from stockyard.operations.services import Services
-from stockyard.ports import Check, Outcome
+from stockyard.ports import Check, Outcome, Replace
 
 LOOK_AGAIN, AT_ONCE = 30, 1
 """Seconds until the next look: at nodes that leave, and at what somebody else wrote just now."""
@@ -57,7 +58,7 @@ def release_surplus(services: Services, cluster: Cluster) -> Outcome:
     try:
         for pool in following_pools(services, cluster):
             if pool.name in targets and not pool.deleting:
-                leaving += _shrunk(services, pool, targets[pool.name])
+                leaving += _shrunk(services, cluster, pool, targets[pool.name])
             else:
                 give_back_pool(services, pool, WORKFLOW_ACTOR)
                 leaving += [f"pool {pool.name}"]
@@ -69,11 +70,11 @@ def release_surplus(services: Services, cluster: Cluster) -> Outcome:
     return Outcome(False, f"Waiting for {', '.join(leaving[:NAMED])}{more} to leave.", wait_seconds=LOOK_AGAIN)
 
 
-def _shrunk(services: Services, pool: Pool, target: Pool) -> list[str]:
+def _shrunk(services: Services, cluster: Cluster, pool: Pool, target: Pool) -> list[str]:
     """The nodes beyond the most that the group is to have, which leave; no pod makes others from now on."""
     most = most_nodes(target)
     limits, floor = (target.limits if most < most_nodes(pool) else pool.limits), min(pool.floor, target.floor)
-    pool = _moved(services, pool, replace(target, limits=limits, floor=floor))
+    pool = _moved(services, cluster, pool, replace(target, limits=limits, floor=floor))
     for claim in surplus_of(pool, living(claims_of(services, pool.cluster_id, pool.name)), most):
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
@@ -94,14 +95,14 @@ def follow_settings(services: Services, cluster: Cluster) -> Outcome:
                 created += 1
             elif pool.deleting:
                 return Outcome(False, f"Waiting for pool {pool.name} of before to leave.", wait_seconds=LOOK_AGAIN)
-            elif _moved(services, pool, target) is not pool:
+            elif _moved(services, cluster, pool, target) is not pool:
                 changed += 1
     except Conflict:
         return Outcome(False, "Pools were changed by somebody else just now.", wait_seconds=AT_ONCE)
     return Outcome(True, f"{created} pools were made, and {changed} changed.")
 
 
-def _moved(services: Services, pool: Pool, target: Pool) -> Pool:
+def _moved(services: Services, cluster: Cluster, pool: Pool, target: Pool) -> Pool:
     """The pool with all that its group says of it; the same one where it has that already."""
     fields = {name: getattr(target, name) for name in GROUP_FIELDS}
     # What its nodes may cost or have together, only the pool says.
@@ -110,5 +111,8 @@ def _moved(services: Services, pool: Pool, target: Pool) -> Pool:
     if pool.document == target.document and not changes_of(pool, new_pool):
         return pool
     moved, writes = changed_pool(services, pool, new_pool, WORKFLOW_ACTOR)
-    services.store.commit(*writes)
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    if mapping is not None and mapping.remakes(pool, new_pool):
+        moved = replace(moved, nodes_since=services.now())
+    services.store.commit(Replace(moved), *writes[1:])
     return moved

@@ -191,7 +191,9 @@ def _compare(
     for pool in pools:
         if pool.deleting:
             continue
-        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance, cluster.nodes_since)
+        noted = compare_pool(
+            services, pool, by_pool.get(pool.name, ()), allowance, max(cluster.nodes_since, pool.nodes_since)
+        )
         allowance, count = allowance - noted, count + noted
         if not allowance:
             _look_soon(services, pool, DRIFT_SECONDS)

@@ -54,6 +54,11 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     return {**common_fields(pool), "id": pool.name, **_FIGURES, **(pool.document.get(_GROUP) or {})}
 
 
+def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:  # noqa: ARG001 - machines are made one by one
+    """See ``node_groups.GroupMapping``."""
+    return False
+
+
 def provider(cluster: Cluster, group: Group) -> ProviderDocument:
     """The implicit provider of all groups of the account that have these figures: the one size, with its boot disk."""
     size = {"vcpus": group["vcpus"], "memoryGib": group["memory_gib"], "gpus": group["gpus"]}

@@ -79,6 +79,11 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     }
 
 
+def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:  # noqa: ARG001 - machines are made one by one
+    """See ``node_groups.GroupMapping``."""
+    return False
+
+
 def provider(cluster: Cluster) -> ProviderDocument:
     """The implicit provider of the cluster's account and region: every type that EC2 has there, also for spot."""
     place = region(cluster)

@@ -6,12 +6,12 @@ Some come before the first node: without a network for pods no node is ready, an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Cluster, Resource
-from stockyard.errors import VendorRefused
+from stockyard.errors import VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import eks_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
@@ -41,8 +41,26 @@ def ensure(builder: Builder) -> Outcome:
         _pod_identity(builder)
     waiting = [text for name in addons(cluster) if (text := _addon(builder, name))]
     if waiting:
-        return Outcome(False, "; ".join(waiting), WAIT_SECONDS)
+        # An add-on without a node says that its pods are missing, and the group why it has no machine.
+        return Outcome(False, "; ".join([*_lacking_machines(builder), *waiting]), WAIT_SECONDS)
     return Outcome(True, f"{len(addons(cluster))} add-ons of {names.cluster_name(cluster)}")
+
+
+def _lacking_machines(builder: Builder) -> Iterator[str]:
+    """What EKS says of node groups that are not well."""
+    cluster = names.cluster_name(builder.work.cluster)
+    for line in builder.ledger.lines():
+        if line.kind != eks_kinds.NODE_GROUP.name or line.state != "made":
+            continue
+        name = line.vendor_id.rpartition("/")[2]
+        try:
+            answer = builder.calls.call("eks", "describe_nodegroup", clusterName=cluster, nodegroupName=name)
+        except VendorNotFound:
+            continue
+        issues = answer["nodegroup"].get("health", {}).get("issues", ())
+        if issues:
+            text = "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
+            yield f"node group {name}: {text}"
 
 
 def before_nodes(builder: Builder) -> str:

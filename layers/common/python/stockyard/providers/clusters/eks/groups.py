@@ -17,6 +17,7 @@ POOL_LABEL, GPU_LABEL = "modelplane.ai/pool", "modelplane.ai/gpu"
 GPU = "nvidia.com/gpu"
 GPU_TAINT = {"key": GPU, "value": "true", "effect": "NoSchedule"}
 CONSOLIDATE_AFTER = "10m"
+_UNCHANGING = ("instance_type", "disk_gib", "zones", "fabric", "capacity_reservation_id", "role")
 
 
 def node_labels(group: Group) -> dict[str, str]:
@@ -73,6 +74,21 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     if "instance_type" not in group:  # of no group, or of one in another cloud
         group = {**builtin_group(), "name": pool.name}
     return {**group, "min_size": pool.floor, "max_size": milli(pool.limits.get(NODES, "0")) // 1000}
+
+
+def shape(group: Group) -> dict[str, Any]:
+    """What of a group EKS cannot change. Zones are a set."""
+    return {name: _as_set(group.get(name)) or None for name in _UNCHANGING}
+
+
+def _as_set(value: Any) -> Any:
+    return sorted(value) if isinstance(value, list | tuple) else value
+
+
+def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:
+    """See ``node_groups.GroupMapping``. A managed group of another shape is another group; the former one goes."""
+    former, later = before.document.get("group"), after.document.get("group")
+    return former is not None and later is not None and shape(former) != shape(later)
 
 
 def provider(cluster: Cluster) -> ProviderDocument:

@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds, offerings
 from stockyard.providers.clusters.eks import addons, control_plane, identity, launch_templates, names, network, scaling
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import EFA, has_template, node_groups
-from stockyard.providers.clusters.eks.groups import node_labels
+from stockyard.providers.clusters.eks.groups import node_labels, shape
 
 PHASE = "node_groups"
 WAIT_SECONDS = 20
@@ -26,7 +26,8 @@ _EFA_DESCRIPTION = "EFA OS-bypass traffic between gang nodes"
 """As Modelplane has it."""
 _SHAPE, _LIMITS, _PLACES = "shape", "limits", "places"
 """In the line's detail: what EKS cannot change, and how many machines in which zones the group has at first."""
-_UNCHANGING = ("instance_type", "disk_gib", "zones", "fabric", "capacity_reservation_id", "role")
+_FAILED_IN, _FAILURE = "failed_in", "failure"
+"""In the detail of a group that could not be made: the try that met it, and why in EKS's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,6 @@ def ensure(builder: Builder) -> Outcome:
     if waiting:
         return Outcome(False, "; ".join(waiting), WAIT_SECONDS)
     return Outcome(True, f"node groups {', '.join(str(group['name']) for group in groups)}")
-
-
-def shape(group: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a group EKS cannot change."""
-    return {name: group.get(name) or None for name in _UNCHANGING}
 
 
 def generations(builder: Builder, pool: str) -> list[Resource]:
@@ -131,6 +127,9 @@ def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]
     line = builder.ledger.find(eks_kinds.NODE_GROUP.name, generation.key)
     described = _described(builder, generation) if line is not None and line.state == "made" else None
     if line is not None and described is not None:
+        if described.get("status") == "CREATE_FAILED":
+            # EKS never brings a group out of it. A resume makes it anew.
+            return _without_failed(builder, line, described)
         failure = _failure(described)
         if failure is not None:
             raise failure
@@ -141,13 +140,32 @@ def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]
     return f"node group {generation.name} is new"
 
 
+def _without_failed(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
+    """Remove a group that an earlier try could not make. What is waited for; raises why, in the try that met it.
+
+    EKS forgets its reasons after a while, so that the first ones are kept.
+    """
+    failure = _failure(described)
+    this_try = f"{builder.work.session}/{builder.work.cluster.attempt}"
+    failed_in = line.detail.get(_FAILED_IN)
+    if failure is not None and failed_in in (None, this_try):
+        text = str(line.detail.get(_FAILURE) or failure.detail)
+        builder.ledger.made(line, line.vendor_id, {**line.detail, _FAILED_IN: this_try, _FAILURE: text})
+        raise _refusal(text, failure.code)
+    return builder.remove(line) or f"node group {described['nodegroupName']} is made anew"
+
+
 def _current(builder: Builder, group: Mapping[str, Any]) -> Generation:
     """The generation that has the group's shape: the newest one, or one more."""
     lines = generations(builder, str(group["name"]))
     if not lines:
         return Generation(str(group["name"]), 1)
     newest = Generation.of(lines[-1])
-    return newest if lines[-1].detail.get(_SHAPE) == shape(group) else Generation(newest.pool, newest.number + 1)
+    return (
+        newest
+        if shape(lines[-1].detail.get(_SHAPE) or {}) == shape(group)
+        else Generation(newest.pool, newest.number + 1)
+    )
 
 
 def _make(builder: Builder, group: Mapping[str, Any], generation: Generation) -> None:
@@ -188,10 +206,18 @@ def _failure(described: Mapping[str, Any]) -> VendorError | None:
     """Why a group could not be made, in EKS's words."""
     if described.get("status") not in ("CREATE_FAILED", "DELETE_FAILED"):
         return None
-    issues = described.get("health", {}).get("issues", ())
-    text = "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues) or str(described["status"])
+    text = _issues(described) or str(described["status"])
+    return _refusal(f"node group {described['nodegroupName']}: {text}", str(described["status"]))
+
+
+def _refusal(text: str, status: str) -> VendorError:
     leaf = InsufficientCapacity if "capacity" in text.lower() else VendorRefused
-    return leaf(f"node group {described['nodegroupName']}: {text}", code=str(described["status"]))
+    return leaf(text, code=status)
+
+
+def _issues(described: Mapping[str, Any]) -> str:
+    issues = described.get("health", {}).get("issues", ())
+    return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
 
 
 def _former(builder: Builder, pools: set[str]) -> list[str]:
