@@ -50,7 +50,8 @@ class Solver:
         self.known = KnownNodes(problem.nodes, self.resources, meter)
         held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
         for term in dict.fromkeys(chain.from_iterable(held_terms)):
-            self.tallies.of_holders(term)
+            if not term.weight:
+                self.tallies.of_holders(term)
         self.classes = read_classes(problem, self.rows, self.tallies, self.resources)
         for node, pods in self.placed_pods:
             for pod, count in pods:

@@ -267,6 +267,8 @@ class Tallies:
             if node_filter.passes(labels, taints):
                 _count(tally, count, labels, name, host)
         for term in pod.anti_affinity:
+            if term.weight:
+                continue  # What it only prefers keeps nobody away.
             _count(self.of_holders(term), count, labels, name, host)
 
 
