@@ -102,7 +102,7 @@ def test_documents_are_the_answers_of_the_api_with_the_policy_s_name(cli, api):
 
 
 def test_sums_that_do_not_compare_are_said_to_be_so(cli, api):
-    detail = "The work of one request was used up at 2026-01-05T09:00:00.000Z: nothing later is counted."
+    detail = "The work or the time of one request was used up at 2026-01-05T09:00:00.000Z: nothing later is counted."
     part = {"complete": False, "ended_at": "2026-01-05T09:00:00.000Z", "warnings": [{"pointer": "", "detail": detail}]}
     homeless = {"name": "default/web", "count": 3, "why": "burst: No room."}
     api.answer("POST", ROUTE, {**OUTCOME, "without_place": [homeless]}).answer("POST", ROUTE, {**OUTCOME, **part})

@@ -46,12 +46,13 @@ def answer(yard: Yard, document: Mapping[str, Any], *, of_cluster: bool = False)
 def test_money_nodes_and_evictions_of_a_trace(yard: Yard) -> None:
     document = trace(arrive("0s", deployment(replicas=8)), depart("1h", count=7))
     view = answer(yard, document)
-    # The small node is asked for at the hour; the large one stays until that is ready, and for the minute of its drain.
-    assert view["usd"] == pytest.approx(0.36 * (1 + 150 / 3600) + 0.1 * 9, abs=1e-6)
+    # The small node is asked for two minutes after the hour; the large one stays until a look has seen that it is
+    # ready, and for the minute of its drain.
+    assert view["usd"] == pytest.approx(0.36 * (1 + 300 / 3600) + 0.1 * (9 - 120 / 3600), abs=1e-6)
     (decision,) = view["decisions"]
     assert (decision["reason"], decision["at"], decision["evictions"]) == (
         "Underutilized",
-        "2026-01-05T01:01:30.000Z",
+        "2026-01-05T01:04:00.000Z",
         1,
     )
     assert (view["complete"], view["ended_at"], view["hours"]) == (True, "2026-01-05T10:00:00.000Z", 10)
@@ -60,7 +61,7 @@ def test_money_nodes_and_evictions_of_a_trace(yard: Yard) -> None:
     never = answer(yard, document | {"policy": {"consolidationPolicy": "None"}})
     assert (never["usd"], never["decision_count"]) == (pytest.approx(3.6), 0)
     slow = answer(yard, document | {"startUp": "10m", "drain": "0s"})
-    assert slow["usd"] == pytest.approx(0.36 * (1 + 600 / 3600) + 0.1 * 9, abs=1e-6)
+    assert slow["usd"] == pytest.approx(0.36 * (1 + 720 / 3600) + 0.1 * (9 - 120 / 3600), abs=1e-6)
 
 
 def test_a_policy_changes_what_it_names_and_leaves_the_rest_to_the_pools(yard: Yard) -> None:
@@ -68,7 +69,7 @@ def test_a_policy_changes_what_it_names_and_leaves_the_rest_to_the_pools(yard: Y
     document = trace(arrive("0s", deployment(replicas=8)), depart("1h", count=7), pools=pools)
     assert answer(yard, document)["decisions"] == []
     full = answer(yard, document | {"policy": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}})
-    assert [decision["at"] for decision in full["decisions"]] == ["2026-01-05T03:01:30.000Z"]
+    assert [decision["at"] for decision in full["decisions"]] == ["2026-01-05T03:03:00.000Z"]
     for policy in ({"consolidateAfter": "Never"}, {"minimumSaving": 0.3}, {"budgets": [{"nodes": "0"}]}):
         overriding = {"consolidationPolicy": "WhenEmptyOrUnderutilized", **policy}
         assert answer(yard, document | {"policy": overriding})["decisions"] == []

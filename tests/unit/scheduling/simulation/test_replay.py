@@ -50,9 +50,9 @@ def test_money_is_what_each_node_costs_from_the_request_until_it_is_gone():
     assert never.usd == pytest.approx(10 * 0.1)
     assert (never.evictions, never.events, never.mean_nodes, never.peak_nodes) == (0, (), 1, 1)
     empty = replay(trace(*events, policy=WHEN_EMPTY), STEPS)
-    # It goes with the last pod, and is drained for a minute.
-    assert empty.usd == pytest.approx(0.1 * (HOUR + 60) / HOUR)
-    assert [(event.at, event.reason, event.nodes) for event in empty.events] == [(HOUR, "Empty", ("burst-1",))]
+    # A minute after the last pod went it is found, a minute later it goes, and it is drained for a minute.
+    assert empty.usd == pytest.approx(0.1 * (HOUR + 180) / HOUR)
+    assert [(event.at, event.reason, event.nodes) for event in empty.events] == [(HOUR + 120, "Empty", ("burst-1",))]
     assert (empty.waits.count, empty.waits.longest, empty.waits.mean) == (2, 90, 90.0)
 
 
@@ -66,10 +66,11 @@ def test_a_cheaper_node_comes_first_then_the_pods_move():
         ("burst-2",),
         1,
     )
-    # The small node is asked for at the hour; when it is ready the large one is drained for a minute.
-    assert event.at == HOUR + 90
+    # It is decided after a minute and confirmed after another one, when the small node is asked for. The next look
+    # after that is ready lets the large one go, which is drained for a minute.
+    assert event.at == HOUR + 240
     assert event.saving == pytest.approx(0.26)
-    assert outcome.usd == pytest.approx((0.36 * (HOUR + 150) + 0.1 * 9 * HOUR) / HOUR)
+    assert outcome.usd == pytest.approx((0.36 * (HOUR + 300) + 0.1 * (9 * HOUR - 120)) / HOUR)
     assert outcome.evictions == 1
     # Nobody waited for the move: the node was ready.
     assert outcome.waits.count == 8
@@ -82,13 +83,15 @@ def test_a_protected_pod_keeps_its_node_for_as_long_as_it_says():
         return [event.at for event in replay(trace(*events), STEPS).events]
 
     assert moved_at(FOREVER) == []
-    # From the moment on at which it runs, up to the next whole minute; then the replacement is made.
-    assert moved_at(2.0 * HOUR) == [2 * HOUR + 120 + 90]
+    # From the moment on at which it runs, up to the next whole minute; then it is decided, confirmed, and replaced.
+    assert moved_at(2.0 * HOUR) == [2 * HOUR + 120 + 60 + 120]
 
 
 def test_nodes_are_left_alone_until_no_pod_has_moved_for_long_enough():
     events = (Arrival(0, kind(), 8), Departure(HOUR, "web", 7))
-    assert [event.at for event in replay(trace(*events, consolidate_after=1800), STEPS).events] == [HOUR + 1800 + 90]
+    assert [event.at for event in replay(trace(*events, consolidate_after=1800), STEPS).events] == [
+        HOUR + 1800 + 60 + 120
+    ]
     assert replay(trace(*events, consolidate_after=None), STEPS).events == ()
     assert replay(trace(*events, minimum_saving=0.3), STEPS).events == ()
 
@@ -99,14 +102,15 @@ def test_a_budget_s_window_is_kept_in_its_time_zone():
     assert not shut.fault
     events = (Arrival(0, kind(), 2), Departure(6 * HOUR, "web"))
     outcome = replay(trace(*events, until=24 * HOUR, budgets=(shut,)), STEPS)
-    assert [event.at for event in outcome.events] == [21 * HOUR]
+    assert [event.at for event in outcome.events] == [21 * HOUR + 60]
 
 
 def test_a_budget_bounds_how_many_nodes_go_at_a_time():
     apart = kind(cpu=7000)
     events = (Arrival(0, apart, 4), Departure(HOUR, "web"))
-    # Half of four are two, half of the two that are left one: a node that is drained counts until it is gone.
-    for nodes, moments in (("1", [0, 60, 120, 180]), ("50%", [0, 60, 120])):
+    # Half of four are two, half of the two that are left one: a node that is drained counts until it is gone. Each
+    # decision is confirmed by the look after it.
+    for nodes, moments in (("1", [120, 240, 360, 480]), ("50%", [120, 240, 360])):
         outcome = replay(trace(*events, budgets=(Budget.of({"nodes": nodes}),)), STEPS)
         assert [event.at - HOUR for event in outcome.events] == moments
 
@@ -172,7 +176,7 @@ def test_policies_save_in_their_order_and_the_order_of_events_says_nothing(seed)
 def test_another_rule_can_decide():
     events = [Arrival(0, kind(), 8), Arrival(0, kind("api", 1500), 6), Departure(HOUR, "web", 7)]
     rules = trace(*events, Departure(2 * HOUR, "api", 5), Departure(5 * HOUR, "api"), Departure(5 * HOUR, "web"))
-    karpenter = replay(rules, STEPS, lambda fleet, _: (prefix_decision(fleet), 0))
+    karpenter = replay(rules, STEPS, lambda fleet, *_: (prefix_decision(fleet), 0))
     assert karpenter.complete
     assert {event.reason for event in karpenter.events} == {"Empty", "Underutilized"}
     assert replay(rules, STEPS).usd <= karpenter.usd * 1.02

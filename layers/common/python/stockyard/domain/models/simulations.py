@@ -234,7 +234,7 @@ class SimulationView(View):
     """What comes of the trace under the policy."""
 
     complete: bool
-    """Whether the whole trace was replayed; false when the work of one request was used up."""
+    """Whether the whole trace was replayed; false when the work or the time of one request was used up."""
     ended_at: str
     """Up to when everything counts."""
     hours: float

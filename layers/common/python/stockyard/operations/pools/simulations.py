@@ -37,8 +37,11 @@ from stockyard.scheduling.simulation.replay import replay
 
 MOST_PODS, MOST_KINDS = 10_000, 2_000
 """Pods that come in one trace, and manifests of them."""
-STEPS = 4_000_000
-"""The work of one replay: some fifteen seconds of a core, for an answer within those of a request."""
+STEPS = 5_000_000
+"""The work of one replay: some ten seconds of a core, for an answer within those of a request."""
+DEADLINE_SECONDS = 15
+"""After so many seconds a request begins no more work, however slow its machine is: a request has 29 seconds, and one
+piece of work takes a few."""
 MOST_DECISIONS, MOST_REMARKS = 500, 20
 OF_TRACE = "trace"
 """The provider of node types that a trace declares."""
@@ -48,6 +51,7 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def simulate(services: Services, cluster: Cluster | None, request: SimulationRequest) -> dict[str, Any]:
     """The answer as a ``SimulationView`` document. Raises ``InvalidInput`` with the place in the request."""
+    ends_at = services.clock.now() + timedelta(seconds=DEADLINE_SECONDS)
     arrivals, departures, skipped = _events(request)
     daemons = tuple(_daemons(request.daemon_sets, skipped))
     stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
@@ -74,7 +78,8 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     too_large = excess(model.Problem(groups, trace.pools, daemons=trace.daemons))
     if too_large:
         raise InvalidInput.at("/events", too_large)
-    return _view(trace, replay(trace, STEPS), remarks)
+    outcome = replay(trace, STEPS, expired=lambda: services.clock.now() >= ends_at)
+    return _view(trace, outcome, remarks)
 
 
 # --- pods -----------------------------------------------------------------------------------------------------------
@@ -326,7 +331,8 @@ def _view(trace: Trace, outcome: Outcome, remarks: Sequence[str]) -> dict[str, A
 
     waits = outcome.waits
     if not outcome.complete:
-        remarks = [f"The work of one request was used up at {text(outcome.end)}: nothing later is counted.", *remarks]
+        used_up = f"The work or the time of one request was used up at {text(outcome.end)}: nothing later is counted."
+        remarks = [used_up, *remarks]
     return {
         "complete": outcome.complete,
         "ended_at": text(outcome.end),

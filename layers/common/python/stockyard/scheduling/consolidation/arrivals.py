@@ -31,9 +31,10 @@ _WORK = 10**9
 
 
 class Arrivals:
-    """Plays how the pods of nodes of one fleet come to the others."""
+    """Plays how the pods of nodes of one fleet come to the others. ``spent`` is the work in the packer's steps."""
 
     def __init__(self, fleet: Fleet) -> None:
+        self.spent = len(fleet.nodes)
         pods = dict.fromkeys(pod for node in fleet.nodes for pod, _ in node.pods)
         groups = tuple(PodGroup(pod, ("",)) for pod in pods)
         nodes = tuple(running.node for running in fleet.nodes)
@@ -84,6 +85,7 @@ class Arrivals:
     def _places(
         self, pods: Sequence[Pod], rooms: Sequence[tuple[Node, Sequence[int], Sequence[int]]], style: int
     ) -> bool:
+        self.spent += len(rooms) + 2 * len(pods)
         requests = [self._classes[pod].requests for pod in dict.fromkeys(pods)]
         smallest = [min(amounts) for amounts in zip(*requests, strict=True)]
         free = [list(amounts) for _, amounts, _ in rooms]
@@ -110,6 +112,7 @@ class Arrivals:
                     place = number
                 else:
                     passed.append(entry)
+            self.spent += len(passed)
             for entry in passed:
                 heappush(heap, entry)
             if place < 0:

@@ -11,9 +11,14 @@ from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem, Settings
 from stockyard.scheduling.packing.plan import grouped, pack
+from stockyard.scheduling.packing.price.model import Meter
 
 CHECK_STEPS = 5_000_000
 """The work to find a place for the pods of nodes that are about to leave; where it does not do, they stay."""
+
+
+READING_STEPS, READING_STEPS_A_NODE = 300, 5
+"""What such a packing costs besides, to read the nodes and pods."""
 
 
 def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
@@ -26,10 +31,13 @@ def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
     )
 
 
-def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
+def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode], meter: Meter | None = None) -> int:
     """How many pods would have no place on the other nodes of the fleet: those of the nodes, and those that are still
     to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first may
-    take the room of what comes later, so that a place for each of the two by itself is none for both."""
+    take the room of what comes later, so that a place for each of the two by itself is none for both.
+
+    ``meter`` counts the work; it does not bound it.
+    """
     names = {node.name for node in nodes}
     if all(node.empty for node in nodes):
         return 0
@@ -40,6 +48,8 @@ def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
     ranked = tuple(replace(node, name=f"{rank:06}") for rank, node in enumerate(there))
     settings = Settings(preferences=False, split=False, steps=CHECK_STEPS)
     plan = pack(Problem(groups, (), ranked, fleet.daemons, settings))
+    if meter is not None:
+        meter.spent += plan.steps + READING_STEPS + READING_STEPS_A_NODE * len(ranked)
     return sum(len(item.pods) for item in plan.left_out)
 
 
@@ -59,10 +69,10 @@ def _room(node: Node) -> tuple[int, int, list[tuple[str, int]], list[tuple[str, 
     return node.free.get(CPU, 0), node.free.get(MEMORY, 0), sorted(node.free.items()), labels, node.name
 
 
-def is_easy(fleet: Fleet, decision: Decision) -> bool:
+def is_easy(fleet: Fleet, decision: Decision, meter: Meter | None = None) -> bool:
     """Whether the pods of the nodes that go will be found places for by ``homeless_pods`` once what comes is there."""
     coming = (_coming(number, replacement) for number, replacement in enumerate(decision.replacements))
-    return not homeless_pods(replace(fleet, nodes=(*fleet.nodes, *coming)), decision.nodes)
+    return not homeless_pods(replace(fleet, nodes=(*fleet.nodes, *coming)), decision.nodes, meter)
 
 
 def _coming(number: int, replacement: Replacement) -> RunningNode:

@@ -109,6 +109,9 @@ class Search:
         self.candidates = candidates_of(fleet)
         pods = sum(count for node in fleet.nodes for _, count in node.pods)
         self.meter = Meter(settings.budget(pods))
+        self._checks = Meter(0)
+        """The work of checks that no budget bounds: whether pods will find the places that a packing has for them."""
+        self._searched = 0
         self.verdicts: list[Verdict] = []
         self.possible: float | None = None
         """What could be saved at best by the candidates, if it is known."""
@@ -120,6 +123,11 @@ class Search:
     def tried(self) -> int:
         """How many sets of nodes have been tried."""
         return len(self._trials)
+
+    @property
+    def spent(self) -> int:
+        """All work so far, in the packer's steps."""
+        return self._searched + self.meter.spent + self._checks.spent
 
     def decide(self) -> Decision | None:
         """See ``consolidate``."""
@@ -145,6 +153,7 @@ class Search:
             return None
         arrivals = Arrivals(self.fleet) if self.settings.careful else None
         pods = sum(count for node in self.fleet.nodes for _, count in node.pods)
+        self._searched += self.meter.spent
         self.meter = Meter(self.settings.budget(pods))
         failed = best
         if not self._fits(best, arrivals):
@@ -167,9 +176,14 @@ class Search:
     def _fits(self, trial: Trial, arrivals: Arrivals | None) -> bool:
         """Whether the check before nodes leave will find places for the pods; with ``arrivals``, also however they
         come."""
-        if trial.plan is None or not is_easy(self.fleet, self._decision(trial)):
+        if trial.plan is None or not is_easy(self.fleet, self._decision(trial), self._checks):
             return False
-        return arrivals is None or arrivals.fit(trial.nodes, trial.plan)
+        if arrivals is None:
+            return True
+        before = arrivals.spent
+        fits = arrivals.fit(trial.nodes, trial.plan)
+        self._checks.spent += arrivals.spent - before
+        return fits
 
     def _ordered(self) -> list[RunningNode]:
         """The candidates by their waste, or by their price where that is not known."""

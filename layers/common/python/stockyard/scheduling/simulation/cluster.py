@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
@@ -24,8 +24,8 @@ _NODE = 1000
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
-    """A pod. ``since`` is when it began to wait for the node that it is on, or is to get; ``runs_from`` when it runs
-    there."""
+    """A pod. ``since`` is when it began to wait for a node, ``node`` the one that it is bound to, and ``runs_from``
+    since when. ``planned`` is the node whose room is kept for it while it waits."""
 
     name: str
     kind: PodKind
@@ -33,16 +33,19 @@ class SimulatedPod:
     since: int
     node: SimulatedNode | None = None
     runs_from: int | None = None
+    planned: SimulatedNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A node as the packer reads it, its pods, what it costs to disrupt it, and until when some pod protects it."""
+    """A node as the packer reads it, its pods with those that are to come, what it costs to disrupt it, and until when
+    some pod protects it. ``awaited`` are the pods that are to come."""
 
     node: Node
     pods: tuple[tuple[Pod, int], ...]
     cost: float
     protected_until: float
+    awaited: tuple[tuple[Pod, int], ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +59,8 @@ class SimulatedNode:
     moved_at: int
     free: dict[str, int]
     pods: dict[str, SimulatedPod] = field(default_factory=dict)
+    planned: dict[str, SimulatedPod] = field(default_factory=dict)
+    """The pods that wait for it, and whose room is kept."""
     leaving: bool = False
     _contents: Contents | None = None
 
@@ -69,21 +74,39 @@ class SimulatedNode:
         """USD an hour."""
         return self.claim.price
 
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """What it has for pods."""
+        return self.claim.row.room
+
     def take(self, pod: SimulatedPod, now: int) -> None:
-        """The pod is on the node, and runs as soon as that is ready."""
+        """The pod is bound to the node and runs there."""
         self.pods[pod.name] = pod
-        pod.node, pod.runs_from, self.moved_at = self, max(now, self.ready_at), now
-        self._contents = None
-        for resource, amount in pod.kind.pod.requests:
-            self.free[resource] = self.free.get(resource, 0) - amount
+        pod.node, pod.runs_from, self.moved_at = self, now, now
+        self._use(pod, 1)
 
     def release(self, pod: SimulatedPod, now: int) -> None:
         """The pod is there no more."""
         del self.pods[pod.name]
         pod.node, pod.runs_from, self.moved_at = None, None, now
+        self._use(pod, -1)
+
+    def plan(self, pod: SimulatedPod) -> None:
+        """Room is kept for the pod, which waits."""
+        self.planned[pod.name] = pod
+        pod.planned = self
+        self._use(pod, 1)
+
+    def forget(self, pod: SimulatedPod) -> None:
+        """No room is kept for the pod any more."""
+        del self.planned[pod.name]
+        pod.planned = None
+        self._use(pod, -1)
+
+    def _use(self, pod: SimulatedPod, sign: int) -> None:
         self._contents = None
         for resource, amount in pod.kind.pod.requests:
-            self.free[resource] += amount
+            self.free[resource] = self.free.get(resource, 0) - sign * amount
 
     def contents(self, now: int) -> Contents:
         """What is on it. It is read again only when a pod has come or gone, or the node has become ready."""
@@ -92,20 +115,36 @@ class SimulatedNode:
             self._contents = self._read(is_ready=is_ready)
         return self._contents
 
-    def _read(self, *, is_ready: bool) -> Contents:
-        pods = [pod.kind.pod for pod in self.pods.values()]
-        node = Node(
+    def bound(self) -> Node:
+        """The node as its cluster's scheduler sees it: room that is only planned is free."""
+        free = dict(self.free)
+        for pod in self.planned.values():
+            for resource, amount in pod.kind.pod.requests:
+                free[resource] += amount
+        return self._node([pod.kind.pod for pod in self.pods.values()], free, is_ready=True)
+
+    def _node(self, pods: Sequence[Pod], free: Mapping[str, int], *, is_ready: bool) -> Node:
+        return Node(
             self.name,
             {**self.claim.labels, HOSTNAME: self.name},
-            dict(self.free),
+            free,
             self.claim.pool.taints,
             tuple(PlacedPod(pod.namespace, pod.labels, pod.anti_affinity) for pod in pods),
             tuple(port for pod in pods for port in pod.ports),
             initialized=is_ready,
         )
+
+    def _read(self, *, is_ready: bool) -> Contents:
+        awaited = [pod.kind.pod for pod in self.planned.values()]
+        pods = [*(pod.kind.pod for pod in self.pods.values()), *awaited]
         protections = (pod.runs_from + pod.kind.protected for pod in self.pods.values() if pod.runs_from is not None)
-        cost = 1.0 + sum(pod.kind.cost for pod in self.pods.values())
-        return Contents(node, tuple(Counter(pods).items()), cost, max(protections, default=0.0))
+        return Contents(
+            self._node(pods, dict(self.free), is_ready=is_ready),
+            tuple(Counter(pods).items()),
+            1.0 + sum(pod.kind.cost for pod in (*self.pods.values(), *self.planned.values())),
+            max(protections, default=0.0),
+            tuple(Counter(awaited).items()),
+        )
 
 
 class Cluster:
@@ -144,17 +183,23 @@ class Cluster:
         counts = Counter(node.claim.row.node_type.name for node in self.nodes.values())
         return {name: count - counts[name] for name, count in self._trace.places.items()}
 
-    def rooms(self, now: int) -> tuple[Node, ...]:
-        """The nodes that pods may go to, those on their way among them."""
-        return tuple(node.contents(now).node for node in self.nodes.values() if not node.leaving)
+    def rooms(self, now: int, going: Set[str] = frozenset()) -> tuple[Node, ...]:
+        """The nodes that pods may be planned onto, those on their way among them, without those of ``going``."""
+        staying = (node for node in self.nodes.values() if not node.leaving and node.name not in going)
+        return tuple(node.contents(now).node for node in staying)
 
     def fleet(self, now: int) -> Fleet:
         """The nodes that are ready, with what keeps each of them."""
-        ready = [node for node in self.nodes.values() if not node.leaving and node.ready_at <= now]
+        ready = self.ready(now)
         moment = _moment(self._trace, now)
         rules = {pool.name: self._rules(pool.name, moment, now) for pool in self._trace.pools}
         running = tuple(self._running(node, now) for node in ready)
-        return Fleet(running, self.pools(), rules, self._trace.daemons, self.places())
+        awaited = {node.name: node.contents(now).awaited for node in ready if node.planned}
+        return Fleet(running, self.pools(), rules, self._trace.daemons, self.places(), awaited)
+
+    def ready(self, now: int) -> list[SimulatedNode]:
+        """The nodes that its scheduler binds pods to."""
+        return [node for node in self.nodes.values() if not node.leaving and node.ready_at <= now]
 
     def _running(self, node: SimulatedNode, now: int) -> RunningNode:
         contents = node.contents(now)

@@ -77,8 +77,9 @@ class Trace:
     drain: int = DRAIN_SECONDS
 
 
-Decider = Callable[[Fleet, int], tuple[Decision | None, int]]
-"""Which nodes go for their price, given so many steps of work, and how many it took."""
+Decider = Callable[[Fleet, int, bool], tuple[Decision | None, int]]
+"""Which nodes go for their price, given so many steps of work, and how many it took. The last argument says that the
+decision is to be careful (``Settings.careful``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ class Waits:
 class Outcome:
     """What came of a trace. Everything is counted up to ``end``.
 
-    ``complete`` says that this is the end of the trace. Otherwise the work was used up at that moment. ``abandoned``
+    ``complete`` says that this is the end of the trace. Otherwise the work, or the time of the caller, was used up at
+    that moment. ``abandoned``
     counts decisions that were given up because their pods had no room any more.
     """
 

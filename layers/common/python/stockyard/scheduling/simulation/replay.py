@@ -1,23 +1,23 @@
 """A trace, event by event: pods come and go, nodes are made for them, and each minute a pass may let some leave.
 
-The order of what the trace lists does not matter, no clock is looked at, and nothing is random: the same trace has the
-same outcome. At one moment pods go before others come, all that wait are packed together, and the pass comes last.
+The order of what the trace lists does not matter, and nothing is random: the same trace has the same outcome. At one
+moment pods go before others come, the cluster's scheduler binds what has room, what is left is packed together, and the
+pass comes last. No clock is looked at but the caller's, which only ends a replay that takes too long.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
 from heapq import heappop, heappush
 from math import fsum
 
-from stockyard.domain.budgets import EMPTY
-from stockyard.scheduling.consolidation.model import Decision, Fleet, RunningNode, Settings
-from stockyard.scheduling.consolidation.places import homeless_pods
-from stockyard.scheduling.consolidation.search import Search, empty_nodes
+from stockyard.scheduling.consolidation.model import Decision, Fleet, Settings
+from stockyard.scheduling.consolidation.pace import SETTLING_SECONDS
+from stockyard.scheduling.consolidation.search import Search
 from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
-from stockyard.scheduling.packing.plan import LeftOut, grouped, pack
+from stockyard.scheduling.packing.plan import Claim, LeftOut, grouped, pack
 from stockyard.scheduling.packing.reasons import BUDGET
 from stockyard.scheduling.packing.rows import ways
 from stockyard.scheduling.simulation.cluster import Cluster, SimulatedNode, SimulatedPod
@@ -25,41 +25,40 @@ from stockyard.scheduling.simulation.model import (
     Arrival,
     Decider,
     Departure,
-    Event,
     Homeless,
     Outcome,
     Trace,
     Waits,
 )
+from stockyard.scheduling.simulation.passes import Passes
+from stockyard.scheduling.simulation.scheduler import KubeScheduler
 
 PASS_SECONDS = 60
 """Passes of disruption come at whole minutes of the trace."""
-PAUSE_SECONDS = 600
-"""After a decision that was given up nothing is decided for so long."""
 PLACE_STEPS, PLACE_STEPS_A_POD = 100_000, 100
-"""The packer's work to place pods that wait."""
+"""The packer's work to plan nodes for pods that wait."""
 _HOUR = 3600
 _REMOVE, _DEPART, _ARRIVE, _READY, _PASS = range(5)
 
 
 PACKING_STEPS, STEPS_A_NODE, STEPS_A_ROW = 500, 5, 6
 """What each packing costs besides, to read the problem: measured in processor time, a step being three microseconds."""
-SEARCH_STEPS, SEARCH_STEPS_A_POD = 10_000, 50
-"""The work of one search. It is less than the product's own, so that a trace can have many: it finds nearly the same
-saving, and sometimes moves more pods for it."""
+MOST_SEARCH_STEPS = 600_000
+"""The most work of one search. Below it a search has the product's own budget: that of a cluster of some 3,600 pods."""
 
 
 class WorkUsedUp(Exception):
     """There are not the steps for the next piece of work."""
 
 
-def search(fleet: Fleet, steps: int) -> tuple[Decision | None, int]:
-    """The product's own decider. Raises ``WorkUsedUp`` rather than to look for less than at other moments."""
-    pods = sum(count for node in fleet.nodes for _, count in node.pods)
-    budget = SEARCH_STEPS + SEARCH_STEPS_A_POD * pods
-    if steps < budget:
+def search(fleet: Fleet, steps: int, careful: bool) -> tuple[Decision | None, int]:
+    """The product's own decider. It never looks for less than at other moments: whoever counts the work finds that it
+    was too much. Raises ``WorkUsedUp`` when there is none left to begin with."""
+    if steps <= 0:
         raise WorkUsedUp
-    own_search = Search(fleet, Settings(steps=budget))
+    pods = sum(count for node in fleet.nodes for _, count in node.pods)
+    budget = min(Settings().budget(pods), MOST_SEARCH_STEPS)
+    own_search = Search(fleet, Settings(steps=budget, careful=careful))
     decision = own_search.decide()
     if decision is None and not own_search.candidates:
         return None, len(fleet.nodes)
@@ -67,7 +66,7 @@ def search(fleet: Fleet, steps: int) -> tuple[Decision | None, int]:
     # Besides the sets that it tried, it reads the nodes one by one, and all pods for what they are worth.
     packings = own_search.tried + 2
     reading = reading_steps(len(fleet.nodes), ways(fleet.pools, (*pods_there, *fleet.daemons)))
-    return decision, own_search.meter.spent + packings * reading
+    return decision, own_search.spent + packings * reading
 
 
 def reading_steps(nodes: int, rows: int) -> int:
@@ -75,28 +74,21 @@ def reading_steps(nodes: int, rows: int) -> int:
     return PACKING_STEPS + STEPS_A_NODE * nodes + STEPS_A_ROW * rows
 
 
-def replay(trace: Trace, steps: int, decider: Decider = search) -> Outcome:
+def replay(trace: Trace, steps: int, decider: Decider = search, expired: Callable[[], bool] = lambda: False) -> Outcome:
     """What comes of a trace. ``steps`` is the work as the packer counts it: if it is used up, the outcome ends there.
+    It ends too when ``expired`` says that the caller waits no longer, which is asked before each piece of work.
 
     Raises ``ValueError`` when more pods of an application go than there are.
     """
-    return _Replay(trace, steps, decider).run()
-
-
-@dataclass(slots=True)
-class _Plan:
-    """A decision whose replacements are on their way."""
-
-    decision: Decision
-    nodes: tuple[str, ...]
-    replacements: tuple[str, ...]
+    return _Replay(trace, steps, decider, expired).run()
 
 
 class _Replay:
-    def __init__(self, trace: Trace, steps: int, decider: Decider) -> None:
-        self._trace, self._remaining, self._decider = trace, steps, decider
+    def __init__(self, trace: Trace, steps: int, decider: Decider, expired: Callable[[], bool]) -> None:
+        self._trace, self._remaining, self._expired = trace, steps, expired
         self._steps = steps
         self._cluster = Cluster(trace)
+        self._passes = Passes(self._cluster, decider, self)
         kinds = dict.fromkeys(arrival.kind.pod for arrival in trace.arrivals)
         self._rows = ways(trace.pools, (*kinds, *trace.daemons))
         self._pods: dict[str, dict[str, SimulatedPod]] = {}
@@ -105,13 +97,10 @@ class _Replay:
         self._refused: tuple[LeftOut, ...] = ()
         self._may_place = False
         self._heap: list[tuple[int, int, int, Arrival | Departure | str]] = []
-        self._passes: set[int] = set()
-        self._plan: _Plan | None = None
-        self._paused_until = 0
+        self._due: set[int] = set()
         self._usd: list[float] = []
-        self._node_seconds = self._peak = self._nodes = self._evictions = self._abandoned = self._pushed = 0
+        self._node_seconds = self._peak = self._nodes = self._evictions = self._pushed = 0
         self._waits: list[int] = []
-        self._events: list[Event] = []
 
     def run(self) -> Outcome:
         """See ``replay``."""
@@ -126,6 +115,7 @@ class _Replay:
         while self._heap and self._heap[0][0] < trace.until:
             now = self._heap[0][0]
             try:
+                self.work()
                 self._at(now)
             except WorkUsedUp:
                 end, complete = now, False
@@ -147,13 +137,17 @@ class _Replay:
                 self._depart(subject, now)
             elif kind == _REMOVE:
                 self._remove(subject, now)
+            elif kind == _READY:
+                self._join(subject, now)
             else:
-                passes = passes or kind == _PASS
+                passes = True
         self._place(now)
-        self._advance(now)
         if passes:
-            self._passes.discard(now)
-            self._decide(now)
+            self._due.discard(now)
+            look = self._passes.look(now)
+            self._place(now)
+            if look is not None:
+                self._ask_for_pass(look)
         self._peak = max(self._peak, len(self._cluster.nodes))
 
     def _arrive(self, arrival: Arrival, now: int) -> None:
@@ -183,142 +177,138 @@ class _Replay:
         for pod in sorted(pods.values(), key=order)[:count]:
             del pods[pod.name]
             self._waiting.pop(pod.name, None)
+            if pod.planned is not None:
+                pod.planned.forget(pod)
             if pod.node is not None:
-                self._count_wait(pod, now)
                 pod.node.release(pod, now)
             elif now > pod.since:
                 self._waits.append(now - pod.since)
         self._may_place = True
-        self._ask_for_pass(now)
+        self._ask_for_pass(now + SETTLING_SECONDS)
 
-    def _count_wait(self, pod: SimulatedPod, now: int) -> None:
-        """How long the pod waited for the node that it is on, up to now."""
-        if pod.runs_from is not None and (waited := min(pod.runs_from, now) - pod.since) > 0:
-            self._waits.append(waited)
+    def _join(self, name: str, now: int) -> None:
+        """A node is ready: the scheduler binds to it whom it likes, not whom it was made for."""
+        node = self._cluster.nodes.get(name)
+        if node is None:
+            return
+        for pod in list(node.planned.values()):
+            node.forget(pod)
+        self._may_place = True
+        self._ask_for_pass(now + SETTLING_SECONDS)
 
     def _remove(self, name: str, now: int) -> None:
         self._pay(self._cluster.nodes.pop(name), now)
         self._may_place = True
-        self._ask_for_pass(now)
+        self._ask_for_pass(now + SETTLING_SECONDS)
 
     def _pay(self, node: SimulatedNode, now: int) -> None:
         seconds = now - node.launched
         self._node_seconds += seconds
         self._usd.append(node.price * seconds / _HOUR)
 
+    # --- where pods go ----------------------------------------------------------------------------------------------
+
     def _place(self, now: int) -> None:
-        """Put the pods that wait onto what is there or on its way, and ask for nodes for the others."""
+        """Bind the pods that wait to what is there, as the scheduler does, and plan nodes for the others."""
         if not self._waiting or not self._may_place:
             return
         self._may_place = False
-        waiting = sorted(self._waiting.values(), key=lambda pod: (pod.kind.app, pod.number))
-        steps = PLACE_STEPS + PLACE_STEPS_A_POD * len(waiting)
-        self._need(steps)
+        bound = self._bind(now)
+        self._plan(now)
+        if bound:
+            self._ask_for_pass(now + SETTLING_SECONDS)
+
+    def _queue(self) -> list[SimulatedPod]:
+        """The pods that wait, those of a higher priority first, then those that came first."""
+        return sorted(
+            self._waiting.values(), key=lambda pod: (-pod.kind.pod.priority, pod.since, pod.kind.app, pod.number)
+        )
+
+    def _bind(self, now: int) -> int:
+        """Bind what the scheduler finds a node for; how many pods."""
+        ready = {node.name: node for node in self._cluster.ready(now)}
+        if not ready:
+            return 0
+        queue = self._queue()
+        self.spend(PACKING_STEPS + STEPS_A_NODE * len(ready) + len(queue))
+        totals = {name: node.totals for name, node in ready.items()}
+        scheduler = KubeScheduler([node.bound() for node in ready.values()], totals, (pod.kind.pod for pod in queue))
+        bound = spent = 0
+        for pod in queue:
+            name = scheduler.place(pod.kind.pod)
+            self.spend(scheduler.spent - spent)
+            spent = scheduler.spent
+            if name is None:
+                continue
+            if pod.planned is not None:
+                pod.planned.forget(pod)
+            if now > pod.since:
+                self._waits.append(now - pod.since)
+            ready[name].take(self._waiting.pop(pod.name), now)
+            bound += 1
+        return bound
+
+    def _plan(self, now: int) -> None:
+        """Plan the pods that still wait and have no node on its way: onto what is there or comes, and new nodes."""
         cluster = self._cluster
+        waiting = []
+        for pod in self._queue():
+            if pod.planned is not None and (pod.planned.leaving or pod.planned.ready_at <= now):
+                # The scheduler has not put it there.
+                pod.planned.forget(pod)
+            if pod.planned is None:
+                waiting.append(pod)
+        self._refused = ()
+        if not waiting:
+            return
+        steps = PLACE_STEPS + PLACE_STEPS_A_POD * len(waiting)
+        if self.work() < steps:
+            raise WorkUsedUp
         problem = Problem(
             grouped((pod.name, pod.kind.pod) for pod in waiting),
             cluster.pools(),
-            cluster.rooms(now),
+            cluster.rooms(now, self._passes.going),
             self._trace.daemons,
             PackingSettings(steps=steps),
             cluster.places(),
         )
         plan = pack(problem)
-        self._remaining -= plan.steps + reading_steps(len(problem.nodes), self._rows)
+        self.spend(plan.steps + reading_steps(len(problem.nodes), self._rows))
         if any(reason.rule == BUDGET for item in plan.left_out for reason in item.reasons):
             raise WorkUsedUp
         for placement in plan.placements:
-            self._put(placement.pods, cluster.nodes[placement.node], now)
+            self._keep(placement.pods, cluster.nodes[placement.node])
         for claim in plan.claims:
-            node = cluster.launch(claim, now)
-            self._launched(node)
-            self._put(claim.pods, node, now)
+            self._keep(claim.pods, self.launch(claim, now))
+        if plan.claims:
+            self._passes.made_for_pods(now)
         self._refused = plan.left_out
-        self._ask_for_pass(now)
 
-    def _put(self, names: tuple[str, ...], node: SimulatedNode, now: int) -> None:
+    def _keep(self, names: tuple[str, ...], node: SimulatedNode) -> None:
         for name in names:
-            node.take(self._waiting.pop(name), now)
+            node.plan(self._waiting[name])
 
-    def _launched(self, node: SimulatedNode) -> None:
-        self._nodes += 1
-        self._push(node.ready_at, _READY, node.name)
-        self._ask_for_pass(node.ready_at)
-
-    def _need(self, steps: int) -> None:
-        if self._remaining < steps:
-            raise WorkUsedUp
-
-    # --- disruption -------------------------------------------------------------------------------------------------
+    # --- what passes do ---------------------------------------------------------------------------------------------
 
     def _ask_for_pass(self, moment: int) -> None:
         """A pass at the next whole minute."""
-        due = -(-max(moment, self._paused_until) // PASS_SECONDS) * PASS_SECONDS
-        if self._trace.policies and due not in self._passes:
-            self._passes.add(due)
+        due = -(-moment // PASS_SECONDS) * PASS_SECONDS
+        if self._trace.policies and due not in self._due:
+            self._due.add(due)
             self._push(due, _PASS, "")
 
-    def _decide(self, now: int) -> None:
-        if self._plan is not None or now < self._paused_until:
-            return
-        fleet = self._cluster.fleet(now)
-        decision = empty_nodes(fleet)
-        if decision is None:
-            decision, steps = self._decider(fleet, self._remaining)
-            self._remaining -= steps
-        if decision is None:
-            look = self._cluster.next_look(now)
-            if look is not None:
-                self._ask_for_pass(look)
-            return
-        replacements = [self._cluster.launch(item.claim, now) for item in decision.replacements]
-        for node in replacements:
-            self._launched(node)
-        names = tuple(node.name for node in decision.nodes)
-        self._plan = _Plan(decision, names, tuple(node.name for node in replacements))
-        self._advance(now)
+    def launch(self, claim: Claim, now: int) -> SimulatedNode:
+        """Ask for a node."""
+        node = self._cluster.launch(claim, now)
+        self._nodes += 1
+        self._push(node.ready_at, _READY, node.name)
+        return node
 
-    def _advance(self, now: int) -> None:
-        """The nodes of the decision leave as soon as all that comes in their place is ready, if they may still."""
-        plan = self._plan
-        if plan is None or any(self._cluster.nodes[name].ready_at > now for name in plan.replacements):
-            return
-        self._plan = None
-        going = self._able(plan, self._cluster.fleet(now))
-        self._remaining -= reading_steps(len(self._cluster.nodes), 0)
-        if not going:
-            self._abandoned += 1
-            self._paused_until = now + PAUSE_SECONDS
-            self._ask_for_pass(now)
-            return
-        evicted = [self._leave(self._cluster.nodes[node.name], now) for node in going]
-        saving = sum(node.price for node in going) - plan.decision.price_after
-        names = tuple(node.name for node in going)
-        self._events.append(Event(now, plan.decision.reason, names, plan.replacements, sum(evicted), saving))
-        self._paused_until = now + PASS_SECONDS
-        self._place(now)
-        self._ask_for_pass(now)
-
-    def _able(self, plan: _Plan, fleet: Fleet) -> list[RunningNode]:
-        """Those of the nodes that may still go. None where some pod would lose its place."""
-        running = {node.name: node for node in fleet.nodes}
-        is_empty = plan.decision.reason == EMPTY
-        allowed = {name: rules.empty if is_empty else rules.underutilized for name, rules in fleet.rules.items()}
-        able = []
-        for name in plan.nodes:
-            node = running[name]
-            if node.hindrance or (is_empty and not node.empty) or allowed[node.pool] < 1:
-                continue
-            allowed[node.pool] -= 1
-            able.append(node)
-        return [] if homeless_pods(fleet, able) else able
-
-    def _leave(self, node: SimulatedNode, now: int) -> int:
+    def leave(self, node: SimulatedNode, now: int) -> int:
         """Evict the pods of a node; how many there were."""
         node.leaving = True
         pods = list(node.pods.values())
         for pod in pods:
-            self._count_wait(pod, now)
             node.release(pod, now)
             pod.since = now
             self._waiting[pod.name] = pod
@@ -327,6 +317,25 @@ class _Replay:
         self._push(now + self._trace.drain, _REMOVE, node.name)
         return len(pods)
 
+    def give_back(self, node: SimulatedNode, now: int) -> None:
+        """Give a node back that is not there yet."""
+        for pod in list(node.planned.values()):
+            node.forget(pod)
+        self._pay(self._cluster.nodes.pop(node.name), now)
+        self._may_place = True
+
+    def work(self) -> int:
+        """The steps that are left. Raises ``WorkUsedUp`` when the caller waits no longer."""
+        if self._expired():
+            raise WorkUsedUp
+        return self._remaining
+
+    def spend(self, steps: int) -> None:
+        """Count work. Raises ``WorkUsedUp`` when there was less."""
+        self._remaining -= steps
+        if self._remaining < 0:
+            raise WorkUsedUp
+
     # --- the outcome ------------------------------------------------------------------------------------------------
 
     def _outcome(self, end: int, *, complete: bool) -> Outcome:
@@ -334,9 +343,7 @@ class _Replay:
             self._pay(node, end)
         for pods in self._pods.values():
             for pod in pods.values():
-                if pod.node is not None:
-                    self._count_wait(pod, end)
-                elif end > pod.since:
+                if pod.node is None and end > pod.since:
                     self._waits.append(end - pod.since)
         waits = self._waits
         return Outcome(
@@ -349,8 +356,8 @@ class _Replay:
             sum(self._counts.values()),
             self._evictions,
             Waits(len(waits), max(waits, default=0), sum(waits) / len(waits) if waits else 0.0),
-            tuple(self._events),
-            self._abandoned,
+            tuple(self._passes.events),
+            self._passes.abandoned,
             self._homeless() if complete else (),
             self._steps - self._remaining,
         )
@@ -362,6 +369,6 @@ class _Replay:
             for name in item.pods
         }
         counts: Counter[tuple[str, str]] = Counter(
-            (pod.kind.app, whys.get(pod.name, "")) for pod in self._waiting.values()
+            (pod.kind.app, whys.get(pod.name, "")) for pod in self._waiting.values() if pod.planned is None
         )
         return tuple(Homeless(app, count, why) for (app, why), count in sorted(counts.items()))
