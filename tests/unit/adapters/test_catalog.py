@@ -16,7 +16,7 @@ from stockyard import errors
 from stockyard.adapters.aws_catalog import AwsMarket, connected, moment
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
 from stockyard.adapters.data.build_catalog import trimmed
-from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, RegionOffers
+from stockyard.domain.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, RegionOffers
 from stockyard.ports import Store
 from tests.harness.memory_store import MemoryRegistry
 
@@ -46,10 +46,15 @@ def prices(store: Store, seconds: Seconds) -> Ec2PriceList:
     return Ec2PriceList(store, seconds)
 
 
+NITRO = InstanceTraits("nitro", "Intel", 3100, 2780, 1024, None, False)
+NEURON = InstanceTraits("nitro", "AMD", 3600, 10000, 2083, None, True, Accelerator("Inferentia2", "AWS", 1, 2))
+
+
 def offers(region: str, usd_hour: float | None = 0.2, **rates: float) -> RegionOffers:
     gpus = (Gpus("L4", "NVIDIA", 1, 22888),)
     instances = {
-        "t3.xlarge": InstanceOffer("t3.xlarge", 4, 16384, "x86_64", 4, 15, usd_hour),
+        "t3.xlarge": InstanceOffer("t3.xlarge", 4, 16384, "x86_64", 4, 15, usd_hour, traits=NITRO),
+        "inf2.xlarge": InstanceOffer("inf2.xlarge", 4, 16384, "x86_64", 4, 15, usd_hour, traits=NEURON),
         "g6.xlarge": InstanceOffer("g6.xlarge", 4, 16384, "x86_64", 4, 15, None, gpus),
         "m5.metal": InstanceOffer("m5.metal", 96, 393216, "x86_64", 15, 50, usd_hour, (), False, True),
         "m7i.metal-24xl": InstanceOffer("m7i.metal-24xl", 96, 393216, "x86_64", 15, 50, usd_hour, bare_metal=True),
@@ -218,10 +223,12 @@ def test_trimming_tells_doubtful_types() -> None:
     whole = {"name": "a", "vcpu": 2, "memory_mib": 8, "arch": ["i386", "x86_64"], "enis": 60, "ipv4_per_eni": 50}
     whole |= {"us_east_1_zone_ids": ["use1-az1"], "allocatable": {"pods": 737}}
     fast = {**whole, "name": "c", "efa_interfaces": 2}
-    document = trimmed([whole, {"name": "b", "od_usd_hour": 3.0}, fast], AS_OF)
+    network = {"NetworkPerformance": "200 Gigabit", "NetworkCards": [{"BaselineBandwidthInGbps": 200.0}] * 2}
+    described = {"c": {"Hypervisor": "nitro", "NetworkInfo": network}}
+    document = trimmed([whole, {"name": "b", "od_usd_hour": 3.0}, fast], AS_OF, described)
     assert document["instances"] == [
         ["a", 2, 8, "x86_64", 15, 50, None],
-        ["c", 2, 8, "x86_64", 15, 50, None, [], 0, 2],
+        ["c", 2, 8, "x86_64", 15, 50, None, [], 0, 2, ["nitro", None, None, None, 200000]],
     ]
     assert document["doubtful"] == ["b"]
 
@@ -327,26 +334,64 @@ def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: 
     gpu = {"Name": "T4g", "Manufacturer": "NVIDIA", "Count": 1, "MemoryInfo": {"SizeInMiB": 16384}}
     types = [
         described("g5g.xlarge", NetworkInfo={**network, "DefaultNetworkCardIndex": 0}, GpuInfo={"Gpus": [gpu]}),
-        described("m6g.xlarge", CurrentGeneration=False, BareMetal=True),
+        described(
+            "m6g.xlarge",
+            CurrentGeneration=False,
+            BareMetal=True,
+            ProcessorInfo={
+                "SupportedArchitectures": ["arm64"],
+                "Manufacturer": "AWS",
+                "SustainedClockSpeedInGhz": 2.5,
+            },
+            EbsInfo={"EbsOptimizedSupport": "default", "EbsOptimizedInfo": {"MaximumBandwidthInMbps": 4750}},
+            InstanceStorageInfo={"NvmeSupport": "required", "TotalSizeInGB": 118},
+            NetworkInfo={
+                "EncryptionInTransitSupported": False,
+                "NetworkPerformance": "Up to 10 Gigabit",
+                "NetworkCards": [{"BaselineBandwidthInGbps": 1.25}],
+            },
+        ),
+        described(
+            "trn1.2xlarge",
+            Hypervisor="nitro",
+            EbsInfo={"EbsOptimizedSupport": "supported", "EbsOptimizedInfo": {"MaximumBandwidthInMbps": 4750}},
+            InstanceStorageInfo={"NvmeSupport": "unsupported", "TotalSizeInGB": 118},
+            NeuronInfo={"NeuronDevices": [{"Name": "Trainium", "Count": 16, "CoreInfo": {"Count": 2}}]},
+        ),
+        described(
+            "dl2q.24xlarge",
+            InferenceAcceleratorInfo={"Accelerators": [{"Name": "AI100", "Manufacturer": "Qualcomm", "Count": 8}]},
+        ),
         described("c7gn.16xlarge", NetworkInfo={"EfaSupported": True, "EfaInfo": {"MaximumEfaInterfaces": 2}}),
         described("c6gn.16xlarge", NetworkInfo={"EfaSupported": True}),
         described("r6g.large", NetworkInfo={"EfaSupported": False, "EfaInfo": {"MaximumEfaInterfaces": 2}}),
         described("m7g.xlarge"),
     ]
     with Stubber(ec2) as stub:
-        names = ("g5g.xlarge", "m6g.xlarge", "c7gn.16xlarge", "c6gn.16xlarge", "r6g.large")
+        names = (
+            *("g5g.xlarge", "m6g.xlarge", "c7gn.16xlarge", "c6gn.16xlarge", "r6g.large"),
+            *("trn1.2xlarge", "dl2q.24xlarge"),
+        )
         offerings: list[Any] = [{"InstanceType": name} for name in names]
         stub.add_response(
             "describe_instance_type_offerings", {"InstanceTypeOfferings": offerings}, {"LocationType": "region"}
         )
         stub.add_response("describe_instance_types", {"InstanceTypes": types}, {})
         offers = market(ec2, pricing).offers("eu-west-1")
+    untold = InstanceTraits()
+    metal = InstanceTraits(None, "AWS", 2500, 4750, 1250, 118, False)
+    trainium = InstanceTraits("nitro", accelerator=Accelerator("Trainium", "AWS", 16, 2))
+    qualcomm = InstanceTraits(accelerator=Accelerator("AI100", "Qualcomm", 8))
     assert offers == {
-        "g5g.xlarge": InstanceOffer("g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),)),
-        "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0, None, (), False, True),
-        "c7gn.16xlarge": InstanceOffer("c7gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=2),
-        "c6gn.16xlarge": InstanceOffer("c6gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=1),
-        "r6g.large": InstanceOffer("r6g.large", 4, 16384, "arm64", 0, 0),
+        "g5g.xlarge": InstanceOffer(
+            "g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),), traits=untold
+        ),
+        "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0, None, (), False, True, traits=metal),
+        "c7gn.16xlarge": InstanceOffer("c7gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=2, traits=untold),
+        "c6gn.16xlarge": InstanceOffer("c6gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=1, traits=untold),
+        "r6g.large": InstanceOffer("r6g.large", 4, 16384, "arm64", 0, 0, traits=untold),
+        "trn1.2xlarge": InstanceOffer("trn1.2xlarge", 4, 16384, "arm64", 0, 0, traits=trainium),
+        "dl2q.24xlarge": InstanceOffer("dl2q.24xlarge", 4, 16384, "arm64", 0, 0, traits=qualcomm),
     }
 
 

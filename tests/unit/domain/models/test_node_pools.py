@@ -169,6 +169,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         f"{FIRST}/key",
         'label domain "k8s.io" is restricted',
     ),
+    "a misspelt label of a provider's domain": (
+        requirement(key="karpenter.k8s.aws/instance-categroy", operator="Exists"),
+        f"{FIRST}/key",
+        'label domain "karpenter.k8s.aws" is restricted, and has no such label; did you mean'
+        " karpenter.k8s.aws/instance-category?",
+    ),
+    "a label of the nodes in a provider's domain": (
+        with_label("karpenter.k8s.aws/ec2nodeclass"),
+        "/spec/template/metadata/labels/karpenter.k8s.aws~1ec2nodeclass",
+        'label domain "karpenter.k8s.aws" is restricted, and has no such label',
+    ),
+    "a domain below a provider's": (
+        requirement(key="x.karpenter.k8s.aws/instance-cpu", operator="Exists"),
+        f"{FIRST}/key",
+        'label domain "karpenter.k8s.aws" is restricted, and has no such label; did you mean'
+        " karpenter.k8s.aws/instance-cpu?",
+    ),
     "a label of Karpenter": (
         with_label("karpenter.sh/registered"),
         "/spec/template/metadata/labels/karpenter.sh~1registered",
@@ -245,6 +262,7 @@ def test_what_is_wrong_is_named_at_its_place(case: str) -> None:
     "key",
     [
         *("topology.kubernetes.io/zone", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type", "plain"),
+        *("karpenter.k8s.aws/instance-hypervisor", "karpenter.k8s.aws/instance-local-nvme", "notkarpenter.k8s.aws/x"),
         *("node-restriction.kubernetes.io/team", "sub.node.kubernetes.io/a", "kops.k8s.io/group", "mykubernetes.io/a"),
     ],
 )

@@ -9,9 +9,10 @@ import pytest
 
 from stockyard.domain.mirror import mirrored_pool
 from stockyard.domain.models.base import read
-from stockyard.domain.models.own_pools import read_own_pool
+from stockyard.domain.models.own_pools import OwnPool, read_own_pool
 from stockyard.domain.models.pool_views import PoolView
 from stockyard.domain.models.pools import PoolCreate, PoolPatch, own_document
+from stockyard.domain.models.simulations import TracePool
 from stockyard.domain.pool_manifests import own_manifest, pool_manifest
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.pool_views import pool_view
@@ -62,6 +63,21 @@ def faults(**fields: Any) -> list[str]:
     with pytest.raises(InvalidInput) as refusal:
         pool(**fields)
     return sorted(problem.pointer for problem in refusal.value.errors)
+
+
+def test_labels_that_their_vendor_does_not_know_are_refused_everywhere() -> None:
+    key = "karpenter.k8s.aws/instance-categroy"
+    requirements = [{"key": "a", "operator": "Exists"}, {"key": key, "operator": "Exists"}]
+    assert faults(requirements=requirements) == ["/requirements/1/key"]
+    own = {"apiVersion": "stockyard/v1", "kind": "Pool", "metadata": {"name": "a"}}
+    for model, document, at in (
+        (PoolPatch, {"requirements": requirements}, ""),
+        (OwnPool, {**own, "spec": {"cluster": "c", "requirements": requirements}}, "/spec"),
+        (TracePool, {"name": "a", "requirements": requirements}, ""),
+    ):
+        with pytest.raises(InvalidInput) as refusal:
+            read(model, document)
+        assert [problem.pointer for problem in refusal.value.errors] == [f"{at}/requirements/1/key"]
 
 
 @pytest.mark.parametrize("document", [FULL, {"name": "w", "quantity": 3}, {"name": "w"}, {"name": "w", "floor": 1}])

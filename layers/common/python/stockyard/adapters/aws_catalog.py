@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters import own_account
 from stockyard.adapters.aws_errors import translated
-from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, SpotPrice
+from stockyard.domain.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, SpotPrice
 
 if TYPE_CHECKING:
     import boto3
@@ -211,7 +211,51 @@ def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
         current_generation=kind.get("CurrentGeneration", True),
         bare_metal=kind.get("BareMetal", False),
         fabric_interfaces=_efa_interfaces(network),
+        traits=traits_of(kind),
     )
+
+
+def traits_of(kind: Mapping[str, Any]) -> InstanceTraits:
+    """What ``DescribeInstanceTypes`` tells of a type beside its size, as Karpenter's labels want it."""
+    processor, network = kind.get("ProcessorInfo", {}), kind.get("NetworkInfo", {})
+    volumes, disks = kind.get("EbsInfo", {}), kind.get("InstanceStorageInfo", {})
+    clock = processor.get("SustainedClockSpeedInGhz")
+    optimized = volumes.get("EbsOptimizedInfo", {}) if volumes.get("EbsOptimizedSupport") == "default" else {}
+    return InstanceTraits(
+        hypervisor=kind.get("Hypervisor"),
+        processor_maker=processor.get("Manufacturer"),
+        clock_mhz=None if clock is None else round(clock * 1000),
+        volume_mbps=optimized.get("MaximumBandwidthInMbps"),
+        network_mbps=_network_mbps(network),
+        local_gb=disks.get("TotalSizeInGB") if disks.get("NvmeSupport", "unsupported") != "unsupported" else None,
+        encrypts_in_transit=network.get("EncryptionInTransitSupported"),
+        accelerator=_accelerator(kind),
+    )
+
+
+def _network_mbps(network: Mapping[str, Any]) -> int | None:
+    """The baselines of all cards; several cards of some types share what the type has as a whole."""
+    cards = sum(card.get("BaselineBandwidthInGbps", 0) for card in network.get("NetworkCards", ()))
+    whole = _WHOLE_GIGABITS.fullmatch(network.get("NetworkPerformance") or "")
+    gigabits = min(cards, float(whole[1])) if whole else cards
+    return round(gigabits * 1000) or None
+
+
+_WHOLE_GIGABITS = re.compile(r"([0-9.]+) Gigabit")
+_NEURON_MAKER = "AWS"
+"""Whose Neuron devices are; EC2 does not say it of each type."""
+
+
+def _accelerator(kind: Mapping[str, Any]) -> Accelerator | None:
+    devices = kind.get("NeuronInfo", {}).get("NeuronDevices", ())
+    if devices:
+        device = devices[0]
+        cores = device.get("CoreInfo", {}).get("Count", 0)
+        return Accelerator(device.get("Name", ""), _NEURON_MAKER, device.get("Count", 0), cores)
+    others = kind.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
+    if not others:
+        return None
+    return Accelerator(others[0].get("Name", ""), others[0].get("Manufacturer", ""), others[0].get("Count", 0))
 
 
 def _efa_interfaces(network: Mapping[str, Any]) -> int:

@@ -10,14 +10,23 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.offers import (
+    Accelerator,
+    ClusterVersion,
+    Gpus,
+    InstanceOffer,
+    InstanceTraits,
+    RegionOffers,
+    SpotPrice,
+    SpotPrices,
+)
 from stockyard.domain.records import PriceSheet
 from stockyard.ports import Put, Store
 
@@ -27,6 +36,7 @@ _OFFLINE = _DATA / "ec2_catalog.json.gz"
 _FIXED = 7
 """Fields of a stored row that are always there."""
 _PREVIOUS, _BARE_METAL = 1, 2
+_TRAITS = len(fields(InstanceTraits))
 _SPOT = ".spot"
 """What the id of a sheet with spot prices ends with, behind the region."""
 _SPOT_LASTS = timedelta(days=1)
@@ -145,7 +155,7 @@ class StoredPriceSheets:
 
 
 def pack(offers: RegionOffers) -> PriceSheet:
-    """A region's offers as a record of some 20 KB."""
+    """A region's offers as a record of some 40 KB."""
     document = {
         "instances": [row(offer) for offer in offers.instances.values()],
         "rates": dict(offers.rates),
@@ -157,22 +167,39 @@ def pack(offers: RegionOffers) -> PriceSheet:
 
 def row(offer: InstanceOffer) -> list[Any]:
     """One type as a compact list: the fields of ``InstanceOffer`` up to the price, the GPUs, the flags as a number, the
-    interfaces of its fabric.
+    interfaces of its fabric, the traits as a list.
 
     What is none at the end is left out. Of the flags 1 stands for a previous generation, 2 for bare metal.
     """
-    *fixed, gpus, current_generation, bare_metal, fabric_interfaces = astuple(offer)
-    more = [gpus, _PREVIOUS * (not current_generation) | _BARE_METAL * bare_metal, fabric_interfaces]
+    *fixed, gpus, current_generation, bare_metal, fabric_interfaces, _ = astuple(offer)
+    flags = _PREVIOUS * (not current_generation) | _BARE_METAL * bare_metal
+    more = [gpus, flags, fabric_interfaces, traits_row(offer.traits)]
     while more and not more[-1]:
         more.pop()
     return [*fixed, *more]
 
 
+def traits_row(traits: InstanceTraits | None) -> list[Any]:
+    """The fields of ``InstanceTraits`` in their order; what is not told at the end is left out."""
+    told = list(astuple(traits)) if traits is not None else []
+    while told and told[-1] is None:
+        told.pop()
+    return told
+
+
 def _instance(row: list[Any]) -> InstanceOffer:
-    gpus, flags, fabric_interfaces = (row[_FIXED:] + [(), 0, 0][len(row) - _FIXED :])[:3]
+    gpus, flags, fabric_interfaces, traits = (row[_FIXED:] + [(), 0, 0, []][len(row) - _FIXED :])[:4]
     read_gpus = tuple(Gpus(*gpu) for gpu in gpus)
     previous, bare_metal = bool(flags & _PREVIOUS), bool(flags & _BARE_METAL)
-    return InstanceOffer(*(*row[:_FIXED], read_gpus, not previous, bare_metal, fabric_interfaces))
+    return InstanceOffer(*(*row[:_FIXED], read_gpus, not previous, bare_metal, fabric_interfaces, _traits(traits)))
+
+
+def _traits(values: list[Any]) -> InstanceTraits | None:
+    if not values:
+        return None
+    told: list[Any] = [*values, *[None] * (_TRAITS - len(values))]
+    accelerator = told.pop()
+    return replace(InstanceTraits(*told), accelerator=None if accelerator is None else Accelerator(*accelerator))
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:

@@ -17,6 +17,36 @@ class Gpus:
 
 
 @dataclass(frozen=True, slots=True)
+class Accelerator:
+    """The accelerators of an instance type that are no GPUs. ``count`` is of devices; ``cores`` are those of each, 0
+    where nobody counts them."""
+
+    name: str
+    manufacturer: str
+    count: int
+    cores: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTraits:
+    """More of an instance type, as its cloud describes it; None of each stands for what it does not have or tell."""
+
+    hypervisor: str | None = None
+    processor_maker: str | None = None
+    clock_mhz: int | None = None
+    """The sustained speed of the processor."""
+    volume_mbps: int | None = None
+    """The most to volumes in the network."""
+    network_mbps: int | None = None
+    """What the network always gives."""
+    local_gb: int | None = None
+    """The disks of the machine itself that speak NVMe."""
+    encrypts_in_transit: bool | None = None
+    """Whether what machines send each other is encrypted by the cloud."""
+    accelerator: Accelerator | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceOffer:
     """One instance type. ``usd_hour`` is the on-demand price for Linux, None when it is not known.
 
@@ -38,6 +68,8 @@ class InstanceOffer:
     bare_metal: bool = False
     fabric_interfaces: int = 0
     """Interfaces by which machines reach each other past their operating systems; 0: the type has none."""
+    traits: InstanceTraits | None = None
+    """None where nobody has described the type, as in sheets of earlier releases."""
 
     @property
     def max_pods(self) -> int:

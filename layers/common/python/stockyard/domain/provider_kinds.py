@@ -37,6 +37,14 @@ def loaded(reference: str) -> type[Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelDomain:
+    """A domain of labels that belongs to a vendor, and every label of it that nodes can be chosen by."""
+
+    name: str
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderKind:
     """A kind of node provider. ``name`` is also the name of the block of its documents.
 
@@ -59,6 +67,8 @@ class ProviderKind:
     limit: Callable[[Document], int | None] = written_limit
     offerings: Callable[[Mapping[str, str], Document], tuple[Offering, ...] | None] = lambda *_: None
     """Of the provider's properties and a node type's entry; None: one offering on demand, in the type's zones."""
+    label_domain: LabelDomain | None = None
+    """Whose labels other than the known ones are refused in pools."""
 
     def block(self) -> type[Any]:
         """The model that the block is checked by."""
@@ -72,6 +82,11 @@ class _Table:
 def use(kinds: Mapping[str, ProviderKind]) -> None:
     """Take these kinds as the ones that there are. Called once in a process, by who knows the providers."""
     _Table.kinds = kinds
+
+
+def label_domains() -> tuple[LabelDomain, ...]:
+    """The domains of labels of all kinds, each once."""
+    return tuple(dict.fromkeys(kind.label_domain for kind in _Table.kinds.values() if kind.label_domain is not None))
 
 
 def names() -> tuple[str, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from stockyard.domain.manifests import Place
 from stockyard.domain.models.base import check, read, refuse, without_nulls
 from stockyard.domain.models.manifests import Manifest, Metadata
 from stockyard.domain.models.node_fields import CamelRequirements, Reference
-from stockyard.domain.models.pool_fields import MAX_BUDGETS
+from stockyard.domain.models.pool_fields import MAX_BUDGETS, known_labels
 from stockyard.domain.models.pools import BudgetInput, DisruptionInput, PoolCreate
 from stockyard.domain.models.pools import Name as PoolName
 from stockyard.domain.pool_manifests import PoolsDocument
@@ -41,7 +41,7 @@ class OwnPoolSpec(PoolCreate):
 
     name: str = ""
     cluster: Reference
-    requirements: CamelRequirements = Field(default_factory=list)  # type: ignore[assignment]
+    requirements: Annotated[CamelRequirements, AfterValidator(known_labels)] = Field(default_factory=list)  # type: ignore[assignment]
     disruption: CamelDisruption | None = None
 
     @model_validator(mode="before")

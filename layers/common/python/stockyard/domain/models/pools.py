@@ -29,6 +29,7 @@ from stockyard.domain.models.pool_fields import (
     DurationOrNever,
     Schedule,
     TimeZone,
+    known_labels,
 )
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.quantities import milli
@@ -141,7 +142,7 @@ class PoolCreate(Input):
     which."""
     provider: DnsLabel | None = None
     """The node provider; where none is given, the cheapest of all serves each node."""
-    requirements: Requirements = Field(default_factory=list)
+    requirements: Annotated[Requirements, AfterValidator(known_labels)] = Field(default_factory=list)
     properties: Properties = Field(default_factory=dict)
     taints: Taints = Field(default_factory=list)
     startup_taints: Taints = Field(default_factory=list)
@@ -230,7 +231,7 @@ class PoolPatch(Input):
     """A JSON merge patch of a pool: absent means as it was; maps are merged, and ``null`` removes what may be absent.
     Name, kind and provider of a pool cannot change."""
 
-    requirements: Irremovable[Requirements] = None
+    requirements: Irremovable[Annotated[Requirements, AfterValidator(known_labels)]] = None
     properties: dict[str, str | None] | None = None
     """Settings of the provider to add or change; null takes one away, or all of them."""
     taints: Irremovable[Taints] = None

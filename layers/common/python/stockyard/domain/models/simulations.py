@@ -17,7 +17,7 @@ from stockyard.domain.models.block_fields import Usd, Zone
 from stockyard.domain.models.node_fields import Camel, CamelRequirements, Properties, Reference, Resources, Taints
 from stockyard.domain.models.own_pools import CamelBudget, CamelDisruption
 from stockyard.domain.models.plan import Remark
-from stockyard.domain.models.pool_fields import MAX_BUDGETS, Duration, DurationOrNever
+from stockyard.domain.models.pool_fields import MAX_BUDGETS, Duration, DurationOrNever, known_labels
 from stockyard.domain.models.pools import MOST_SAVING, Limits, Name, NodeLabels
 
 MOST_EVENTS, MOST_TYPES, MOST_POOLS, MOST_DAEMON_SETS = 5_000, 200, 20, 50
@@ -91,7 +91,7 @@ class TracePool(Camel):
 
     name: Name
     """The name of the pool."""
-    requirements: CamelRequirements = Field(default_factory=list)
+    requirements: Annotated[CamelRequirements, AfterValidator(known_labels)] = Field(default_factory=list)
     labels: NodeLabels = Field(default_factory=dict)
     """Labels of its nodes."""
     taints: Taints = Field(default_factory=list)

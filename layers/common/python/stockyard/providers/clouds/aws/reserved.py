@@ -13,6 +13,8 @@ from stockyard.machines import reserved
 DISK_GIB = USUAL_GIB
 """Root volume of a node."""
 _UNSEEN = 0.075
+_NEURON, _NEURON_CORE = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
+"""The resources of AWS's own accelerators: devices, and their cores."""
 _SMALL_VCPUS, _MOST_OF_LARGE = 30, 250
 """Managed node groups of EKS tell kubelets of machines with fewer vCPUs at most 110 pods, and others at most 250."""
 
@@ -45,6 +47,9 @@ def capacity(offer: InstanceOffer, most_pods: int | None = None) -> dict[str, st
         if gpu.count:
             name = f"{gpu.manufacturer.lower()}.com/gpu"
             quantities[name] = int(quantities.get(name, 0)) + gpu.count
+    accelerator = offer.traits.accelerator if offer.traits is not None else None
+    if accelerator is not None and accelerator.cores:
+        quantities |= {_NEURON: accelerator.count, _NEURON_CORE: accelerator.count * accelerator.cores}
     return quantities
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.providers.clouds.aws.type_labels import LABEL_DOMAIN
 from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 if TYPE_CHECKING:
@@ -29,5 +30,13 @@ def _make(tools: SourceTools) -> NodeSource:
     return Ec2Nodes(config, boto3.Session, tools.offers, tools.spot, tools.secrets)
 
 
-KIND = ProviderKind("ec2", f"{__name__}.document:Ec2Block", own=True, discovers=True, cloud="aws", cloud_title="AWS")
+KIND = ProviderKind(
+    "ec2",
+    f"{__name__}.document:Ec2Block",
+    own=True,
+    discovers=True,
+    cloud="aws",
+    cloud_title="AWS",
+    label_domain=LABEL_DOMAIN,
+)
 DESCRIPTOR = NodeSourceDescriptor(KIND, _make)

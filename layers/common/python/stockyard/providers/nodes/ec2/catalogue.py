@@ -20,7 +20,7 @@ from stockyard.domain.node_types import (
 from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import NodeProvider, Placement
 from stockyard.domain.requirements import REGION, ZONE
-from stockyard.providers.clouds.aws.reserved import capacity, overhead
+from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods
 from stockyard.providers.clouds.aws.type_labels import labels
 from stockyard.providers.nodes.ec2.configuration import setting
 
@@ -88,7 +88,7 @@ def _kind(
             resources=capacity(offer),
             overhead=overhead(offer),
             provider_properties=common,
-            properties={**labels(offer), REGION: region, **own},
+            properties={**labels(offer, pods(offer)), REGION: region, **own},
             cost=written.cost,
             unit_price=provider.price_per_cost_unit,
             limited=written.max_capacity is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.providers.clouds.aws.type_labels import LABEL_DOMAIN
 from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 if TYPE_CHECKING:
@@ -22,5 +23,13 @@ def _make(tools: SourceTools) -> NodeSource:
     return EksNodes(config, boto3.Session, tools.offers, tools.secrets)
 
 
-KIND = ProviderKind("eks", f"{__name__}.document:EksBlock", own=True, discovers=True, cloud="aws", cloud_title="AWS")
+KIND = ProviderKind(
+    "eks",
+    f"{__name__}.document:EksBlock",
+    own=True,
+    discovers=True,
+    cloud="aws",
+    cloud_title="AWS",
+    label_domain=LABEL_DOMAIN,
+)
 DESCRIPTOR = NodeSourceDescriptor(KIND, _make)

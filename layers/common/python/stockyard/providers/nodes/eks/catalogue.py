@@ -32,7 +32,7 @@ def _node_type(provider: NodeProvider, region: str, offer: InstanceOffer) -> Nod
             name=offer.name,
             resources=capacity(offer, pods),
             overhead=overhead(offer, pods),
-            properties={**labels(offer), REGION: region},
+            properties={**labels(offer, pods), REGION: region},
             unit_price=provider.price_per_cost_unit,
             instance_type=offer.name,
             arch=ARCHITECTURES[offer.architecture],
