@@ -37,7 +37,8 @@ def pod(cpu: str = "1", memory: str = "1Gi", app: str = "web", **spec: Any) -> P
 
 @dataclass
 class Pods:
-    """The pods of a cluster. ``facts`` changes what is told of nodes, ``age`` how old the agent's picture is."""
+    """The pods of a cluster. ``facts`` changes what is told of nodes, ``age`` how old the agent's picture is; ``gone``
+    are nodes whose Node object somebody has deleted."""
 
     yard: Yard
     on: dict[str, list[Pod]] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Pods:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     budgets: dict[str, int] = field(default_factory=dict)
     age: float | None = 0.0
+    gone: set[str] = field(default_factory=set)
     fewest: int = 10**6
     """The fewest nodes that were ready in any step."""
     last_picture: str = ""
@@ -52,7 +54,8 @@ class Pods:
     def claims(self) -> list[NodeClaim]:
         """The nodes that pods can be on."""
         claims = claims_of(self.yard.nodes.services, self.yard.cluster.id)
-        return [claim for claim in claims if claim.phase == "Available" and not claim.deleting]
+        present = [claim for claim in claims if claim.phase == "Available" and not claim.deleting]
+        return [claim for claim in present if claim.node_name not in self.gone]
 
     def bind(self) -> None:
         """As the cluster's scheduler does: pods of nodes that have left wait, and go where there is room."""

@@ -11,7 +11,7 @@ import pytest
 
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.disruption.forced import REPORT_SECONDS
+from stockyard.lifecycle.disruption.vanished import REPORT_SECONDS
 from stockyard.operations.fleet.state import FleetNode, Workload, fleet_state
 from stockyard.operations.pools.templates import supply
 from stockyard.ports import Replace
@@ -145,7 +145,8 @@ def test_a_node_whose_object_is_gone_is_none(yard: Yard, node: NodeClaim) -> Non
     assert node_state(yard, node, None).node.free
     yard.nodes.clock.advance(REPORT_SECONDS + 1)
     assert picture(yard, node, None) is None
-    assert node_state(yard, replace(node, phase="Pending"), None).node.free
+    assert picture(yard, replace(node, phase="Pending"), None) is None
+    assert node_state(yard, replace(node, phase="Pending", conditions=()), None).node.free
     # An agent that tells of no nodes says nothing of this one.
     services = yard.nodes.services
     report = Workload((), {}, {}, {}, services.now(), 1)

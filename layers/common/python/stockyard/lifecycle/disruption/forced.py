@@ -11,12 +11,9 @@ from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.node_claim import AVAILABLE
-from stockyard.lifecycle.node_phases import JOINED
 
 REPAIR_SECONDS = 1800
 """How long a node may not be ready before it is replaced, as with Karpenter's repair of nodes."""
-REPORT_SECONDS = 60
-"""How long after its node has joined a claim may be missing in a report: clocks of clusters may be ahead of ours."""
 REPAIR_PERCENT = 20
 """When more of a pool's nodes are not ready, none is repaired: then the fault is hardly theirs. Karpenter's rule."""
 
@@ -42,15 +39,6 @@ def is_interrupted(claim: NodeClaim) -> bool:
 def is_leaving(claim: NodeClaim) -> bool:
     """Whether pods that are still on the claim's node need another one: it leaves, or its cloud takes it back."""
     return claim.deleting or claim.phase == "Failed" or is_interrupted(claim)
-
-
-def has_vanished(claim: NodeClaim, facts: NodeFacts | None, observed_at: str) -> bool:
-    """Whether the Node object of a node that had joined is not there any more, by a report of all nodes. ``facts`` are
-    what that report, of ``observed_at``, has of the node."""
-    if claim.phase != AVAILABLE or facts is not None:
-        return False
-    joined_at = next((part.last_transition_time for part in claim.conditions if part.type == JOINED), claim.created_at)
-    return times.from_text(joined_at) + timedelta(seconds=REPORT_SECONDS) < times.from_text(observed_at)
 
 
 def unready_until(claim: NodeClaim, facts: NodeFacts | None) -> datetime | None:

@@ -20,17 +20,19 @@ LOOK_SECONDS = 60
 """When the cluster is looked at again."""
 
 
-def repair(services: Services, record: ClusterDisruption, claims: Sequence[NodeClaim]) -> ClusterDisruption:
-    """Give nodes back that have not been ready for too long. Nothing on them can be moved in order any more, so that
-    nothing is waited for: their pods get other nodes at once."""
+def repair(
+    services: Services, record: ClusterDisruption, claims: Sequence[NodeClaim], reason: str = NOT_READY
+) -> ClusterDisruption:
+    """Give nodes back that have not been ready for too long, or whose Node object is gone. Nothing on them can be moved
+    in order any more, so that nothing is waited for: their pods get other nodes at once."""
     for claim in claims:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR, grace_seconds=0)
-    text = f"{len(claims)} nodes leave ({NOT_READY}): {few(claim.name for claim in claims)}."
+    text = f"{len(claims)} nodes leave ({reason}): {few(claim.name for claim in claims)}."
     due_at = later_than(services.now(), LOOK_SECONDS)
     after = write(services, record, (REPAIRED, text), message=text, due_at=due_at)
-    measurements.decided(services, record, NOT_READY)
-    measurements.disrupted(services, record, NOT_READY, len(claims), None)
+    measurements.decided(services, record, reason)
+    measurements.disrupted(services, record, reason, len(claims), None)
     return after
 
 

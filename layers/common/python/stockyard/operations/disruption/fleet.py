@@ -62,6 +62,12 @@ class View:
     """By the name of a static pool with limits: how many more nodes like those it has its limits allow."""
     sequence: int = 0
     """Of the report of pods that it was made of."""
+    gone: Sequence[NodeClaim] = ()
+    """Claims whose Node object is not there any more, and was when it was looked at before."""
+    returned: Sequence[NodeClaim] = ()
+    """Claims whose Node object is there again."""
+    vanished: Sequence[NodeClaim] = ()
+    """Claims whose Node object has been gone for so long that they end."""
 
     def most_more(self, pool: Pool) -> int:
         """How many more nodes than it has to have the static pool may have for a while."""

@@ -15,6 +15,7 @@ from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import WorkloadReport
 from stockyard.errors import Conflict
+from stockyard.lifecycle.disruption.vanished import NODE_GONE
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
@@ -31,6 +32,7 @@ from stockyard.operations.disruption.decide import decide, interrupted
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
+from stockyard.operations.disruption.vanished_nodes import note_nodes, with_vanished
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
@@ -92,8 +94,12 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
         services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
         return record
     view, _ = view_now(services, cluster, record, pools, claims)
-    if view is not None and (view.unready or view.replaceable.get(INTERRUPTED)) and _is_fresh(services, cluster):
+    if view is not None:
+        note_nodes(services, view)
+    if view is not None and _is_urgent(view) and _is_fresh(services, cluster):
         # Whatever else is being done: these nodes are lost, or will be soon.
+        if view.vanished:
+            return repair(services, record, view.vanished, NODE_GONE)
         if view.unready:
             return repair(services, record, view.unready)
         endangered = interrupted(view, record.going)
@@ -102,6 +108,10 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
     if record.state == REPLACING:
         return advance(services, pools, claims, record, view if _is_fresh(services, cluster) else None)
     return _decide(services, cluster, pools, claims, record, view)
+
+
+def _is_urgent(view: View) -> bool:
+    return bool(view.vanished or view.unready or view.replaceable.get(INTERRUPTED))
 
 
 def view_now(
@@ -119,7 +129,8 @@ def view_now(
     workload = workload_of(services, cluster.id)
     if workload is None or workload.nodes is None:
         return None, "The cluster's agent has told nothing of its nodes yet."
-    return view_of(services, cluster, pools, claims, workload, paused_by(services, record)), ""
+    view = view_of(services, cluster, pools, claims, workload, paused_by(services, record))
+    return with_vanished(view, claims, workload), ""
 
 
 def _decide(

@@ -15,7 +15,8 @@ from itertools import chain, repeat
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.disruption.forced import has_vanished, is_interrupted
+from stockyard.lifecycle.disruption.forced import is_interrupted
+from stockyard.lifecycle.disruption.vanished import has_vanished
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.fleet.state.members import with_room
 from stockyard.operations.fleet.state.promised import Promises, Stock

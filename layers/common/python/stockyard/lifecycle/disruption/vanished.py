@@ -1,0 +1,100 @@
+"""Nodes whose Node object is gone while their machine runs: somebody has deleted it. Pure.
+
+As with Karpenter, to delete a Node ends its machine. The kubelet may register again, when it is started anew: so the
+claim waits a moment for that. Members of a control plane are healed by operations of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from stockyard.domain import times
+from stockyard.domain.conditions import Condition
+from stockyard.domain.pool_records import CONTROL_PLANE
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES, shown_phase
+from stockyard.lifecycle.node_phases import JOINED
+
+REPORT_SECONDS = 60
+"""How long after its node has joined a claim may be missing in a report: clocks of clusters may be ahead of ours."""
+REJOIN_SECONDS = 60
+"""How long a node whose object is gone may join again before its machine is ended."""
+MOST_PERCENT = 20
+"""Of a pool's nodes at most so many, rounded up, are ended at once: an API server that was restored from an older
+snapshot lacks many, and their pods need others first."""
+NODE_GONE, REJOINED = "NodeGone", "JoinedAgain"
+
+
+def has_vanished(claim: NodeClaim, facts: NodeFacts | None, observed_at: str) -> bool:
+    """Whether the Node object of a node that had joined is not there any more, by a report of all nodes. ``facts`` are
+    what that report, of ``observed_at``, has of the node."""
+    if facts is not None or claim.phase == FAILED:
+        return False
+    joined = _joined(claim)
+    if joined is not None and joined.reason == NODE_GONE:
+        return True
+    if joined is not None and joined.status == "True":
+        since = joined.last_transition_time
+    elif claim.phase == AVAILABLE:
+        since = claim.created_at
+    else:
+        return False
+    return times.from_text(since) + timedelta(seconds=REPORT_SECONDS) < times.from_text(observed_at)
+
+
+def gone_since(claim: NodeClaim) -> datetime | None:
+    """When it was noted that the claim's Node object is gone; None while it is there."""
+    joined = _joined(claim)
+    if joined is None or joined.reason != NODE_GONE:
+        return None
+    return times.from_text(joined.last_transition_time)
+
+
+def is_looked_after(claim: NodeClaim) -> bool:
+    """Whether a Node object that is gone ends the claim."""
+    return not (claim.deleting or claim.phase == FAILED or (claim.control_plane and claim.pool == CONTROL_PLANE))
+
+
+def note_gone(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
+    """The claim whose Node object is gone, and what is told of it."""
+    text = (
+        f"Node {claim.node_name or claim.name} was deleted in its cluster. Its machine is ended unless the node joins "
+        f"again within {REJOIN_SECONDS} seconds."
+    )
+    return _noted(claim, "False", NODE_GONE, text, now)
+
+
+def note_return(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
+    """The claim whose node has joined again."""
+    return _noted(claim, "True", REJOINED, f"Node {claim.node_name or claim.name} has joined again.", now)
+
+
+def to_end(claims: Sequence[NodeClaim], size: int, now: datetime) -> Sequence[NodeClaim]:
+    """Those of ``claims``, which are of one pool, whose time to join again is over, the longest gone first; at most
+    ``MOST_PERCENT`` of the ``size`` of the pool."""
+    since = {claim.id: moment for claim in claims if (moment := gone_since(claim)) is not None}
+    over = [claim for claim in claims if claim.id in since and since[claim.id] + _REJOIN <= now]
+    most = -(-MOST_PERCENT * size // 100)
+    return sorted(over, key=lambda claim: (since[claim.id], claim.id))[:most]
+
+
+def ends_at(claim: NodeClaim) -> datetime | None:
+    """Until when the node may join again; None while its object is there."""
+    since = gone_since(claim)
+    return since + _REJOIN if since is not None else None
+
+
+_REJOIN = timedelta(seconds=REJOIN_SECONDS)
+
+
+def _joined(claim: NodeClaim) -> Condition | None:
+    return next((part for part in claim.conditions if part.type == JOINED), None)
+
+
+def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition]:
+    phase = shown_phase(claim)
+    changed = MOVES.condition(MOVES.touch(claim, now), JOINED, status, reason, text, now)
+    return changed, MOVES.transition(phase, phase, reason, text)

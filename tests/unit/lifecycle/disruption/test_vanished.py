@@ -1,0 +1,57 @@
+"""When a Node object counts as gone, and whose claims end for it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from stockyard.domain import times
+from stockyard.domain.conditions import Condition
+from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle.disruption import vanished
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def moment(seconds: int) -> str:
+    return times.to_text(START + timedelta(seconds=seconds))
+
+
+def claim(name: str = "a", phase: str = "Available", joined: int | None = 100, reason: str = "Joined") -> NodeClaim:
+    status = "False" if reason == vanished.NODE_GONE else "True"
+    conditions = () if joined is None else (Condition("Joined", status, reason, "", moment(joined)),)
+    return NodeClaim(name, name, moment(0), moment(0), phase=phase, conditions=conditions, pool="p")
+
+
+def test_only_a_node_that_had_joined_can_be_gone() -> None:
+    for node, observed, expected in (
+        (claim(), 160, False),
+        (claim(), 161, True),
+        # Deleted before it was ready, too.
+        (claim(phase="Pending"), 161, True),
+        (claim(phase="Failed"), 161, False),
+        (claim(phase="Pending", joined=None), 900, False),
+        # A release that wrote no such condition.
+        (claim(joined=None), 61, True),
+        (claim(reason=vanished.NODE_GONE), 101, True),
+    ):
+        assert vanished.has_vanished(node, None, moment(observed)) is expected
+    waiting = Condition("Joined", "Unknown", "Pending", "", moment(0))
+    assert not vanished.has_vanished(
+        NodeClaim("a", "a", moment(0), moment(0), conditions=(waiting,)), None, moment(900)
+    )
+
+
+def test_members_of_the_control_plane_are_healed_otherwise() -> None:
+    member = NodeClaim("a", "a", moment(0), moment(0), control_plane=True, pool="control-plane", phase="Available")
+    assert not vanished.is_looked_after(member)
+    assert vanished.is_looked_after(claim())
+
+
+def test_those_that_are_gone_for_longest_end_first() -> None:
+    gone = [claim(name, joined=100 + number, reason=vanished.NODE_GONE) for number, name in enumerate("abc")]
+    assert vanished.to_end(gone, 10, START + timedelta(seconds=159)) == []
+    ended = vanished.to_end(gone[::-1], 10, START + timedelta(seconds=170))
+    assert [node.id for node in ended] == ["a", "b"]
+    assert len(vanished.to_end(gone, 1, START + timedelta(seconds=170))) == 1
+    changed, transition = vanished.note_return(gone[0], moment(150))
+    assert (vanished.gone_since(changed), transition.reason) == (None, "JoinedAgain")
