@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stockyard.domain.yaml_documents import YamlFault, read_documents
+
 Object = dict[str, Any]
 PLACEHOLDER = re.compile(r"\{\{-?\s*\.(profile\.var|values)\.([A-Za-z0-9_.-]+?)\s*-?\}\}")
 """``{{ .profile.var.NAME }}``, and in manifests ``{{ .values.path.to.value }}``. What else stands in braces is left."""
@@ -86,38 +88,12 @@ def check_object(item: Any, number: int) -> None:
 
 
 def load_yaml(text: str) -> list[Any]:
-    """The documents of a YAML text, with the types that JSON has. ``TemplateFault`` where it is none."""
-    import yaml
-
+    """The documents of a YAML text, with the types that JSON has, as Kubernetes reads it. ``TemplateFault`` where it is
+    none."""
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_loader())):
-            raise TemplateFault("has an alias, which could stand for any number of copies")
-        return list(yaml.load_all(text, Loader=_loader()))
-    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
-        if isinstance(error, TemplateFault):
-            raise
-        mark = getattr(error, "problem_mark", None)
-        raise TemplateFault(f"is no YAML{f', line {mark.line + 1}' if mark else ''}") from None
-
-
-def _loader() -> Any:
-    """The safe loader without dates, and with ``true`` and ``false`` alone as booleans, as Kubernetes reads it."""
-    import yaml
-
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    if not _LOADERS:
-        loader: Any = type("PackLoader", (base,), {})
-        plain = {
-            start: [(tag, pattern) for tag, pattern in entries if not tag.endswith((":timestamp", ":bool"))]
-            for start, entries in base.yaml_implicit_resolvers.items()
-        }
-        loader.yaml_implicit_resolvers = plain
-        loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|false)$", re.IGNORECASE), "tTfF")
-        _LOADERS.append(loader)
-    return _LOADERS[0]
-
-
-_LOADERS: list[Any] = []
+        return read_documents(text, texts_of_names=True)
+    except YamlFault as fault:
+        raise TemplateFault(f"{fault.detail}{f', line {fault.line}' if fault.line else ''}") from None
 
 
 def _items(tree: Any) -> Iterator[Any]:
