@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,7 +39,8 @@ def pod(cpu: str = "1", memory: str = "1Gi", app: str = "web", **spec: Any) -> P
 @dataclass
 class Pods:
     """The pods of a cluster. ``facts`` changes what is told of nodes, ``age`` how old the agent's picture is; ``gone``
-    are nodes whose Node object somebody has deleted."""
+    are nodes whose Node object somebody has deleted, ``refuses`` says which pods the scheduler keeps from
+    which node."""
 
     yard: Yard
     on: dict[str, list[Pod]] = field(default_factory=dict)
@@ -47,6 +49,9 @@ class Pods:
     budgets: dict[str, int] = field(default_factory=dict)
     age: float | None = 0.0
     gone: set[str] = field(default_factory=set)
+    ids: dict[Pod, str] = field(default_factory=dict)
+    """The groups of equal pods that have waited."""
+    refuses: Callable[[Pod, str], bool] = lambda pod, node: False
     fewest: int = 10**6
     """The fewest nodes that were ready in any step."""
     last_picture: str = ""
@@ -66,7 +71,7 @@ class Pods:
         for name, claim in sorted(names.items()):
             here = self.on.setdefault(name, [])
             for each in list(self.waiting):
-                if self._fits(claim, [*here, each]):
+                if self._fits(claim, [*here, each]) and not self.refuses(each, name):
                     here.append(each)
                     self.waiting.remove(each)
 
@@ -81,7 +86,7 @@ class Pods:
         """What the agent tells."""
         running = {name: tuple(Counter(pods).items()) for name, pods in self.on.items()}
         pending = tuple(
-            PendingGroup(each, count, f"g{number}", (f"default/web-{number}",))
+            PendingGroup(each, count, self.ids.setdefault(each, f"g{len(self.ids)}"), (f"default/web-{number}",))
             for number, (each, count) in enumerate(Counter(self.waiting).items())
         )
         nodes = {

@@ -177,6 +177,8 @@ class NodeClaim(NodeClaimSpec):
     """The cluster that ``cluster_ref`` was resolved to; empty until then."""
     pool: str = ""
     """Name of the cluster's pool that made it; empty for none."""
+    pod_groups: tuple[str, ...] = ()
+    """The groups of equal pods that its node was planned for, as reports name them; a few of them."""
     pool_generation: int = 0
     """The pool's generation that it was made from."""
     type_ref: str = ""

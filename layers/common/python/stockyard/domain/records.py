@@ -30,7 +30,7 @@ from stockyard.domain.operation_records import Operation, OperationError, PhaseR
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
 from stockyard.domain.wait_records import Waiters
-from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
+from stockyard.domain.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
 
 SCHEMA = 1
 
@@ -339,6 +339,7 @@ Record = (
     | ClusterClaim
     | WorkloadReport
     | WorkloadPart
+    | UnusedRoom
     | ClusterDisruption
     | ClusterProfile
     | ProfilePart

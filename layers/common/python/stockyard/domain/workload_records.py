@@ -42,6 +42,17 @@ class WorkloadPart(VersionedRecord):
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class UnusedRoom(VersionedRecord):
+    """What pods that wait have not used, of one cluster; ``id`` is the cluster's.
+
+    ``groups`` is by the id of a group of equal pods, as ``lifecycle.waiting.unused`` reads and writes it.
+    """
+
+    updated_at: str
+    groups: dict[str, Any] = field(default_factory=dict)
+
+
 def part_id(cluster_id: str, number: int) -> str:
     """The id of a part."""
     return f"{cluster_id}/{number}"

@@ -147,11 +147,13 @@ def pools_condition(pools: Sequence[Pool], now: str) -> Condition:
     return Condition(POOLS_READY, "False", POOLS_NOT_READY, f"{reasons}{more}", now)
 
 
-def pods_condition(message: str, now: str) -> Condition:
-    """``PodsHaveRoom`` of a cluster: ``message`` says which pods no pool takes, and why; empty when all have room."""
+def pods_condition(message: str, now: str, waits: str = "") -> Condition:
+    """``PodsHaveRoom`` of a cluster: ``message`` says which pods no pool takes, and why, or which have not used their
+    room; empty when all have room. ``waits`` says which of these have not taken it yet."""
     if message:
-        return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", message, now)
-    return Condition(PODS_HAVE_ROOM, "True", SATISFIED, "Every pod that waits has a node or one on its way.", now)
+        return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", f"{message} {waits}".rstrip(), now)
+    text = f"Every pod that waits has a node or one on its way. {waits}".rstrip()
+    return Condition(PODS_HAVE_ROOM, "True", SATISFIED, text, now)
 
 
 def is_ready(pool: Pool) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from stockyard.domain import ids
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster, Outbox
-from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES, WorkloadPart, WorkloadReport, part_id
+from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES, UnusedRoom, WorkloadPart, WorkloadReport, part_id
 from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.observe import AHEAD_SECONDS
@@ -94,9 +94,9 @@ def picture_of(services: Services, cluster_id: str) -> tuple[WorkloadReport, Pic
 
 
 def forgetting(cluster_id: str) -> list[Write]:
-    """The removal of what was reported of a cluster's pods."""
+    """The removal of what was reported of a cluster's pods, and learned from that."""
     parts = (Remove(WorkloadPart, part_id(cluster_id, number)) for number in range(MOST_PARTS))
-    return [Remove(WorkloadReport, cluster_id), *parts]
+    return [Remove(WorkloadReport, cluster_id), Remove(UnusedRoom, cluster_id), *parts]
 
 
 def _read(services: Services, report: WorkloadReport) -> Picture | None:

@@ -16,6 +16,7 @@ from stockyard.domain.conditions import Condition
 from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.workload_records import UnusedRoom
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.candidates import is_drifted
@@ -158,24 +159,42 @@ def _scale_up(
     workload = workload_of(services, cluster.id) if dynamic else None
     if workload is None:
         return ()
-    message = ""
+    message, waits = "", ""
     present = claims_of(services, cluster.id) if claims is None else claims
     if workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present):
-        from stockyard.operations.pools import scale_up  # the packer: only where something waits
+        # The packer is loaded only where something waits.
+        from stockyard.operations.pools import scale_up, unused_room
 
         try:
             for pool in dynamic:
                 ensure_provider(services, cluster, pool)
-            plan = scale_up.plan_of(services, cluster, pools, present, workload, going)
-            message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
+            plan, belief = scale_up.believed_plan(services, cluster, pools, present, workload, going)
+            memory = unused_room.remember(services, cluster.id, belief, plan, workload)
+            remarks = unused_room.remarks(belief, memory, workload)
+            pausing = [pool for pool in dynamic if pauses(pool, services.now())]
+            refusals = scale_up.left_out(plan, workload, pausing, belief.withheld)
+            message, waits = f"{refusals} {remarks.fails}".strip(), remarks.waits
+            if any(not entry.is_empty for entry in memory.values()):
+                _look_soon(services, dynamic[0], unused_room.LOOK_SECONDS)
             report.created += scale_up.create_claims(services, cluster, pools, plan, going)
         except Conflict:
             report.lost += 1
         except QuotaExceeded as refusal:
             message = f"{refusal.detail} {message}".strip()
+    else:
+        _forget_unused(services, cluster.id)
     if message:
         _look_soon(services, dynamic[0])
-    return [pods_condition(message, services.now())]
+    return [pods_condition(message, services.now(), waits)]
+
+
+def _forget_unused(services: Services, cluster_id: str) -> None:
+    """No pods wait: what was learned of others says nothing of those that come."""
+    record = services.store.get(UnusedRoom, cluster_id)
+    if record is not None and record.groups:
+        changed = replace(record, groups={}, updated_at=services.now(), version=record.version + 1)
+        with suppress(Conflict):
+            services.store.commit(Replace(changed))
 
 
 def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:

@@ -25,6 +25,7 @@ from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_clai
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.spread import Spread
 from stockyard.operations.pools.templates import supply, templates
+from stockyard.operations.pools.unused_room import Belief, believe, group_id
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
@@ -34,6 +35,8 @@ MOST_TYPES = 60
 """Node types that a claim names, as Karpenter has it."""
 MOST_CLAIMS = 500
 """Claims that one pass makes; what is left waits for the next."""
+MOST_GROUPS = 20
+"""Groups of equal pods that a claim names as those that it is made for."""
 STEPS = 5_000_000
 """The packer's work in one pass: ten to twenty seconds of the function's 60. What gets no turn is left to the next."""
 HEADROOM = "headroom"
@@ -53,7 +56,20 @@ def plan_of(
     workload: Workload,
     going: Set[str] = frozenset(),
 ) -> Plan:
-    """Where the pods that wait would go: onto what is there or on its way, and onto new nodes.
+    """See ``believed_plan``."""
+    return believed_plan(services, cluster, pools, claims, workload, going)[0]
+
+
+def believed_plan(
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
+    going: Set[str] = frozenset(),
+) -> tuple[Plan, Belief]:
+    """Where the pods that wait would go, onto what is there or on its way and onto new nodes, and what is believed of
+    room for them.
 
     Pods of nodes that leave wait too. Pools that pause get no new node. ``going`` are ids of claims whose nodes are
     being replaced: they have no room. Raises ``QuotaExceeded`` when there are too many ways to make a node for one
@@ -66,10 +82,13 @@ def plan_of(
     groups = waiting_groups(workload, [claim for claim in claims if is_leaving(claim)])
     spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
     staying = [claim for claim in claims if claim.id not in going and not is_interrupted(claim)]
+    fleet = fleet_state(services, cluster, stock, staying, workload)
+    wanted = (*groups, *spare)
+    belief = believe(services, cluster.id, pools, claims, workload, fleet, wanted)
     problem = model.Problem(
-        (*groups, *spare),
+        belief.groups(wanted),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
-        fleet_state(services, cluster, stock, staying, workload).packed,
+        fleet.packed,
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
         stock.availability.free,
@@ -77,7 +96,7 @@ def plan_of(
     too_large = excess(problem)
     if too_large:
         raise QuotaExceeded(f"{too_large} for one pass. Requirements of the pools make them fewer.")
-    return pack(problem)
+    return pack(problem), belief
 
 
 def create_claims(
@@ -124,7 +143,9 @@ def _draft(
     """The claim of a planned node: the pool's, bound to the ways that are still possible, with what is packed."""
     resources = {name: resource_text(name, amount) for name, amount in sorted(claim.requests.items()) if amount > 0}
     draft = draft_claim(services, cluster.id, pool)
-    return replace(draft, requirements=(*draft.requirements, *narrowed), resources=resources)
+    groups = tuple(dict.fromkeys(map(group_id, claim.pods)))[:MOST_GROUPS]
+    requirements = (*draft.requirements, *narrowed)
+    return replace(draft, requirements=requirements, resources=resources, pod_groups=groups)
 
 
 def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim, ceiling: float) -> NodeClaim:
@@ -153,13 +174,17 @@ def possible_ways(claim: Claim, ceiling: float = float("inf")) -> tuple[Sequence
     return types, common, [priced.capacity_type]
 
 
-def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = ()) -> str:
+def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withheld: Set[str] = frozenset()) -> str:
     """Which pods no pool takes, and why, in words; empty when all have a place. Headroom that finds none is no pod.
 
-    ``pausing``: pools that get no node for now.
+    ``pausing``: pools that get no node for now; ``withheld``: groups of pods that get none, of which is told elsewhere.
     """
     names = {group.id: group.names for group in workload.pending}
-    entries = [entry for entry in plan.left_out if not entry.pods[0].startswith(f"{HEADROOM}/")]
+    entries = [
+        entry
+        for entry in plan.left_out
+        if not entry.pods[0].startswith(f"{HEADROOM}/") and group_id(entry.pods[0]) not in withheld
+    ]
     no_reason = "no other dynamic pool is there." if pausing else "the cluster has no dynamic pool."
     texts = [_refusal(entry, names, no_reason) for entry in entries[:_NAMED]]
     more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""

@@ -1,0 +1,227 @@
+"""What pods that wait have not used: the record of it, what a plan does with it, and what is said of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+
+from stockyard.domain import times
+from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.requirements import HOSTNAME, IN, NOT_IN
+from stockyard.domain.workload_records import UnusedRoom
+from stockyard.errors import Conflict
+from stockyard.lifecycle.waiting import unused
+from stockyard.lifecycle.waiting.unused import GroupMemory, MadeNode
+from stockyard.operations.fleet.state import FleetNode, FleetState, Workload
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.plan import Plan
+
+SETTLED_SECONDS = 20
+"""How long a node has been ready before it is said that pods wait beside its room: its scheduler takes a moment."""
+LOOK_SECONDS = 60
+"""When a cluster is looked at again in which room is not used."""
+MOST_NAMED = 3
+_REPORTED = ("labels", "taints", "allocatable", "unschedulable", "volume_limits", "uid")
+"""Facts of a node that decide what its cluster's scheduler puts there."""
+
+
+class Marks:
+    """Short marks of what is reported of ready nodes; a mark that differs says that something has changed."""
+
+    def __init__(self, fleet: FleetState) -> None:
+        self._fleet = fleet
+        self._marks: dict[str, str | None] = {}
+
+    def __call__(self, name: str) -> str | None:
+        """The mark of the node; None for one that is not ready."""
+        if name not in self._marks:
+            state = self._fleet.nodes.get(name)
+            self._marks[name] = _mark(state) if state is not None and state.is_ready else None
+        return self._marks[name]
+
+
+def _mark(state: FleetNode) -> str:
+    facts = asdict(state.facts) if state.facts is not None else {}
+    return _digest({name: facts.get(name) for name in _REPORTED})
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What is believed of room for pods that wait, when a pass begins. ``memory`` is by group, after the report."""
+
+    fleet: FleetState
+    now: datetime
+    marks: Marks
+    record: UnusedRoom | None = None
+    memory: Mapping[str, GroupMemory] = field(default_factory=dict)
+
+    def groups(self, groups: Iterable[model.PodGroup]) -> tuple[model.PodGroup, ...]:
+        """The groups as they are to be packed: none goes onto a node whose room it has not used, nor onto a new one
+        when new ones have helped it nothing."""
+        believed = (self._believed(group) for group in groups)
+        return tuple(group for group in believed if group is not None)
+
+    def _believed(self, group: model.PodGroup) -> model.PodGroup | None:
+        memory = self.memory.get(group_id(group.names[0])) if self.memory else None
+        if memory is None:
+            return group
+        distrusted = set(memory.distrusted(self.now))
+        if len(distrusted) >= unused.MOST_NODES:
+            distrusted = set(self.fleet.nodes)
+        hosts = {name: state.node.labels[HOSTNAME] for name, state in self.fleet.nodes.items()}
+        if memory.is_held:
+            trusted = sorted(host for name, host in hosts.items() if name not in distrusted)
+            return _bound(group, IN, trusted) if trusted else None
+        excluded = sorted(hosts[name] for name in distrusted & hosts.keys())
+        return _bound(group, NOT_IN, excluded) if excluded else group
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The groups for which no other node is made now."""
+        return frozenset(group for group, memory in self.memory.items() if memory.is_held)
+
+
+def _bound(group: model.PodGroup, operator: str, hosts: Sequence[str]) -> model.PodGroup:
+    extra = model.term([{"key": HOSTNAME, "operator": operator, "values": list(hosts)}])
+    terms = tuple(tuple(sorted((*term, *extra), key=lambda item: (item[0], repr(item[1])))) for term in group.pod.terms)
+    return replace(group, pod=replace(group.pod, terms=terms))
+
+
+def group_id(name: str) -> str:
+    """The id of the group of a pod that is packed, by its name there."""
+    return name.rpartition("/")[0]
+
+
+def believe(
+    services: Services,
+    cluster_id: str,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
+    fleet: FleetState,
+    groups: Sequence[model.PodGroup],
+) -> Belief:
+    """What is believed of room for these groups, by what is remembered and what is reported now."""
+    belief = Belief(fleet, services.clock.now(), Marks(fleet), services.store.get(UnusedRoom, cluster_id))
+    stored = belief.record.groups if belief.record is not None else {}
+    memory = {group: GroupMemory.read(entry) for group, entry in stored.items()}
+    waiting = {group_id(group.names[0]): group.pod for group in groups if group.names}
+    pending = {group.id for group in workload.pending}
+    made: dict[str, dict[str, MadeNode]] = {group: {} for group in waiting}
+    names = set()
+    for claim in claims:
+        name = claim.node_name or claim.name
+        if not claim.deleting and claim.phase != "Failed":
+            names.add(name)
+        state = fleet.nodes.get(name) if claim.pod_groups else None
+        if state is not None and state.is_ready:
+            for group in waiting.keys() & set(claim.pod_groups):
+                pod, is_pending = waiting[group], group in pending
+                made[group][name] = _made_node(workload, state, pod, is_pending=is_pending)
+    mark = _learned_under(pools, workload)
+    return replace(
+        belief, memory=unused.after_report(memory, made, names, belief.marks, mark, times.to_text(belief.now))
+    )
+
+
+def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pending: bool) -> MadeNode:
+    """Of pods that do not wait yet, on a node that leaves or as headroom, none can be there: room for them will do."""
+    running = workload.reschedulable.get(state.node.name, ())
+    alike = (pod.namespace, pod.labels, pod.requests)
+    took = any((each.namespace, each.labels, each.requests) == alike for each, _ in running)
+    lacks = any(state.node.free.get(name, 0) < amount for name, amount in pod.requests)
+    return MadeNode(state.claim.created_at, took or not (is_pending or lacks), is_full=bool(running) and lacks)
+
+
+def _learned_under(pools: Sequence[Pool], workload: Workload) -> str:
+    """What makes another plan of the same pods: the pools, and what DaemonSets take of each node."""
+    kinds = [(pool.name, pool.generation, dict(pool.limits)) for pool in pools if pool.kind == DYNAMIC]
+    daemons = [(name, pod.requests, repr(pod.ports)) for name, pod in sorted(workload.daemons.items())]
+    return _digest([sorted(kinds, key=lambda kind: kind[0]), daemons])
+
+
+def remember(
+    services: Services, cluster_id: str, belief: Belief, plan: Plan, workload: Workload
+) -> Mapping[str, GroupMemory]:
+    """What is remembered after the plan, which is written where it is new. Who is second writes nothing: the next pass
+    sees the same."""
+    beside: defaultdict[str, set[str]] = defaultdict(set)
+    pending = {group.id for group in workload.pending}
+    for placement in plan.placements:
+        for group in {group_id(name) for name in placement.pods} & pending:
+            beside[group].add(placement.node)
+    now = times.to_text(belief.now)
+    buying = {group_id(name) for claim in plan.claims for name in claim.pods}
+    memory = unused.after_plan(belief.memory, beside, buying, belief.marks, now)
+    stored = {group: entry.document() for group, entry in memory.items()}
+    record = belief.record
+    if record is None and stored:
+        with suppress(Conflict):
+            services.store.commit(Create(UnusedRoom(cluster_id, now, stored)))
+    elif record is not None and record.groups != stored:
+        with suppress(Conflict):
+            changed = replace(record, groups=stored, updated_at=now, version=record.version + 1)
+            services.store.commit(Replace(changed))
+    return memory
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What is said of room that pods do not use. ``waits``: they have a place that their scheduler has not taken yet;
+    ``fails``: it is not believed any more, or no other node is made. Empty: nothing."""
+
+    waits: str = ""
+    fails: str = ""
+
+
+def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workload) -> Remarks:
+    """What is to be said: pods, nodes, and what is done."""
+    waits, fails = [], []
+    for group in workload.pending:
+        entry = memory.get(group.id)
+        if entry is None or entry.is_empty:
+            continue
+        pods = _pods(next(iter(group.names), "a pod"), group.count)
+        distrusted = entry.unused_rooms(belief.now, unused.BELIEVED_SECONDS)
+        if entry.is_braked:
+            text = "so no other node is made until the pods, their pool, a DaemonSet or a node changes."
+            fails.append(f"{pods}: {_few(entry.unused)} were made for them and took none of them, {text}")
+        elif distrusted:
+            since = min(entry.rooms[name][0] for name in distrusted)
+            text = f"its scheduler has not used since {since}, so that it is not counted for them any more."
+            fails.append(f"{pods}: {_few(distrusted)} had room by what the cluster reports, which {text}")
+        elif entry.is_held and (made := sorted({*entry.nodes, *entry.unused})):
+            waits.append(f"{pods}: {_few(made)} were made for them; whether they are used is known soon.")
+        elif settled := [name for name in entry.rooms if _is_settled(belief, entry, name)]:
+            waits.append(f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used yet.")
+    return Remarks(" ".join(waits[:MOST_NAMED]), " ".join(fails[:MOST_NAMED]))
+
+
+def _is_settled(belief: Belief, entry: GroupMemory, name: str) -> bool:
+    state = belief.fleet.nodes.get(name)
+    since = state.facts.ready_since if state is not None and state.facts is not None else None
+    limit = timedelta(seconds=SETTLED_SECONDS)
+    moments = [entry.rooms[name][0], *([since] if since else [])]
+    return any(times.from_text(moment) + limit <= belief.now for moment in moments)
+
+
+def _pods(example: str, count: int) -> str:
+    return f"{example} and {count - 1} like it" if count > 1 else example
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    more = f" and {len(listed) - MOST_NAMED} more nodes" if len(listed) > MOST_NAMED else ""
+    return f"{', '.join(listed[:MOST_NAMED])}{more}"

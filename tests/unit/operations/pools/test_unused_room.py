@@ -1,0 +1,138 @@
+"""Pods that wait in spite of room: it is said, another node is made in time, and never more than help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.domain.workload_records import UnusedRoom
+from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.ports import Replace
+from tests.unit.operations.disruption.conftest import POOL, Pods, pod, pods, yard
+
+__all__ = ["pods", "yard"]
+
+SMALL = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
+KEPT = {"consolidate_after": "Never"}
+GONE_SOON = {"consolidate_after": "0s", "budgets": []}
+
+
+def made(played: Pods, name: str = POOL) -> int:
+    return played.yard.now(name).claims_made
+
+
+def condition(played: Pods) -> tuple[str, str]:
+    status, _, message = played.yard.condition(played.yard.current(), "PodsHaveRoom")
+    return status, message
+
+
+def with_node(played: Pods, **fields: Any) -> str:
+    """A pool whose only node has room for one more pod of a core."""
+    played.yard.dynamic_pool(POOL, **{"disruption": KEPT, "requirements": SMALL, **fields})
+    played.waiting = [pod("1", "1Gi", "first")]
+    played.run(3)
+    [name] = played.on
+    return name
+
+
+def test_room_that_pods_do_not_use_is_named_and_after_a_while_not_counted(pods: Pods) -> None:
+    first = with_node(pods)
+    pods.refuses = lambda each, node: node == first
+    pods.waiting = [pod("1", "1Gi", "second")]
+    pods.run(1)
+    status, message = condition(pods)
+    assert (status, made(pods)) == ("True", 1)
+    assert f"default/web-0: {first} has room" in message
+    pods.run(2)
+    status, message = condition(pods)
+    assert (status, made(pods)) == ("False", 2)
+    assert f"default/web-0: {first} had room" in message
+    pods.run(2)
+    assert (pods.waiting, made(pods), condition(pods)[0]) == ([], 2, "True")
+    # Nothing of it is left for pods that come later.
+    record = pods.yard.nodes.services.store.get(UnusedRoom, pods.yard.cluster.id)
+    assert record is not None
+    assert record.groups == {}
+
+
+@pytest.mark.parametrize("disruption", [KEPT, GONE_SOON])
+def test_after_two_nodes_that_took_none_no_third_is_made(pods: Pods, disruption: dict[str, Any]) -> None:
+    """Whether they stay, or go because they are empty."""
+    pods.yard.dynamic_pool(POOL, disruption=disruption, requirements=SMALL)
+    stuck = pod("1", "1Gi", "stuck")
+    pods.refuses = lambda each, node: each == stuck
+    pods.waiting = [stuck]
+    pods.run(60)
+    assert made(pods) == 2
+    status, message = condition(pods)
+    assert status == "False"
+    assert "default/web-0" in message
+    assert "took none of them" in message
+    for claim in pods.claims():
+        assert claim.node_name in message
+    # Other pods of the pool go on.
+    pods.waiting += [pod("2", "1Gi", "other")] * 3
+    pods.run(5)
+    assert pods.waiting == [stuck]
+    # What the pool makes may be another node by now.
+    before = made(pods)
+    pods.yard.nodes.services.store.commit(_changed(pods.yard.now(POOL)))
+    pods.run(30)
+    assert made(pods) == before + 2
+
+
+def _changed(pool: Any) -> Any:
+    return Replace(replace(pool, generation=pool.generation + 1, version=pool.version + 1))
+
+
+def test_a_node_that_changes_is_tried_again(pods: Pods) -> None:
+    first = with_node(pods)
+    stuck = pod("1", "1Gi", "stuck")
+    pods.refuses = lambda each, node: each == stuck
+    pods.waiting = [stuck]
+    pods.run(20)
+    assert made(pods) == 3
+    pods.facts[first] = {"taints": ()}
+    pods.refuses = lambda each, node: False
+    pods.bind()
+    assert pods.waiting == []
+    pods.run(2)
+    assert condition(pods)[0] == "True"
+
+
+def test_nodes_that_are_filled_by_others_are_no_failure(pods: Pods) -> None:
+    """Each new node is taken by pods of another kind before those that it was made for come."""
+    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL)
+    late = pod("2", "1Gi", "late")
+    pods.waiting = [late]
+    for number in range(4):
+        pods.run(1)
+        thief = pod("2", "1Gi", f"thief-{number}")
+        pods.waiting.insert(0, thief)
+        pods.bind()
+    pods.run(6)
+    assert pods.waiting == []
+
+
+def test_headroom_that_finds_no_room_buys_two_nodes_at_most(pods: Pods) -> None:
+    """Something takes of each node what a plan has free."""
+    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL, headroom={"cpu": "1"})
+    known: dict[str, dict[str, Any]] = {}
+    for _ in range(30):
+        known |= {claim.node_name: {"allocatable": {"cpu": "500m"}} for claim in pods.claims()}
+        pods.facts = known
+        pods.run(1)
+    assert made(pods) == 2
+
+
+def test_what_is_learned_goes_with_its_cluster(pods: Pods) -> None:
+    writes = forgetting(pods.yard.cluster.id)
+    assert any(getattr(write, "kind", None) is UnusedRoom for write in writes)
+
+
+def test_a_claim_names_the_pods_that_it_is_made_for(pods: Pods) -> None:
+    with_node(pods)
+    [claim] = pods.yard.claims(POOL)
+    assert claim.pod_groups == ("g0",)
