@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.domain.requirements import LARGEST, SMALLEST, ZONE, Requirement, Requirements, integer
+from stockyard.domain.requirements import LARGEST, SMALLEST, ZONE, Requirement, Requirements, integer, normal_key
 
 VALUES = ("1", "2", "3", "5", "x", "")
 listed = st.lists(st.sampled_from(VALUES), min_size=1, max_size=4)
@@ -178,3 +178,23 @@ def test_requirements_of_two_spellings_of_a_key_intersect():
         {"key": "failure-domain.beta.kubernetes.io/zone", "operator": "NotIn", "values": ["a"]},
     ]
     assert Requirements.of(entries) == {ZONE: Requirement.of("In", ["b"])}
+
+
+@pytest.mark.parametrize(
+    ("key", "normal"),
+    [
+        ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+        ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+        ("topology.ebs.csi.aws.com/zone", ZONE),
+        ("topology.gke.io/zone", ZONE),
+        ("topology.disk.csi.azure.com/zone", ZONE),
+        ("topology.csi.vmware.com/k8s-region", "topology.kubernetes.io/region"),
+        ("topology.hostpath.csi/node", "topology.hostpath.csi/node"),
+        ("topology.example.com/zone", "topology.example.com/zone"),
+        ("topology.k8s.aws/zone-id", "topology.k8s.aws/zone-id"),
+        ("csi.example.com/zone", "csi.example.com/zone"),
+    ],
+)
+def test_a_label_has_one_key_however_it_is_spelt(key, normal):
+    assert normal_key(key) == normal
+    assert list(Requirements.of([{"key": key, "values": ["a"]}])) == [normal]

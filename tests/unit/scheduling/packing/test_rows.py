@@ -1,12 +1,27 @@
-"""What DaemonSets take of nodes that are to be made."""
+"""Ways to make a node: what DaemonSets take of it, and where it can be."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, Requirements
-from stockyard.scheduling.packing.model import HostPort, Pod, PodGroup, Pool, Problem, Taint, Toleration, term
+from stockyard.domain.requirements import ARCH, ZONE, Requirements
+from stockyard.scheduling.packing.model import (
+    HostPort,
+    Node,
+    Pod,
+    PodGroup,
+    Pool,
+    Problem,
+    Selector,
+    Spread,
+    Taint,
+    Toleration,
+    term,
+)
 from stockyard.scheduling.packing.plan import Plan, pack
 
 ROOM = {"cpu": 2000, "pods": 9000}
@@ -44,3 +59,39 @@ def test_only_nodes_on_which_the_daemon_set_runs_have_its_port() -> None:
     )
     tolerant = replace(POD, tolerations=(Toleration("only", "Exists"),))
     assert [claim.pool.name for claim in packed(tolerant, DAEMON, *pools).claims] == ["tainted"]
+
+
+def anywhere(name: str, price: float) -> NodeType:
+    return NodeType(f"q.{name}", "q", {}, ROOM, ROOM, 0, (Offering("on-demand", ("*",), price),))
+
+
+SPREAD = Spread(ZONE, 1, Selector(term([])))
+NEAR = NodeType("p.near", "p", {}, ROOM, ROOM, 0, (Offering("on-demand", ("za", "zb"), 0.1),))
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_zone_that_is_not_known_is_one_of_those_that_are(hard: bool) -> None:
+    spreading = replace(POD, ports=(), spreads=(replace(SPREAD, hard=hard),))
+    for price in (0.05, 0.2):
+        problem = Problem((PodGroup(spreading, tuple("pqrstuvw")),), (Pool("pool", (NEAR, anywhere("t", price))),))
+        counts = Counter[str]()
+        for claim in pack(problem).claims:
+            counts[claim.row.zone] += len(claim.pods)
+            assert claim.price == min(price, 0.1)
+        assert counts == {"za": 4, "zb": 4}
+
+
+def test_zones_of_nodes_are_known_and_an_open_one_stays_so_without_any() -> None:
+    spreading = replace(POD, ports=(), spreads=(SPREAD,))
+    pools = (Pool("pool", (anywhere("t", 0.1),)),)
+    group = PodGroup(spreading, ("p", "q"))
+    nodes = (Node("n", {ZONE: "zc"}, {}), Node("m", {ZONE: "*"}, {}))
+    assert [claim.row.zone for claim in pack(Problem((group,), pools, nodes)).claims] == ["zc"]
+    assert [claim.row.zone for claim in pack(Problem((group,), pools)).claims] == ["*"]
+
+
+def test_a_zone_has_one_key_in_pools_and_pods() -> None:
+    of_driver = "topology.disk.csi.example.com/zone"
+    pool = Pool("pool", (NEAR,), labels={"failure-domain.beta.kubernetes.io/zone": "zb"})
+    bound = replace(POD, ports=(), volumes=(term([{"key": of_driver, "operator": "In", "values": ["zb"]}]),))
+    assert [claim.row.zone for claim in pack(Problem((PodGroup(bound, ("p",)),), (pool,))).claims] == ["zb"]

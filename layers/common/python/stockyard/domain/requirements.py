@@ -6,6 +6,7 @@ empty finite set means that the key must be absent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +33,20 @@ _ALIASES: Mapping[str, str] = {
     "beta.kubernetes.io/arch": ARCH,
     "beta.kubernetes.io/os": OS,
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "topology.gke.io/zone": ZONE,
 }
+"""Former spellings of labels, and spellings of vendors. Those that drivers of volumes have are ``_OF_DRIVERS``."""
+_OF_DRIVERS = re.compile(r"topology\.(?:[^/]+\.)?csi\.[^/]+/(?:k8s-)?(zone|region)")
+"""The label by which a CSI driver knows zones or regions: ``topology.``, the driver's name, and what it is."""
 
 
 def normal_key(key: str) -> str:
-    """The key, with deprecated spellings replaced."""
+    """The key by which Kubernetes knows the label now: deprecated spellings are replaced, and those of CSI drivers.
+
+    A driver of volumes, such as that of EBS, has its own label for the zone of a node. Its value is the node's zone.
+    """
+    if "csi" in key and (driver := _OF_DRIVERS.fullmatch(key)):
+        return ZONE if driver[1] == "zone" else REGION
     return _ALIASES.get(key, key)
 
 
@@ -184,8 +194,8 @@ class Requirements(dict[str, Requirement]):
             except TypeError:  # a value is not hashable, and will be refused
                 requirement = _requirement(entry)
             name = entry["property"] if key is None else key
-            if name in _ALIASES:
-                name = _ALIASES[name]
+            if name in _ALIASES or "csi" in name:
+                name = normal_key(name)
             before = by_key.get(name)
             by_key[name] = requirement if before is None else _both(before, requirement, memory)
         return by_key

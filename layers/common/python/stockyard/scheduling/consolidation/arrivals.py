@@ -17,7 +17,7 @@ from stockyard.domain.node_types import CPU, MEMORY
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
 from stockyard.scheduling.packing.classes import PodClass
-from stockyard.scheduling.packing.known import satisfies
+from stockyard.scheduling.packing.known import free_of, satisfies, volumes_of
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodGroup, PodTerm, Problem, conflict
 from stockyard.scheduling.packing.plan import Plan
 from stockyard.scheduling.packing.price.model import Meter
@@ -35,11 +35,15 @@ class Arrivals:
 
     def __init__(self, fleet: Fleet) -> None:
         self.spent = len(fleet.nodes)
-        pods = dict.fromkeys(pod for node in fleet.nodes for pod, _ in node.pods)
-        groups = tuple(PodGroup(pod, ("",)) for pod in pods)
+        pods: dict[Pod, int] = {}
+        for running in fleet.nodes:
+            for pod, count in running.pods:
+                pods[pod] = pods.get(pod, 0) + count
+        groups = tuple(PodGroup(pod, ("",) * count) for pod, count in pods.items())
         nodes = tuple(running.node for running in fleet.nodes)
-        solver = Solver(Problem(groups, (), nodes, fleet.daemons), Meter(_WORK), split=False)
-        self._resources, self._known = solver.resources, solver.known
+        problem = Problem(groups, (), nodes, fleet.daemons)
+        solver = Solver(problem, Meter(_WORK), split=False)
+        self._resources, self._known, self._volumes = solver.resources, solver.known, volumes_of(problem)
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}
         self._totals = {node.name: self._total(node) for node in fleet.nodes}
@@ -49,7 +53,13 @@ class Arrivals:
         """Whether all pods of the nodes have a place on the others and on those that come, in several orders."""
         going = {node.name for node in nodes}
         new = tuple(
-            Node(f"new {number}", {**claim.labels, HOSTNAME: f"new {number}"}, claim.row.room, claim.pool.taints)
+            Node(
+                f"new {number}",
+                {**claim.labels, HOSTNAME: f"new {number}"},
+                claim.row.room,
+                claim.pool.taints,
+                ports=claim.row.ports,
+            )
             for number, claim in enumerate(plan.claims)
         )
         rooms: list[tuple[Node, list[int], list[int]]] = []
@@ -57,7 +67,7 @@ class Arrivals:
             if entry.node.name not in going:
                 rooms.append((entry.node, list(entry.free), self._totals[entry.node.name]))
         for node in new:
-            free = [node.free.get(name, 0) for name in self._resources]
+            free = free_of(node, self._resources, self._volumes)
             rooms.append((node, free, free))
         return all(self._places(order, rooms, style) for order, style in self._orders(nodes))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -53,13 +52,9 @@ def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode], meter: Meter | Non
     return sum(len(item.pods) for item in plan.left_out)
 
 
-def _without(node: Node, pods: Iterable[tuple[Pod, int]]) -> Node:
+def _without(node: Node, pods: Sequence[tuple[Pod, int]]) -> Node:
     """The node with the room of these pods free."""
-    free = Counter(node.free)
-    for pod, count in pods:
-        for resource, amount in pod.requests:
-            free[resource] += amount * count
-    return replace(node, free=dict(free)) if pods else node
+    return node.less((pod, -count) for pod, count in pods) if pods else node
 
 
 def _room(node: Node) -> tuple[int, int, list[tuple[str, int]], list[tuple[str, str]], str]:
@@ -79,5 +74,5 @@ def _coming(number: int, replacement: Replacement) -> RunningNode:
     """The node that a replacement will be."""
     claim = replacement.claim
     name = f"{claim.pool.name}-{number}"
-    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints)
+    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints, ports=claim.row.ports)
     return RunningNode(node, (), claim.pool.name, claim.price)

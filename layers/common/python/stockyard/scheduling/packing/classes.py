@@ -226,7 +226,7 @@ def _class_of(
 ) -> PodClass:
     """One class. ``alike`` are the levels of pods that differ in nothing that levels are made of: not in what they
     request of cores and memory, say."""
-    pod, amounts = group.pod, dict(group.pod.requests)
+    pod = group.pod
     counted = tallies.counting(pod.namespace, pod.labels)
     own = {tally for tally, _ in counted}
     guards = tuple(GuardRule(tally) for tally, _ in counted if tally in guarded)
@@ -245,7 +245,7 @@ def _class_of(
         number,
         pod,
         group.names,
-        tuple([amounts.get(name, 0) for name in resources]),
+        pod.amounts(resources),
         levels,
         counted,
         held_tallies,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level
-from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Problem
+from stockyard.scheduling.packing.model import VOLUMES, HostPort, Node, PlacedPod, Problem
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.topology import Domain, NodeFilter, fits
 from stockyard.scheduling.table import mask_of
@@ -34,11 +35,12 @@ class KnownNodes:
     takes such a bit where there is too little.
     """
 
-    def __init__(self, nodes: Sequence[Node], resources: Sequence[str], meter: Meter) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], resources: Sequence[str], meter: Meter, volumes: Mapping[str, int] | None = None
+    ) -> None:
+        """``volumes`` are the places for volumes, by resource, of a node without a limit."""
         ordered = sorted(nodes, key=lambda node: (not node.initialized, node.name))
-        self.nodes = [
-            KnownNode(node, [node.free.get(name, 0) for name in resources], list(node.ports)) for node in ordered
-        ]
+        self.nodes = [KnownNode(node, free_of(node, resources, volumes or {}), list(node.ports)) for node in ordered]
         self._meter = meter
         self._requests: tuple[int, ...] | None = None
         self._room = 0
@@ -155,10 +157,31 @@ def passes(node: Node, where: NodeFilter) -> bool:
 
 
 def resources_of(problem: Problem) -> tuple[str, ...]:
-    """The resources that some pod asks for, those that decide most often first."""
+    """The resources that some pod asks for, those that decide most often first; see ``volumes_of`` for the last."""
     names = {name for group in problem.groups for name, amount in group.pod.requests if amount > 0}
     first = [name for name in (CPU, MEMORY, PODS) if name in names]
-    return (*first, *sorted(names - set(first)))
+    return (*first, *sorted(names - set(first)), *volumes_of(problem))
+
+
+def volumes_of(problem: Problem) -> dict[str, int]:
+    """Places for volumes as resources, for each CSI driver whose volumes some pod has and some node limits: as many as
+    all pods together need, in thousandths. So many has a node whose limit nobody knows."""
+    needed: Counter[str] = Counter()
+    for group in problem.groups:
+        for driver, count in group.pod.attachments:
+            needed[driver] += count * len(group.names) * 1000
+    limited = {driver for node in problem.nodes for driver in node.attachable} if needed else set()
+    return {VOLUMES + driver: amount for driver, amount in sorted(needed.items()) if amount and driver in limited}
+
+
+def free_of(node: Node, resources: Sequence[str], volumes: Mapping[str, int]) -> list[int]:
+    """What is free of a node of each resource; ``volumes`` are the places of a node that limits none."""
+    free = [node.free.get(name, 0) for name in resources]
+    for place, name in enumerate(resources):
+        if name in volumes:
+            driver = name.removeprefix(VOLUMES)
+            free[place] = 1000 * node.attachable[driver] if driver in node.attachable else volumes[name]
+    return free
 
 
 def counted_pods(pods: Sequence[PlacedPod]) -> list[tuple[PlacedPod, int]]:

@@ -7,13 +7,14 @@ selector entries in a fixed order. All of it is hashable, so that equal pods are
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from stockyard.domain.node_types import NodeType
-from stockyard.domain.requirements import NODE_POOL, Requirement, Requirements
+from stockyard.domain.requirements import NODE_POOL, Requirement, Requirements, normal_key
 
 Resources = tuple[tuple[str, int], ...]
 """Thousandths of a unit by resource, in order of the name."""
@@ -24,6 +25,8 @@ Term = tuple[tuple[str, Requirement], ...]
 
 STEPS, STEPS_A_POD = 5_000_000, 200
 """The budget of a plan where none is given: ten to twenty seconds for hard problems."""
+VOLUMES = "attachable-volumes-csi-"
+"""What Kubernetes calls the places for volumes of a CSI driver as a resource of a node, before the driver's name."""
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
 
@@ -207,6 +210,13 @@ class Pod:
     deletion_cost: int = field(default=0, compare=False)
     """What its controller loses with it beside its other pods. It says nothing of where the pod may go."""
 
+    def amounts(self, resources: Sequence[str]) -> tuple[int, ...]:
+        """What it takes of each resource, places for its volumes (``VOLUMES``) among them."""
+        amounts = dict(self.requests)
+        for driver, count in self.attachments:
+            amounts[VOLUMES + driver] = count * 1000
+        return tuple([amounts.get(name, 0) for name in resources])
+
     def tolerates(self, taints: Sequence[Taint], *, preferred: bool = True) -> bool:
         """Whether it may stand all of these; ``preferred`` says that ``PreferNoSchedule`` counts as well."""
         return all(
@@ -248,8 +258,8 @@ class Pool:
     def template(self) -> Requirements:
         """Its requirements together with those that its labels and its name make."""
         template = Requirements(self.requirements)
-        for key, value in {**self.labels, NODE_POOL: self.name}.items():
-            requirement = Requirement(False, frozenset({value}))
+        for label, value in {**self.labels, NODE_POOL: self.name}.items():
+            key, requirement = normal_key(label), Requirement(False, frozenset({value}))
             template[key] = template[key].intersection(requirement) if key in template else requirement
         return template
 
@@ -280,6 +290,18 @@ class Node:
     initialized: bool = True
     attachable: Mapping[str, int] = field(default_factory=dict)
     """How many more volumes of a CSI driver it takes; a driver that is not named has no limit."""
+
+    def less(self, pods: Iterable[tuple[Pod, int]]) -> Node:
+        """The node with the room and the places for volumes that so many of these pods leave; a count below zero gives
+        back what they have."""
+        free, attachable = Counter(self.free), dict(self.attachable)
+        for pod, count in pods:
+            for name, amount in pod.requests:
+                free[name] -= amount * count
+            for driver, volumes in pod.attachments:
+                if driver in attachable:
+                    attachable[driver] = max(0, attachable[driver] - volumes * count)
+        return replace(self, free=dict(free), attachable=attachable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYP
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.guided import SMALLEST, GuidedSolver, RuledPart
-from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
+from stockyard.scheduling.packing.model import VOLUMES, Pod, PodGroup, Pool, Problem
 from stockyard.scheduling.packing.price import NANO
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.reasons import GANG, Reason, reasons
@@ -245,7 +245,11 @@ def _claim(solver: Solver, planned: PlannedNode) -> Claim:
         planned.name,
         solver.rows.pools[state.pool],
         tuple(name for _, name in planned.pods),
-        dict(zip(solver.resources, state.totals, strict=True)),
+        {
+            name: total
+            for name, total in zip(solver.resources, state.totals, strict=True)
+            if not name.startswith(VOLUMES)
+        },
         state.row,
         state.mask,
         solver.rows,

@@ -13,7 +13,8 @@ from itertools import chain, product
 
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
-from stockyard.scheduling.packing.known import KnownNodes, counted_pods, counts_for, passes, resources_of
+from stockyard.scheduling.packing.domains import universe_of
+from stockyard.scheduling.packing.known import KnownNodes, counted_pods, passes, resources_of, volumes_of
 from stockyard.scheduling.packing.limits import Limits
 from stockyard.scheduling.packing.model import HostPort, Problem, conflict
 from stockyard.scheduling.packing.price.model import Meter
@@ -41,13 +42,15 @@ class Solver:
     def __init__(self, problem: Problem, meter: Meter, *, split: bool, earlier: Solver | None = None) -> None:
         self.problem, self.meter = problem, meter
         self.resources = resources_of(problem)
+        volumes = volumes_of(problem)
         if earlier is None:
-            self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
+            waiting = [group.pod for group in problem.groups]
+            self.rows = Rows(problem.pools, waiting, problem.daemons, problem.nodes, volumes)
             self.placed_pods = [(node, counted_pods(node.pods)) for node in problem.nodes if node.pods]
         else:
             self.rows, self.placed_pods = earlier.rows, earlier.placed_pods
         self.tallies = Tallies()
-        self.known = KnownNodes(problem.nodes, self.resources, meter)
+        self.known = KnownNodes(problem.nodes, self.resources, meter, volumes)
         held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
         for term in dict.fromkeys(chain.from_iterable(held_terms)):
             if not term.weight:
@@ -179,7 +182,7 @@ class Solver:
         choices = []
         for key in pod_class.keys:
             universe = level.universes.get(key)
-            allowed = level.allowed(key, self._universe(key, level) if universe is None else universe)
+            allowed = level.allowed(key, self._universe(level, key) if universe is None else universe)
             self.meter.spent += 2 + len(allowed) // 2
             tallies = [tally.by_domain for tally, _ in pod_class.counted if tally.key == key]
             if len(tallies) == 1:
@@ -190,32 +193,8 @@ class Solver:
             choices.append(allowed)
         return product(*choices)
 
-    def _universe(self, key: str, level: Level) -> list[Domain]:
-        """The domains of a label that the pod may use, of nodes that are there and of those that pools can make. None
-        is the last of them, for nodes without the label, where the pod does not need it."""
-        column = self.rows.column(key)
-        universe = {value for value, rows in column.items() if rows & level.domain_mask}
-        self.meter.spent += len(self.known.nodes) + len(column)
-        for known_node in self.known.nodes:
-            value = known_node.node.labels.get(key)
-            if value not in universe and counts_for(level, known_node.node):
-                universe.add(value)
-        lacking = None in universe and not level.needs(key)
-        level.universes[key] = listed = [*_in_order(universe), *([None] if lacking else [])]
-        for rule in level.rules.get(key, ()):
-            if isinstance(rule, SpreadRule) and rule.where != NodeFilter(level.pod.terms, None):
-                rule.universe = self._counted_domains(key, rule.where)
-        return listed
-
-    def _counted_domains(self, key: str, where: NodeFilter) -> list[Domain]:
-        """The domains of a label that a rule counts by its policies."""
-        counting, column = self._counting(where), self.rows.column(key)
-        domains = {value for value, rows in column.items() if rows & counting}
-        self.meter.spent += len(self.known.nodes) + len(column)
-        domains |= {
-            known_node.node.labels.get(key) for known_node in self.known.nodes if passes(known_node.node, where)
-        }
-        return _in_order(domains)
+    def _universe(self, level: Level, key: str) -> list[Domain]:
+        return universe_of(level, key, self.rows, self.known, self.meter)
 
     # --- nodes that are there ---------------------------------------------------------------------------------------
 
@@ -353,7 +332,7 @@ class Solver:
         self._take(pod_class, level, node.pods, node.name)
         if pod_class.counted or pod_class.held_tallies:
             labels = dict(zip(pod_class.keys, domains, strict=True))
-            self._count(pod_class, node.name, labels, lambda where: bool(self._counting(where) & possible))
+            self._count(pod_class, node.name, labels, lambda where: bool(self.rows.counting(where) & possible))
         busy = tuple([(tally.by_domain.get(node.name, 0), tally.most.get(node.name)) for tally in self._busy])
         self.index.enter(node, pool, possible, totals, (*ports, *pod_class.pod.ports), busy, row)
 
@@ -377,15 +356,10 @@ class Solver:
         """The rows that are like the first one for those who count the pod on some nodes only."""
         for _, where in pod_class.counted:
             if not where.all and possible:
-                counting = self._counting(where)
+                counting = self.rows.counting(where)
                 first = possible & -possible
                 possible &= counting if first & counting else ~counting
         return possible
-
-    def _counting(self, where: NodeFilter) -> int:
-        """The rows of nodes on which pods count."""
-        rows = self.rows.of_terms(where.terms)
-        return rows if where.taints_of is None else rows & self.rows.tolerated(where.taints_of, preferred=False)
 
     def _enough_values(self, pool: int, possible: int) -> bool:
         """Whether the node types that are left have as many values as ``minValues`` asks."""
@@ -403,8 +377,3 @@ class Solver:
             for rule in pod_class.levels[0].host_rules:
                 pods[rule.tally] += len(pod_class.names)
         return dict.fromkeys(tally for tally, _ in pods.most_common(BUSY))
-
-
-def _in_order(domains: set[Domain]) -> list[Domain]:
-    """The domains of nodes that have the label."""
-    return sorted(domains - {None}, key=str)
