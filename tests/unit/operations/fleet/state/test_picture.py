@@ -16,7 +16,7 @@ from stockyard.operations.fleet.state import FleetNode, Workload, fleet_state
 from stockyard.operations.pools.templates import supply
 from stockyard.ports import Replace
 from stockyard.scheduling.packing.manifests import read_pod
-from stockyard.scheduling.packing.model import Pod, Taint
+from stockyard.scheduling.packing.model import HostPort, Pod, Taint, Toleration
 from tests.unit.operations.pools.conftest import Yard
 
 CORDON = Taint("node.kubernetes.io/unschedulable")
@@ -169,3 +169,12 @@ def test_nobody_else_makes_nodes_of_claims_and_reports(package: str) -> None:
                 assert ast.unparse(part.func) not in ("Node", "model.Node", "packing.Node", "NodeFacts.read"), path
             if isinstance(part, ast.Subscript):
                 assert ast.unparse(part.value) not in ("workload.nodes", "report.nodes"), path
+
+
+def test_ports_of_daemon_sets_are_taken_before_their_pods_have_come(yard: Yard, node: NodeClaim) -> None:
+    tolerant = (Toleration(operator="Exists"),)
+    edge = pod(ports=(HostPort(8080),), tolerations=tolerant)
+    for running in ({}, {node.node_name: ((edge, 1),)}):
+        there = {name: frozenset({"shop/edge"}) for name in running}
+        state = node_state(yard, node, facts(), running=running, daemons={"shop/edge": edge}, daemons_running=there)
+        assert state.node.ports == (HostPort(8080),)

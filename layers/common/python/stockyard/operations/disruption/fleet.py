@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from stockyard.domain import budgets as pool_budgets
@@ -294,13 +294,9 @@ def _awaited(
     pods = {name: group.pod for group in groups for name in group.names}
     problem = Problem(groups, (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
     for placement in pack(problem).placements:
-        node = there[placement.node]
-        free: defaultdict[str, int] = defaultdict(int, node.free)
-        awaited[placement.node] = tuple(Counter(pods[name] for name in placement.pods).items())
-        for name in placement.pods:
-            for resource, amount in pods[name].requests:
-                free[resource] -= amount
-        there[placement.node] = replace(node, free=dict(free))
+        taken = [pods[name] for name in placement.pods]
+        awaited[placement.node] = tuple(Counter(taken).items())
+        there[placement.node] = there[placement.node].less((pod, 1) for pod in taken)
     return awaited
 
 

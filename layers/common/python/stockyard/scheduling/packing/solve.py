@@ -182,7 +182,7 @@ class Solver:
         choices = []
         for key in pod_class.keys:
             universe = level.universes.get(key)
-            allowed = level.allowed(key, self._universe(level, key) if universe is None else universe)
+            allowed = level.allowed(key, self._universe(key, level) if universe is None else universe)
             self.meter.spent += 2 + len(allowed) // 2
             tallies = [tally.by_domain for tally, _ in pod_class.counted if tally.key == key]
             if len(tallies) == 1:
@@ -193,7 +193,7 @@ class Solver:
             choices.append(allowed)
         return product(*choices)
 
-    def _universe(self, level: Level, key: str) -> list[Domain]:
+    def _universe(self, key: str, level: Level) -> list[Domain]:
         return universe_of(level, key, self.rows, self.known, self.meter)
 
     # --- nodes that are there ---------------------------------------------------------------------------------------

@@ -114,16 +114,15 @@ class _Reading:
         shut = _shut(claim, facts, workload.obscure.get(name), initialized=initialized)
         nominated = workload.nominated.get(name, ())
         there = (*workload.running.get(name, ()), *nominated)
-        free: dict[str, int] = {}
-        if not shut:
-            free = self._free(allocatable, there, _daemons_to_come(workload, name, labels, taints))
+        to_come = tuple(_daemons_to_come(workload, name, labels, taints))
+        free = self._free(allocatable, there, to_come) if not shut else {}
         node = model.Node(
             name,
             labels,
             free,
             taints,
             tuple(chain.from_iterable(repeat(self.placed_pods.of(pod), count) for pod, count in there)),
-            tuple(port for pod, _ in there for port in pod.ports),
+            tuple(port for pod in (*(pod for pod, _ in there), *to_come) for port in pod.ports),
             initialized=initialized,
             attachable=attachable_of(facts, nominated),
         )
