@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from stockyard.domain.node_types import ANY
 from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, Pool
 from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
@@ -30,9 +29,8 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
+from stockyard.scheduling.packing.ways import Ways, possible_ways
 
-MOST_TYPES = 60
-"""Node types that a claim names, as Karpenter has it."""
 MOST_CLAIMS = 500
 """Claims that one pass makes; what is left waits for the next."""
 MOST_GROUPS = 20
@@ -153,25 +151,10 @@ def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim
     return _draft(services, cluster, pool, claim, _narrowing(possible_ways(claim, ceiling)))
 
 
-def _narrowing(ways: tuple[Sequence[str], Sequence[str], Sequence[str]]) -> Sequence[dict[str, Any]]:
+def _narrowing(ways: Ways) -> Sequence[dict[str, Any]]:
     types, zones, capacity_types = ways
     own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
     return [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
-
-
-def possible_ways(claim: Claim, ceiling: float = float("inf")) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    """Node types in order of price, zones and capacity types: every way that they allow together is one of the plan's,
-    and the one that the plan has priced is among them. No zones: any will do. None costs more than ``ceiling``."""
-    priced = claim.row
-    rows = [row for row in claim.rows if row.price <= ceiling or row == priced]
-    alike = [row for row in rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
-    types = list(dict.fromkeys(row.node_type.name for row in alike))[:MOST_TYPES]
-    wide = {(row.node_type.name, row.zone) for row in rows if row.capacity_type == priced.capacity_type}
-    zones = sorted({zone for _, zone in wide} - {ANY})
-    common = [zone for zone in zones if all((name, zone) in wide for name in types)]
-    if priced.zone == ANY:
-        common = []
-    return types, common, [priced.capacity_type]
 
 
 def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withheld: Set[str] = frozenset()) -> str:
