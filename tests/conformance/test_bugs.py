@@ -29,6 +29,7 @@ WRONG: Mapping[str, Any] = {
     "refused": "/7",
     "status": 418,
     "pointer": "/7",
+    "warning": "unicorns",
     "pools": 7,
     "types_that_fit": 7,
     "among_them": ["t3.unicorn"],

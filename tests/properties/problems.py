@@ -70,6 +70,7 @@ def node_type(chance: Random, provider: str, bare: str) -> dict[str, Any]:
         "limited": chance.random() < 0.4,
         "available": chance.random() < 0.9,
         "small": chance.random() < 0.15,
+        "unserved": "no image" if chance.random() < 0.1 else None,
     }
 
 
@@ -144,6 +145,7 @@ def node_types_of(data: dict[str, Any]) -> list[NodeType]:
             cost_given=node_type["cost_given"],
             unit_price=node_type["unit_price"],
             small=node_type["small"],
+            unserved=node_type["unserved"],
         )
         for node_type in data["kinds"]
     ]

@@ -218,6 +218,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "ExtendedResource": without_rule("extended"),
     "ExtendedResource: a type that is named": nobody_means_it,
     "Small": without_rule("large_enough"),
+    "Unserved": without_rule("served"),
     "Small: types that are named": nobody_takes_small,
     "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,

@@ -118,6 +118,20 @@ def test_a_type_that_cannot_be_had_says_so():
     assert view["capacity"] == {"total": None, "claimed": None, "available": None}
 
 
+def test_a_type_of_which_no_node_can_be_made_yet_says_why():
+    (node_type,) = node_types_of(PROVIDER, built=True)
+    view = validated(
+        node_type_view(PROVIDER, replace(node_type, unserved="no image"), None, 0, "acme"),
+        NodeTypeView,
+    )
+    assert (view.phase, view.reason, view.message) == (
+        "Unavailable",
+        "NotServed",
+        "No node can be made of it yet: no image.",
+    )
+    assert view.conditions[0].status == "True"
+
+
 def test_a_claim_before_and_after_it_was_placed():
     claim = NodeClaim(
         "ncl_1",

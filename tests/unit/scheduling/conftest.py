@@ -14,7 +14,7 @@ def make_node_type(name, usd=None, *, cpu=4, zones=("a", "b"), offerings=None, l
     provider = name.partition(".")[0]
     fields = {
         name_: more.pop(name_)
-        for name_ in ("cost", "limited", "available", "cost_given", "unit_price", "small")
+        for name_ in ("cost", "limited", "available", "cost_given", "unit_price", "small", "unserved")
         if name_ in more
     }
     properties = {key: value if isinstance(value, tuple) else (value,) for key, value in more.items()}

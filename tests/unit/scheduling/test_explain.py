@@ -28,6 +28,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "offerings": (Offering("spot", ("b",), 1.0),),
         "limited": True,
         "small": True,
+        "unserved": "no image",
     }
     claim = {
         "requirements": Requirements.of(
@@ -53,6 +54,7 @@ def test_explain_names_first_rule_in_order(node_type):
         {"allocatable": {}},
         {"cpu": 2},
         {"small": False},
+        {"unserved": None},
         {"offerings": (Offering("spot", ("a",), 1.0, {}, 1.5), Offering("spot", ("c",), 0.1))},
         {"limited": False},
         {"state": Availability()},

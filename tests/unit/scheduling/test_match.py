@@ -7,7 +7,14 @@ import pytest
 from stockyard.domain.node_types import Offering
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.match import Availability, SchedulingRequest, choose, choose_all, possible_offerings
+from stockyard.scheduling.match import (
+    Availability,
+    SchedulingRequest,
+    choose,
+    choose_all,
+    possible_offerings,
+    unserved_types,
+)
 
 NOTHING = Availability()
 
@@ -222,9 +229,16 @@ def test_choose_respects_min_values(node_type, claim, refused, expected):
 
 def test_choose_excludes_unavailable_and_oversubscribed_types(node_type, asking):
     index = Index.build(
-        [node_type("p.a", 1.0, available=False), node_type("p.b", 2.0, allocatable={"pods": -1}), node_type("p.c", 3.0)]
+        [
+            node_type("p.a", 1.0, available=False),
+            node_type("p.b", 2.0, allocatable={"pods": -1}),
+            node_type("p.d", 2.5, unserved="no image"),
+            node_type("p.c", 3.0),
+        ]
     )
     assert name(choose(index, asking(), NOTHING)) == "p.c"
+    assert [each.name for each in unserved_types(index, asking())] == ["p.d"]
+    assert list(unserved_types(index, asking(("size", "Exists")))) == []
 
 
 def test_choose_excludes_types_without_offering_or_zone(node_type, asking):

@@ -45,6 +45,14 @@ def details(document: dict[str, Any]) -> Sequence[str]:
     return [remark["detail"] for remark in document["warnings"]]
 
 
+def test_a_pod_that_asks_for_a_label_that_its_vendor_does_not_know_hears_which_was_meant(yard: Yard) -> None:
+    yard.dynamic_pool("burst")
+    selector = {"karpenter.k8s.aws/instance-categroy": "m"}
+    ((reason,),) = (entry["reasons"] for entry in plan(yard, deployment(nodeSelector=selector))["left_out"])
+    assert reason["subject"] == "karpenter.k8s.aws/instance-categroy"
+    assert "did you mean karpenter.k8s.aws/instance-category?" in reason["message"]
+
+
 def test_pods_are_planned_on_dynamic_pools_with_price_bound_and_gap(yard: Yard) -> None:
     yard.dynamic_pool("burst")
     document = plan(yard, deployment(replicas=10))

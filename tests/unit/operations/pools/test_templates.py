@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.requirements import ARCH
 from stockyard.operations.node_providers.allowed_types import set_allowed_types
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.claims import draft_claim
+from stockyard.operations.pools.plan import plan_pool
 from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.model import Pod, Pool, Problem, Taint, term
@@ -221,3 +224,24 @@ def test_providers_of_node_groups_serve_only_pools_that_name_them(yard: Yard) ->
         "ProviderOutOfReach",
         "Node provider sim serves the node groups of clusters, and no other claim.",
     )
+
+
+def test_types_of_which_no_node_can_be_made_yet_are_no_pools(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.nodes.provider("lab", GPU)
+    made = SimulatedNodes.node_types
+
+    def without_image(self: SimulatedNodes, provider: NodeProvider, account: Any) -> Any:
+        types = made(self, provider, account)
+        return [replace(each, unserved="no image") if each.extended() else each for each in types]
+
+    monkeypatch.setattr(SimulatedNodes, "node_types", without_image)
+    pool = template(yard, provider="lab")
+    assert (names(pool), pool.unserved) == ([], {"nvidia.com/gpu": "no image"})
+    assert every_provider(stock(yard), "*").unserved == {"nvidia.com/gpu": "no image"}
+    services, cluster = yard.nodes.services, yard.current()
+    planned_pool = plan_pool(services, cluster, read(PoolCreate, {"name": "gpus", "provider": "lab"}).new_pool())
+    text = "1 node type is left, for pods that ask for nvidia.com/gpu, and no node of it can be made yet: no image."
+    assert (planned_pool["verdict"], planned_pool["rejected"]) == (text, [])
+    assert text in [warning["detail"] for warning in planned_pool["warnings"]]
+    floor = read(PoolCreate, {"name": "gpus", "provider": "lab", "floor": 1}).new_pool()
+    assert plan_pool(services, cluster, floor)["verdict"].startswith("lab.gpu does not fit now, so its nodes will wait")

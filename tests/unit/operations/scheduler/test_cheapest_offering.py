@@ -110,6 +110,7 @@ def _plain(node_type: NodeType) -> dict[str, Any]:
         "limited": node_type.limited,
         "available": node_type.available,
         "small": node_type.small,
+        "unserved": node_type.unserved,
     }
 
 

@@ -127,6 +127,8 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
 
 
 ANTI = (PodTerm(ZONE, APP, frozenset({"default"})),)
+GPU_POD = replace(pod(), requests=(("cpu", 1000), ("pods", 1000), ("x/gpu", 1000)))
+UNSERVED = {"x/gpu": "no image"}
 BESIDE = (PodTerm(HOSTNAME, Selector(term([{"key": "app", "operator": "In", "values": ["y"]}])), None),)
 
 
@@ -134,6 +136,8 @@ BESIDE = (PodTerm(HOSTNAME, Selector(term([{"key": "app", "operator": "In", "val
     ("refused", "pool", "rule", "subject", "words"),
     [
         (pod(), {"node_types": ()}, "NoNodeTypes", "", "no node type"),
+        (pod(), {"node_types": (), "unserved": UNSERVED}, "NoNodeTypes", "", "no node can be made yet: no image."),
+        (GPU_POD, {"unserved": UNSERVED}, "Resource", "x/gpu", "Of others no node can be made yet: no image."),
         (pod(), {"taints": (Taint("only", "us"),)}, "Taint", "only", "only=us:NoSchedule"),
         (pod(**requiring("disk", "hdd")), {}, "Requirement", "disk", "disk In hdd"),
         (pod(terms=()), {}, "Requirement", "", "no term"),

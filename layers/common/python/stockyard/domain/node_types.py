@@ -57,6 +57,7 @@ class NodeType:
     resource, ``pods`` included. ``cost`` is the explicit one if ``cost_given``, else the formula's; see ``rank`` for
     what orders types. ``unit_price`` is the provider's ``price_per_cost_unit`` in USD an hour.
     ``small``: its machines have too little memory for a kubelet and what runs beside it, so claims have to ask for it.
+    ``unserved`` says why no node of it can be made yet; None: one can. Such a type is listed and never chosen.
     """
 
     name: str
@@ -71,6 +72,7 @@ class NodeType:
     cost_given: bool = False
     unit_price: float | None = None
     small: bool = False
+    unserved: str | None = None
 
     @property
     def bare(self) -> str:
@@ -120,7 +122,7 @@ class Declaration:
 
     ``instance_type`` is the vendor's own name where it differs from ours, ``arch`` is set for EC2, ``offerings``
     replace the one on-demand offering that ``zone`` and ``usd_hour`` describe. ``boots``: its nodes are machines on
-    which a kubelet runs, so memory below ``LEAST_GIB`` makes the type a small one.
+    which a kubelet runs, so memory below ``LEAST_GIB`` makes the type a small one. ``unserved`` is that of the type.
     """
 
     provider: str
@@ -139,6 +141,7 @@ class Declaration:
     arch: str | None = None
     offerings: tuple[Offering, ...] | None = None
     boots: bool = False
+    unserved: str | None = None
 
 
 def node_type_of(declared: Declaration) -> NodeType:
@@ -165,6 +168,7 @@ def node_type_of(declared: Declaration) -> NodeType:
         cost_given=declared.cost is not None,
         unit_price=declared.unit_price,
         small=declared.boots and capacity[MEMORY] < LEAST_GIB * _GIB * 1000,
+        unserved=declared.unserved,
     )
 
 

@@ -119,7 +119,9 @@ def _type_state(
     )
     if phase == "Available" and not node_type.available:
         phase, reason, message = "Pending", provider.reason or "NotAvailable", provider.message
-    synced = phase == "Available"
+    if phase == "Available" and node_type.unserved is not None:
+        phase, reason, message = "Unavailable", "NotServed", f"No node can be made of it yet: {node_type.unserved}."
+    synced = phase in ("Available", "Unavailable")
     moment = provider.updated_at
     facts_known = Condition("Synced", "True" if synced else "False", reason or "Synced", message, moment)
     room = limit is None or claimed < limit

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.spelling import closest
+
 if TYPE_CHECKING:
     from stockyard.domain.node_types import Offering
 
@@ -87,6 +89,20 @@ def use(kinds: Mapping[str, ProviderKind]) -> None:
 def label_domains() -> tuple[LabelDomain, ...]:
     """The domains of labels of all kinds, each once."""
     return tuple(dict.fromkeys(kind.label_domain for kind in _Table.kinds.values() if kind.label_domain is not None))
+
+
+def unknown_label(key: str) -> str | None:
+    """That a label of a vendor's domain is none which the vendor knows, with the one that was probably meant; None for
+    all other labels."""
+    domain, slash, name = key.rpartition("/")
+    for restricted in label_domains() if slash else ():
+        is_within = domain == restricted.name or domain.endswith(f".{restricted.name}")
+        if is_within and key not in restricted.known:
+            by_name = {known.rpartition("/")[2]: known for known in restricted.known}
+            likely = by_name.get(closest(name, sorted(by_name)))
+            hint = f"; did you mean {likely}?" if likely else ""
+            return f'label domain "{restricted.name}" is restricted, and has no such label{hint}'
+    return None
 
 
 def names() -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from stockyard.scheduling.table import NAME_KEYS
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
 UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
 EXTENDED, RESOURCE, SMALL, OFFERING = "ExtendedResource", "Resource", "Small", "Offering"
+UNSERVED = "Unserved"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
 MOST_WORDS = 10
 """Values of a requirement that a message repeats."""
@@ -37,6 +38,7 @@ RULES = (
     EXTENDED,
     RESOURCE,
     SMALL,
+    UNSERVED,
     OFFERING,
     FULL,
     REFUSED,
@@ -154,7 +156,7 @@ class _Rules:
             has_text = resource_text(MEMORY, node_type.capacity[MEMORY])
             text = f"it has {has_text} of memory; below {LEAST_GIB}Gi its type or its memory has to be asked for"
             return Incompatibility(SMALL, "", text)
-        return None
+        return None if node_type.unserved is None else Incompatibility(UNSERVED, "", node_type.unserved)
 
     def _not_now(self, node_type: NodeType) -> Incompatibility | list[RankedOffering]:
         offered = [

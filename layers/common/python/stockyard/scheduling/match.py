@@ -9,7 +9,7 @@ from functools import cache, partial
 from itertools import islice
 
 from stockyard.domain.bids import Bid
-from stockyard.domain.node_types import ANY, MEMORY
+from stockyard.domain.node_types import ANY, MEMORY, NodeType
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range
@@ -102,6 +102,15 @@ def possible_offerings(
     return matcher.possible(request)
 
 
+def unserved_types(index: Index, request: SchedulingRequest) -> Sequence[NodeType]:
+    """The node types of which no node can be made yet, and that claims with these requirements could have otherwise."""
+    table = index.table(request.provider)
+    if not table.unserved:
+        return ()
+    rows = _TableMatcher(table, {}, frozenset()).unserved(request)
+    return list({row.node_type.name: row.node_type for row in rows}.values())
+
+
 class _Batch:
     """The state of one call: a matcher per table, and the free nodes of limited node types."""
 
@@ -131,7 +140,8 @@ class _TableMatcher:
 
     def __init__(self, table: Table, free: Mapping[str, int], refused: frozenset[rules.Refusal]) -> None:
         self._table = table
-        self._candidates = rules.available(table) & rules.sound(table) & rules.with_free_nodes(table, free)
+        self._sound = rules.available(table) & rules.sound(table)
+        self._candidates = self._sound & rules.with_free_nodes(table, free) & rules.served(table)
         self._zones = rules.not_refused(table, refused)
         self._refused = refused
         self._allowed = cache(partial(rules.allowed, table))
@@ -160,6 +170,11 @@ class _TableMatcher:
     def possible(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
         """See ``possible_offerings``."""
         zones, matches, _ = self._permitted(request, self._candidates & self._large_enough(request))
+        return list(self._rows(request, self._affordable(request, matches, zones), zones))
+
+    def unserved(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
+        """See ``unserved_types``."""
+        zones, matches, _ = self._permitted(request, self._sound & self._table.unserved)
         return list(self._rows(request, self._affordable(request, matches, zones), zones))
 
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:

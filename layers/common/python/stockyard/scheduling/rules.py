@@ -75,6 +75,11 @@ def large_enough(table: Table) -> int:
     return table.every & ~table.small
 
 
+def served(table: Table) -> int:
+    """Unserved: rows of all node types but those of which no node can be made yet."""
+    return table.every & ~table.unserved
+
+
 def sound(table: Table) -> int:
     """Resource: rows of node types whose overhead does not exceed their capacity; nothing fits the others."""
     return table.sound

@@ -144,6 +144,8 @@ class Table:
     """The rows of node types that have an extended resource."""
     small: int
     """The rows of node types whose machines are too small to be chosen unasked."""
+    unserved: int
+    """The rows of node types of which no node can be made yet."""
 
     @classmethod
     def build(cls, node_types: Sequence[NodeType], rows: Sequence[RankedOffering]) -> Table:
@@ -186,6 +188,7 @@ class Table:
             },
             extended=_masks(((tuple(node_type.extended()), row_numbers) for node_type, row_numbers in offered), width),
             small=mask_of(chain.from_iterable(row_numbers for each, row_numbers in offered if each.small), width),
+            unserved=mask_of(chain.from_iterable(numbers for each, numbers in offered if each.unserved), width),
         )
 
 

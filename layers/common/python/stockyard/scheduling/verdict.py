@@ -22,6 +22,7 @@ from stockyard.scheduling.explain import (
     RULES,
     SMALL,
     UNAVAILABLE,
+    UNSERVED,
     Evaluation,
 )
 from stockyard.scheduling.match import SchedulingRequest
@@ -40,6 +41,7 @@ _WORDS: Mapping[str, str] = {
     EXTENDED: "kept for claims that ask for {}",
     RESOURCE: "without enough {}",
     SMALL: f"with less than {LEAST_GIB} GiB of memory, which a claim has to ask for",
+    UNSERVED: "of which no node can be made yet",
     OFFERING: "not offered with this capacity type in this zone",
     FULL: "with all nodes taken",
     REFUSED: "refused by the provider a short while ago",

@@ -12,7 +12,7 @@ import pytest
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.models.node_claims import NodeClaimCreate
 from stockyard.domain.node_types import NodeType
-from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.offers import Accelerator, InstanceOffer, InstanceTraits, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import Placement
 from stockyard.domain.requirements import Requirements
 from stockyard.providers.clouds.aws import reserved
@@ -161,9 +161,21 @@ def test_pods_are_limited_by_addresses_and_kubelet(build: Any) -> None:
 
 
 def test_types_with_gpus_need_an_image_that_has_their_driver(build: Any) -> None:
-    without = named(catalogue.node_types(build.provider(), build.offers()))
-    everything = named(catalogue.node_types(build.provider(image=IMAGE), build.offers()))
-    assert everything.keys() - without.keys() == {"g5.48xlarge", "g6f.large"}
+    neuron = InstanceTraits(accelerator=Accelerator("Inferentia2", "AWS", 1, 2))
+    offers = build.offers()
+    more = {"inf2.xlarge": InstanceOffer("inf2.xlarge", 4, 16384, "x86_64", 4, 15, 0.7, traits=neuron)}
+    offers = replace(offers, instances={**offers.instances, **more})
+    without = named(catalogue.node_types(build.provider(), offers))
+    everything = named(catalogue.node_types(build.provider(image=IMAGE), offers))
+    assert {name for name, node_type in without.items() if node_type.unserved} == {
+        "g5.48xlarge",
+        "g6f.large",
+        "inf2.xlarge",
+    }
+    assert not any(node_type.unserved for node_type in everything.values())
+    assert everything["inf2.xlarge"].extended() == {"aws.amazon.com/neuron", "aws.amazon.com/neuroncore"}
+    only = source(lambda _: offers).inspect(build.provider(instanceTypes=["g5.*", "inf2.*"]), None)
+    assert [(finding.pointer, finding.warning) for finding in only] == [("/spec/image", True)]
 
 
 def test_only_whole_gpus_are_extended_resources(build: Any) -> None:

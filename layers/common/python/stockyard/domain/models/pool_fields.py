@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
-from stockyard.domain import durations, provider_kinds, schedules
+from stockyard.domain import durations, schedules
 from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.node_fields import Camel, Resources
 from stockyard.domain.pool_records import NODES, POOL_LABEL
+from stockyard.domain.provider_kinds import unknown_label
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, OS, REGION, ZONE
-from stockyard.domain.spelling import closest
 
 MAX_POOLS = 100
 """Pools of one document."""
@@ -42,25 +42,12 @@ def restricted_fault(key: str) -> str | None:
     for restricted in _RESTRICTED_DOMAINS:
         if _within(domain, (restricted,)):
             return f'label domain "{restricted}" is restricted'
-    return unknown_label_fault(key)
-
-
-def unknown_label_fault(key: str) -> str | None:
-    """Why a label of a vendor's domain is refused that the vendor does not know, with the one that was probably meant;
-    None for all other labels."""
-    domain, slash, name = key.rpartition("/")
-    for restricted in () if not slash else provider_kinds.label_domains():
-        if _within(domain, (restricted.name,)) and key not in restricted.known:
-            names = {known.rpartition("/")[2]: known for known in restricted.known}
-            likely = names.get(closest(name, sorted(names)))
-            hint = f"; did you mean {likely}?" if likely else ""
-            return f'label domain "{restricted.name}" is restricted, and has no such label{hint}'
-    return None
+    return unknown_label(key)
 
 
 def known_labels(requirements: list[Any]) -> list[Any]:
     """The requirements, unless one asks for a label that its vendor does not know: nothing would ever have it."""
-    keys = ((number, unknown_label_fault(requirement.key)) for number, requirement in enumerate(requirements))
+    keys = ((number, unknown_label(requirement.key)) for number, requirement in enumerate(requirements))
     check([((number, "key"), fault) for number, fault in keys if fault])
     return requirements
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_limits import too_small
-from stockyard.domain.pool_records import NewPool, Pool
+from stockyard.domain.pool_records import DYNAMIC, NewPool, Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.pool import wanted_nodes
@@ -29,8 +29,8 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
-    best, judged = cheapest(services, claim, "its nodes will wait")
     count = wanted_nodes(pool)
+    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=pool.kind == DYNAMIC and not count)
     creates = [{"kind": "pool", "name": pool.name}]
     items: list[PriceItem] = []
     if best is not None:

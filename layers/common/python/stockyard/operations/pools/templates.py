@@ -26,7 +26,7 @@ from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
-from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings
+from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings, unserved_types
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.reading import Reader
@@ -109,7 +109,7 @@ def templates(
 
 def every_provider(stock: Supply, name: str) -> model.Pool:
     """One pool of that name over all providers, without limits."""
-    return model.Pool(name, node_types(stock, Requirements()))
+    return model.Pool(name, node_types(stock, Requirements()), unserved=_unserved(stock, Requirements(), ""))
 
 
 def node_types(
@@ -221,7 +221,16 @@ def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeCl
         used,
         None if money is None else _usd(money),
         spent,
+        _unserved(stock, requirements, pool.provider_ref),
     )
+
+
+def _unserved(stock: Supply, requirements: Requirements, provider: str) -> Mapping[str, str]:
+    """Why no node can be made yet of the types that have an extended resource, by its name; by an empty one of types
+    without."""
+    request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.beyond(provider))
+    types = unserved_types(stock.catalog.index, request)
+    return {name: str(node_type.unserved) for node_type in types for name in node_type.extended() or ("",)}
 
 
 def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[Mapping[str, int], float]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stockyard.domain.node_records import NewClaim
+from stockyard.domain.node_types import NodeType
 from stockyard.domain.node_views import option_views
 from stockyard.domain.pool_limits import PricedType
 from stockyard.domain.prices import PriceItem
@@ -24,12 +25,13 @@ from stockyard.scheduling.explain import (
     FULL,
     REFUSED,
     UNAVAILABLE,
+    UNSERVED,
     Evaluation,
     explain,
 )
 from stockyard.scheduling.verdict import FITS, Group, excluded, groups, of_interest, verdict
 
-_FITTING = (None, EXTENDED, FULL, REFUSED, UNAVAILABLE)
+_FITTING = (None, EXTENDED, UNSERVED, FULL, REFUSED, UNAVAILABLE)
 """Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
 MAX_CANDIDATES = 200
 """Node types that an answer lists; ``considered`` counts all."""
@@ -95,6 +97,18 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
+def _kept_for_pods(types: Sequence[NodeType]) -> str:
+    """What a plan says of node types that only some pods get."""
+    names = ", ".join(sorted({name for node_type in types for name in node_type.extended()}))
+    single = len(types) == 1
+    text = f"{len(types)} node type{'' if single else 's'} {'is' if single else 'are'} left"
+    text += f", for pods that ask for {names}" if names else ""
+    reasons = sorted({node_type.unserved or "" for node_type in types})
+    if "" in reasons:
+        return f"{text}."
+    return f"{text}, and no node of {'it' if single else 'them'} can be made yet: {'; '.join(reasons)}."
+
+
 def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
     """The node types that the claim, or one that asks for what only some have, could get now or when they are free,
     each with the price of the cheapest way to it."""
@@ -102,11 +116,21 @@ def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
-def cheapest(services: Services, claim: NodeClaim, waits: str) -> tuple[Evaluation | None, dict[str, Any]]:
+def cheapest(
+    services: Services, claim: NodeClaim, waits: str, *, for_pods: bool = False
+) -> tuple[Evaluation | None, dict[str, Any]]:
     """The way that the claim would be placed now, if any, and what a plan says of that: the ``verdict``, node types in
-    ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits."""
+    ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits.
+
+    ``for_pods``: the claim stands for those that pods will ask for. Where nothing else fits, node types are not
+    rejected that are kept for pods which ask for what they have; the verdict tells of them.
+    """
     _, relevant, refused = _evaluations(services, claim)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
+    kept = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
+    if kept and not refused:
+        refused = _kept_for_pods(kept)
+        relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else ""
     judged = {

@@ -240,7 +240,8 @@ class Pool:
 
     ``limits`` are thousandths of a unit by resource; ``nodes`` counts nodes. ``used`` is what its nodes have already,
     by capacity. ``money`` is the most that its nodes may cost in USD an hour, ``spent`` what they do. Pools of a larger
-    ``weight`` come first. ``node_types`` are those of its provider that it may use.
+    ``weight`` come first. ``node_types`` are those of its provider that it may use. ``unserved`` says of
+    extended resources why no node of the types that have them can be made yet.
     """
 
     name: str
@@ -253,6 +254,7 @@ class Pool:
     used: Mapping[str, int] = field(default_factory=dict)
     money: float | None = None
     spent: float = 0.0
+    unserved: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def template(self) -> Requirements:

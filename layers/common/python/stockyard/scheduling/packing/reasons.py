@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from stockyard.domain.provider_kinds import unknown_label
 from stockyard.domain.quantities import resource_text
 from stockyard.domain.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.packing.classes import Level, PodClass
@@ -57,7 +58,7 @@ def _refusals(
     yield from _by_labels(solver, level, number, pool)
     yield from _by_ports(solver, level, number)
     mask = solver.rows.of_pool[number] & level.mask
-    yield from _by_room(solver, pod_class, mask)
+    yield from _by_room(solver, pod_class, mask, pool)
     if pod_class not in solver.refused:
         yield BUDGET, "steps", NO_TURN
     mask &= solver.rows.holding(solver.resources, pod_class.requests)
@@ -83,7 +84,8 @@ def _refusals(
 def _by_labels(solver: Solver, level: Level, number: int, pool: Pool) -> Iterator[tuple[str, str, str]]:
     mask = solver.rows.of_pool[number]
     if not mask:
-        yield NO_NODE_TYPES, "", "The pool has no node type that its requirements and daemon sets allow."
+        text = "The pool has no node type that its requirements and daemon sets allow."
+        yield NO_NODE_TYPES, "", text + _unserved(pool.unserved.values())
     for taint in pool.taints:
         if not level.pod.tolerates((taint,), preferred=not level.any_taint):
             text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
@@ -105,13 +107,19 @@ def _by_ports(solver: Solver, level: Level, number: int) -> Iterator[tuple[str, 
         yield HOST_PORT, str(port), f"A daemon set takes the host port {port} on each node of the pool."
 
 
-def _by_room(solver: Solver, pod_class: PodClass, mask: int) -> Iterator[tuple[str, str, str]]:
+def _by_room(solver: Solver, pod_class: PodClass, mask: int, pool: Pool) -> Iterator[tuple[str, str, str]]:
     for name, amount in zip(solver.resources, pod_class.requests, strict=True):
         if not mask & solver.rows.holding((name,), (amount,)):
-            text = resource_text(name, amount)
-            yield RESOURCE, name, f"No node type of the pool has room for {name} {text} beside its daemon sets."
+            asked_text = resource_text(name, amount)
+            text = f"No node type of the pool has room for {name} {asked_text} beside its daemon sets."
+            yield RESOURCE, name, text + _unserved([pool.unserved[name]] if name in pool.unserved else [])
     if not mask & solver.rows.holding(solver.resources, pod_class.requests):
         yield RESOURCE, "", "No node type of the pool has room for all that the pod asks for together."
+
+
+def _unserved(reasons_why: Iterable[str]) -> str:
+    """What is said of types of which no node can be made yet; empty where there are none."""
+    return next((f" Of others no node can be made yet: {why}." for why in reasons_why), "")
 
 
 def _requirement(solver: Solver, level: Level, mask: int) -> tuple[str, str, str]:
@@ -123,7 +131,8 @@ def _requirement(solver: Solver, level: Level, mask: int) -> tuple[str, str, str
         mask &= solver.rows.of_requirement(key, requirement)
         if not mask:
             break
-    return REQUIREMENT, key, f"No node of the pool has {_words(key, requirement)}."
+    hint = unknown_label(key)
+    return REQUIREMENT, key, f"No node of the pool has {_words(key, requirement)}{f' ({hint})' if hint else ''}."
 
 
 def _words(key: str, requirement: Requirement) -> str:

@@ -50,18 +50,26 @@ def node_types(provider: NodeProvider, offers: RegionOffers, spot: SpotPrices | 
 
 
 def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, InstanceOffer]:
-    """The instance types that Linux nodes can be and that the document's globs let through.
-
-    One with GPUs needs an image with their driver: the usual one would make a dear node without them.
-    """
+    """The instance types that Linux nodes can be and that the document's globs let through."""
     pattern = re.compile("|".join(translate(glob) for glob in setting(provider, "instanceTypes") or (ANY,)))
     return {
         name: offer
         for name, offer in offers.instances.items()
-        if offer.architecture in ARCHITECTURES
-        and pattern.match(name)
-        and (not offer.gpus or setting(provider, "image"))
+        if offer.architecture in ARCHITECTURES and pattern.match(name)
     }
+
+
+def unserved(provider: NodeProvider, offer: InstanceOffer) -> str | None:
+    """Why no node of the type can be made; None: one can. The usual image has no driver for GPUs and accelerators: it
+    would make a dear node without them."""
+    has_devices = bool(offer.gpus) or (offer.traits is not None and offer.traits.accelerator is not None)
+    return _NO_DRIVER if has_devices and not setting(provider, "image") else None
+
+
+_NO_DRIVER = (
+    "the usual image has no driver for its GPUs or accelerators, which is not built yet; a provider with an image that"
+    " has the driver serves it"
+)
 
 
 def _kind(
@@ -96,6 +104,7 @@ def _kind(
             arch=ARCHITECTURES[offer.architecture],
             offerings=offerings,
             boots=True,
+            unserved=unserved(provider, offer),
         )
     )
 

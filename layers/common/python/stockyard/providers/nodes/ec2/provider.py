@@ -78,6 +78,9 @@ class Ec2Nodes:
         findings: list[Finding] = []
         if not catalogue.matching(provider, offers):
             findings.append(Finding("/spec/instanceTypes", f"No instance type of {here} is named so."))
+        elif all(catalogue.unserved(provider, offer) for offer in catalogue.matching(provider, offers).values()):
+            text = "No node can be made of any of its types without an image that has the driver of their devices."
+            findings.append(Finding("/spec/image", text, warning=True))
         for index, entry in enumerate(setting(provider, "nodeTypes") or ()):
             if entry["name"] not in offers.instances:
                 text = f"The catalogue knows no {entry['name']} in {here}; it will not be offered."
