@@ -29,7 +29,12 @@ from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.eks import eks_service
 from local.aws.corrections.eks_things import planned_insights
 from local.aws.corrections.file_systems import file_systems
-from local.aws.corrections.interfaces import interfaces_go_with_gateways, names_end_with_machines, tagged_interfaces
+from local.aws.corrections.interfaces import (
+    dependencies_hold,
+    interfaces_go_with_gateways,
+    names_end_with_machines,
+    tagged_interfaces,
+)
 from local.aws.corrections.key_pairs import key_pairs_everywhere, known_key_pairs
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
@@ -164,9 +169,8 @@ def running_aws(
         stack.enter_context(shown_consoles())
         stack.enter_context(key_pairs_everywhere())
         stack.enter_context(known_key_pairs())
-        stack.enter_context(interfaces_go_with_gateways())
-        stack.enter_context(tagged_interfaces())
-        stack.enter_context(names_end_with_machines())
+        for kept in (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines):
+            stack.enter_context(kept())
         stack.enter_context(fifty_tags())
         stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())

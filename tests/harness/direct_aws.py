@@ -35,7 +35,12 @@ from moto.utilities.utils import get_partition
 from local.aws.corrections import eks, file_systems, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.capacity_reservations import capacity_reservations
-from local.aws.corrections.interfaces import managed_interfaces_hold, names_end_with_machines, tagged_interfaces
+from local.aws.corrections.interfaces import (
+    dependencies_hold,
+    interfaces_go_with_gateways,
+    names_end_with_machines,
+    tagged_interfaces,
+)
 from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
@@ -85,7 +90,8 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         quick_tags(),
         tagged_interfaces(),
         names_end_with_machines(),
-        managed_interfaces_hold(),
+        dependencies_hold(),
+        interfaces_go_with_gateways(),
         capacity_reservations(),
         scaling_groups(),
         fifty_tags(),

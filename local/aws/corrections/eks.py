@@ -16,7 +16,7 @@ from moto.iam.models import get_account_id_from
 from moto.sts.models import sts_backends
 
 from local.aws.corrections.eks_things import Document, Thing, bad_parameter, missing
-from local.aws.corrections.interfaces import managed_interfaces_hold
+from local.aws.corrections.interfaces import dependencies_hold
 from local.aws.corrections.node_group_updates import NodeGroupUpdates
 from local.aws.corrections.rest_services import ServiceRefusal, served, service_model
 from local.aws.corrections.roles import principal_arn
@@ -108,6 +108,6 @@ def eks_service() -> Iterator[None]:
     service_model("eks")
     with ExitStack() as stack:
         stack.enter_context(served("eks", answer))
-        stack.enter_context(managed_interfaces_hold())
+        stack.enter_context(dependencies_hold())
         stack.enter_context(scaling_groups())
         yield

@@ -20,7 +20,7 @@ from moto.moto_api._internal import mock_random
 
 from local.aws.corrections import pace
 from local.aws.corrections.eks_things import Document
-from local.aws.corrections.interfaces import managed_interface, managed_interfaces_hold
+from local.aws.corrections.interfaces import dependencies_hold, managed_interface
 from local.aws.corrections.rest_services import ServiceRefusal, served
 
 PAGE = 100
@@ -249,5 +249,5 @@ def file_systems() -> Iterator[None]:
     """Inside this context moto's server answers requests that are signed for EFS."""
     with ExitStack() as stack:
         stack.enter_context(served("efs", answer))
-        stack.enter_context(managed_interfaces_hold())
+        stack.enter_context(dependencies_hold())
         yield

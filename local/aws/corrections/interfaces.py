@@ -65,21 +65,21 @@ def managed_interface(ec2: Any, subnet: Any, group_ids: Sequence[str], descripti
 
 
 @contextmanager
-def managed_interfaces_hold() -> Iterator[None]:
-    """A subnet and a security group stay while a managed service's interface uses them."""
+def dependencies_hold() -> Iterator[None]:
+    """A subnet stays while it has an interface, and a security group while an interface has it or another group's rule
+    names it. moto deletes both."""
 
     def holding(original: Callable[..., Any], used: Callable[[Any, str], bool], label: str) -> Callable[..., Any]:
         def delete(backend: Any, *args: Any, **named: Any) -> Any:
             thing = str(named.get("group_id") or named.get("subnet_id") or (args[0] if args else ""))
-            interfaces = [interface for interface in backend.enis.values() if getattr(interface, "is_managed", False)]
-            if any(used(interface, thing) for interface in interfaces):
+            if used(backend, thing):
                 raise DependencyViolationError(f"The {label} '{thing}' has dependencies and cannot be deleted.")
             return original(backend, *args, **named)
 
         return delete
 
-    subnet = holding(EC2Backend.delete_subnet, lambda interface, thing: interface.subnet.id == thing, "subnet")
-    group = holding(EC2Backend.delete_security_group, _is_in_group, "resource")
+    subnet = holding(EC2Backend.delete_subnet, _has_interface, "subnet")
+    group = holding(EC2Backend.delete_security_group, _is_used, "resource")
     with (
         patch.object(EC2Backend, "delete_subnet", subnet),
         patch.object(EC2Backend, "delete_security_group", group),
@@ -87,5 +87,23 @@ def managed_interfaces_hold() -> Iterator[None]:
         yield
 
 
-def _is_in_group(interface: Any, group_id: str) -> bool:
-    return group_id in {group.id for group in interface.group_set}
+def _has_interface(backend: Any, subnet_id: str) -> bool:
+    return any(interface.subnet.id == subnet_id for interface in _interfaces(backend))
+
+
+def _is_used(backend: Any, group_id: str) -> bool:
+    if any(group_id in {group.id for group in interface.group_set} for interface in _interfaces(backend)):
+        return True
+    others = (group for groups in backend.groups.values() for group in groups.values() if group.id != group_id)
+    rules = (rule for group in others for rule in (*group.ingress_rules, *group.egress_rules))
+    return any(rule.source_group.get("GroupId") == group_id for rule in rules)
+
+
+def _interfaces(backend: Any) -> list[Any]:
+    """Those that are there: an interface goes with its machine."""
+    machines = {machine.id: machine for machine in backend.all_instances()}
+    return [
+        interface
+        for interface in list(backend.enis.values())
+        if (machine := machines.get(getattr(interface.instance, "id", None))) is None or machine.state != "terminated"
+    ]

@@ -7,9 +7,10 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
+from local.aws.corrections.interfaces import dependencies_hold, interfaces_go_with_gateways, tagged_interfaces
 from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 
@@ -59,3 +60,27 @@ def test_the_interface_of_an_instance_has_the_tags_of_the_request(aws: None) -> 
 def test_moto_still_gives_it_none(aws: None) -> None:
     """When this test fails, the correction can be removed."""
     assert tags_of_new_interface() == []
+
+
+def test_what_an_interface_or_a_rule_uses_cannot_be_deleted(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    group, other = (
+        ec2.create_security_group(GroupName=name, Description="d", VpcId=vpc)["GroupId"] for name in ("one", "other")
+    )
+    rule = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "UserIdGroupPairs": [{"GroupId": other}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
+    interface = ec2.create_network_interface(SubnetId=subnet, Groups=[group])["NetworkInterface"]["NetworkInterfaceId"]
+    with dependencies_hold():
+        for delete, thing in (
+            (ec2.delete_subnet, {"SubnetId": subnet}),
+            (ec2.delete_security_group, {"GroupId": group}),
+            (ec2.delete_security_group, {"GroupId": other}),
+        ):
+            with pytest.raises(ClientError, match="DependencyViolation"):
+                delete(**thing)
+        ec2.delete_network_interface(NetworkInterfaceId=interface)
+        ec2.delete_subnet(SubnetId=subnet)
+        ec2.delete_security_group(GroupId=group)
+        ec2.delete_security_group(GroupId=other)
