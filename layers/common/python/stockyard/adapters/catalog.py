@@ -10,7 +10,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, fields, replace
+from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -36,7 +36,7 @@ _OFFLINE = _DATA / "ec2_catalog.json.gz"
 _FIXED = 7
 """Fields of a stored row that are always there."""
 _PREVIOUS, _BARE_METAL = 1, 2
-_TRAITS = len(fields(InstanceTraits))
+_TRAITS = tuple(field.name for field in fields(InstanceTraits))
 _SPOT = ".spot"
 """What the id of a sheet with spot prices ends with, behind the region."""
 _SPOT_LASTS = timedelta(days=1)
@@ -197,9 +197,10 @@ def _instance(row: list[Any]) -> InstanceOffer:
 def _traits(values: list[Any]) -> InstanceTraits | None:
     if not values:
         return None
-    told: list[Any] = [*values, *[None] * (_TRAITS - len(values))]
-    accelerator = told.pop()
-    return replace(InstanceTraits(*told), accelerator=None if accelerator is None else Accelerator(*accelerator))
+    told = dict(zip(_TRAITS, values, strict=False))
+    if told.get("accelerator"):
+        told["accelerator"] = Accelerator(*told["accelerator"])
+    return InstanceTraits(**told)
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:

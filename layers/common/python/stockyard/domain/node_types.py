@@ -251,7 +251,7 @@ def read_properties(written: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 def is_setting(key: str) -> bool:
     """Whether ``key`` is of a provider's own domain, so that its value need not be a label."""
-    return key.partition("/")[0].endswith(".vcluster.com")
+    return ".vcluster.com" in key and key.partition("/")[0].endswith(".vcluster.com")
 
 
 def is_label_text(text: str) -> bool:
@@ -261,6 +261,8 @@ def is_label_text(text: str) -> bool:
 
 def parse_property(key: str, text: str) -> tuple[str, ...]:
     """The values of one property: a single one, a comma list, or ``*``. Raises ``ValueError`` that names ``key``."""
+    if _LABEL_VALUE.fullmatch(text):  # nearly all of them
+        return (text,)
     if text.strip() in (ANY, ""):  # the empty text is a label value too, if alone
         return (text.strip(),)
     values = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
