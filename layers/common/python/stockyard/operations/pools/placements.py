@@ -38,7 +38,8 @@ def plan_placements(
     everywhere = Supplied((every_provider(stock, EVERY),))
     supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock)
     daemons = {**supplied.daemons, **workloads.daemon_sets}
-    settings = model.Settings(preferences=preferences, steps=STEPS + STEPS_A_POD * len(workloads.pods))
+    steps = STEPS + STEPS_A_POD * len(workloads.pods)
+    settings = model.Settings(preferences, preferred_nodes=False, steps=steps)
     groups = grouped(workloads.pods)
     nodes, free = supplied.nodes, stock.availability.free
     problem = model.Problem(groups, supplied.pools, nodes, tuple(daemons.values()), settings, free)

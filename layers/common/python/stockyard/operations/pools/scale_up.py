@@ -88,7 +88,7 @@ def believed_plan(
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
         fleet.packed,
         tuple(workload.daemons.values()),
-        model.Settings(steps=STEPS),
+        model.Settings(preferred_nodes=False, steps=STEPS),
         stock.availability.free,
     )
     too_large = excess(problem)

@@ -308,9 +308,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to pack. ``preferences`` says whether preferred rules are tried before they are dropped."""
+    """How to pack. ``preferences`` says whether preferred rules are tried before they are dropped.
+
+    ``preferred_nodes`` says that a new node is made before a preferred rule is dropped, as Karpenter does. Otherwise a
+    pod goes where there is room, by its preferences as far as that goes, and they only choose among new nodes that are
+    needed anyway, or cost no more: kube-scheduler puts the pod onto the first node that has room, whatever it prefers.
+    """
 
     preferences: bool = True
+    preferred_nodes: bool = True
     split: bool = True
     """A new node is planned where that is cheaper than a larger one. Otherwise a pod joins a node whenever it can."""
     steps: int | None = None

@@ -11,12 +11,13 @@ from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYP
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.guided import SMALLEST, GuidedSolver, RuledPart
+from stockyard.scheduling.packing.many import EPSILON
 from stockyard.scheduling.packing.model import VOLUMES, Pod, PodGroup, Pool, Problem
 from stockyard.scheduling.packing.price import NANO
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.reasons import GANG, Reason, reasons
 from stockyard.scheduling.packing.rows import Row, Rows
-from stockyard.scheduling.packing.solve import EPSILON, Solver
+from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode
 
 AGAIN = 2

@@ -7,15 +7,15 @@ where it adds the least to the price; a new node is planned when that is cheaper
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
 
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
-from stockyard.scheduling.packing.domains import universe_of
-from stockyard.scheduling.packing.known import KnownNodes, counted_pods, passes, resources_of, volumes_of
+from stockyard.scheduling.packing.known import KnownNodes, counted_pods, passes, resources_of, universe_of, volumes_of
 from stockyard.scheduling.packing.limits import Limits
+from stockyard.scheduling.packing.many import EPSILON, ManyPods
 from stockyard.scheduling.packing.model import HostPort, Problem, conflict
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
@@ -28,11 +28,9 @@ BUSY = 3
 """How many of the rules of hosts are part of a state: those that hold for the most pods."""
 Domains = tuple[Domain, ...]
 """A domain for each of the labels that matter for a class of pods."""
-EPSILON = 1e-9
-"""Prices that differ by less are equal."""
 
 
-class Solver:
+class Solver(ManyPods):
     """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``.
 
     ``earlier`` is another packing of the same pools and nodes: what it has read of them is not read again. Without
@@ -100,80 +98,65 @@ class Solver:
                     self.refused.add(pod_class)
         self.unplaced = list(queue)
 
-    # --- many pods --------------------------------------------------------------------------------------------------
-
     def _place_many(self, pod_class: PodClass) -> bool:
         """Put as many pods as one would put one by one: where nothing but room and labels matters to them."""
         if not pod_class.plain or len(pod_class.names) - pod_class.placed < MANY:
             return False
-        mask = pod_class.levels[0].mask
-        if self.known.candidates(pod_class.requests, pod_class.levels[0]):
-            return False
-        step = next(self.index.ranking(pod_class.requests, mask).steps(), None)
-        if step is None:
-            return self._repeat_newest(pod_class, mask)
-        state = step.state
-        if step.added > EPSILON or self._min_values[state.pool] or self.limits.binds(state.pool):
-            return False
-        room = [step.row.room.get(name, 0) for name in self.resources]
-        each = 1 + min(
-            (have - total) // amount
-            for have, total, amount in zip(room, step.totals, pod_class.requests, strict=True)
-            if amount > 0
-        )
-        count = min(len(state.nodes), (len(pod_class.names) - pod_class.placed) // each)
-        if not count:
-            return False
-        totals = tuple([total + each * amount for total, amount in zip(state.totals, pod_class.requests, strict=True)])
-        possible = state.mask & mask & self.rows.holding(self.resources, totals)
-        for node in [state.nodes.pop() for _ in range(count)]:
-            self._take_many(pod_class, node, each)
-            self.index.enter(node, state.pool, possible, totals, state.ports, state.busy, step.row)
-        return True
-
-    def _repeat_newest(self, pod_class: PodClass, mask: int) -> bool:
-        """No planned node takes the pods any more: plan the newest one again, if it was filled with such pods alone."""
-        newest = self.planned[-1] if self.planned else None
-        if newest is None or newest.state.mask & ~mask or {number for number, _ in newest.pods} != {pod_class.number}:
-            return False
-        state, each = newest.state, len(newest.pods)
-        count = min((len(pod_class.names) - pod_class.placed) // each, self.limits.copies(state.pool, state.row))
-        for _ in range(count):
-            node = PlannedNode(f"planned-{len(self.planned) + 1}", state)
-            self.planned.append(node)
-            self.limits.take(state.pool, state.row, None)
-            self._take_many(pod_class, node, each)
-            self.index.enter(node, state.pool, state.mask, state.totals, state.ports, state.busy, state.row)
-        return count > 0
-
-    def _take_many(self, pod_class: PodClass, node: PlannedNode, count: int) -> None:
-        self.meter.spent += 1
-        names = pod_class.names[pod_class.placed : pod_class.placed + count]
-        pod_class.placed += count
-        node.pods += [(pod_class.number, name) for name in names]
-        self.order += names
+        return self.place_many(pod_class)
 
     # --- one pod ----------------------------------------------------------------------------------------------------
 
     def _place(self, pod_class: PodClass) -> bool:
-        return any(self._place_at(pod_class, level) for level in pod_class.levels)
+        levels = pod_class.levels
+        if self.problem.settings.preferred_nodes or len(levels) == 1:
+            return any(self._place_at(pod_class, level) for level in levels)
+        # No node is made for a preference while there is room.
+        return (
+            any(self._on_room(pod_class, level) for level in levels)
+            or any(self._in_room(pod_class, number) for number in range(len(levels)))
+            or self._in_best(pod_class, levels, None)
+        )
 
     def _place_at(self, pod_class: PodClass, level: Level) -> bool:
+        return self._on_room(pod_class, level) or any(
+            self._in_planned(pod_class, level, domains, mask) or self._in_new(pod_class, level, domains, mask, None)
+            for domains, mask in self._ways(pod_class, level)
+        )
+
+    def _on_room(self, pod_class: PodClass, level: Level) -> bool:
+        """Put the next pod onto a node that is there, if one has room."""
         candidates = self.known.candidates(pod_class.requests, level)
-        if candidates and self._on_known(pod_class, level, candidates):
-            return True
+        return bool(candidates) and self._on_known(pod_class, level, candidates)
+
+    def _in_room(self, pod_class: PodClass, number: int) -> bool:
+        """Put the next pod onto a planned node, with the preferences of one of its levels. Where that would cost as
+        much as a node that keeps more of them, it is that node."""
+        better, level = pod_class.levels[:number], pod_class.levels[number]
+        instead = partial(self._in_best, pod_class, better) if better else None
+        ways = self._ways(pod_class, level)
+        return any(self._in_planned(pod_class, level, domains, mask, instead) for domains, mask in ways)
+
+    def _in_best(self, pod_class: PodClass, levels: Sequence[Level], below: float | None) -> bool:
+        """Put the next pod onto a new node that keeps as many of its preferences as possible."""
+        return any(
+            self._in_new(pod_class, level, domains, mask, below)
+            for level in levels
+            for domains, mask in self._ways(pod_class, level)
+        )
+
+    def _ways(self, pod_class: PodClass, level: Level) -> Iterator[tuple[Domains, int]]:
+        """The domains in which the next pod may be, the emptiest first, and the rows in each of them."""
         for domains in self._domains(pod_class, level):
             if self.meter.spent >= self.meter.limit:
-                return False
+                return
             mask = level.masks.get(domains)
             if mask is None:
                 mask = level.mask
                 for key, domain in zip(pod_class.keys, domains, strict=True):
                     mask &= self.rows.column(key).get(domain, 0)
                 level.masks[domains] = mask
-            if mask and self._in_planned(pod_class, level, domains, mask):
-                return True
-        return False
+            if mask:
+                yield domains, mask
 
     def _domains(self, pod_class: PodClass, level: Level) -> Iterator[Domains]:
         """The domains in which the next pod may be, one for each label of the class, the emptiest first."""
@@ -219,8 +202,16 @@ class Solver:
 
     # --- planned nodes ----------------------------------------------------------------------------------------------
 
-    def _in_planned(self, pod_class: PodClass, level: Level, domains: Domains, mask: int) -> bool:
-        """Put the next pod onto a planned node, or onto a new one where that is cheaper or nothing else takes it."""
+    def _in_planned(
+        self,
+        pod_class: PodClass,
+        level: Level,
+        domains: Domains,
+        mask: int,
+        instead: Callable[[float], bool] | None = None,
+    ) -> bool:
+        """Put the next pod onto a planned node, or onto a new one where that is cheaper. ``instead`` may put it
+        elsewhere for less than so much."""
         meter, refusing = self.meter, level.refusing
         for step in self.index.ranking(pod_class.requests, mask).steps():
             meter.spent += 1
@@ -239,6 +230,8 @@ class Solver:
                 possible = self._decided(pod_class, possible)
             if not self._enough_values(step.state.pool, possible):
                 continue
+            if instead is not None and step.added > EPSILON and instead(step.added + EPSILON):
+                return True
             if step.added > EPSILON and self._is_cheaper(pod_class, mask, step.added):
                 self.tempted = True
                 if self._split and self._in_new(pod_class, level, domains, mask, step.added - EPSILON):
@@ -247,7 +240,7 @@ class Solver:
             state, totals = step.state, step.totals
             self._enter(pod_class, level, node, state.pool, possible, totals, state.ports, row, state.row, domains)
             return True
-        return self._in_new(pod_class, level, domains, mask, None)
+        return False
 
     def _is_cheaper(self, pod_class: PodClass, mask: int, added: float) -> bool:
         """Whether a node for the pod alone costs less than that."""

@@ -269,7 +269,7 @@ class _Replay:
             cluster.pools(),
             cluster.rooms(now, self._passes.going),
             self._trace.daemons,
-            PackingSettings(steps=steps),
+            PackingSettings(preferred_nodes=False, steps=steps),
             cluster.places(),
         )
         plan = pack(problem)
