@@ -29,8 +29,8 @@ CLIENT = "/var/run/stockyard"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 AWAY_SECONDS = 30
 """How long the agent stays on a node that is not reached. It tells of nodes that are lost, its own one among them."""
-LIMIT = 200_000
-"""The largest manifest, in bytes. A ConfigMap may have 1 MiB."""
+LIMIT = 240_000
+"""The largest manifest, in bytes. A ConfigMap may have 1 MiB, and what ``kubectl apply`` notes on one 256 KiB."""
 _SOURCES = Path(__file__).parent / "stockyard_agent"
 _USER = 65532
 
@@ -71,8 +71,13 @@ def render(settings: Settings) -> str:
 
 
 def sources() -> dict[str, str]:
-    """The agent's modules: file name -> text."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(_SOURCES.glob("*.py"))}
+    """The agent's modules: key in the ConfigMap -> text. Keys have no slashes: ``cluster/nodes.py`` is
+    ``cluster.nodes.py``."""
+    return {".".join(path.relative_to(_SOURCES).parts): path.read_text(encoding="utf-8") for path in _modules()}
+
+
+def _modules() -> list[Path]:
+    return sorted(_SOURCES.rglob("*.py"))
 
 
 def _pod_security() -> dict[str, str]:
@@ -106,13 +111,19 @@ def _deployment(settings: Settings, digest: str) -> Document:
             },
             "containers": [_container(settings)],
             "volumes": [
-                {"name": "code", "configMap": {"name": NAME}},
+                {"name": "code", "configMap": {"name": NAME, "items": _items()}},
                 {"name": "client", "secret": {"secretName": SECRET, "defaultMode": 0o440}},
             ],
         },
     }
     spec = {"replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
     return document("apps/v1", "Deployment", NAME, NAMESPACE, spec=spec)
+
+
+def _items() -> list[dict[str, str]]:
+    """Where the keys of the ConfigMap are files."""
+    paths = [path.relative_to(_SOURCES) for path in _modules()]
+    return [{"key": ".".join(path.parts), "path": path.as_posix()} for path in paths]
 
 
 def _for_a_while(condition: str) -> dict[str, Any]:

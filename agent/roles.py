@@ -46,8 +46,8 @@ def document(version: str, kind: str, name: str, namespace: str, **more: Any) ->
 def documents() -> list[Document]:
     """Roles, their bindings, and the policies."""
     return [
-        *_bound("", _rule("", "nodes", "get", "list", "patch", "delete"), _rule("", "pods", "list", "watch", "delete"),
-                _rule("", "pods/eviction", "create"),
+        *_bound("", _rule("", "nodes", "get", "list", "watch", "patch", "delete"),
+                _rule("", "pods", "list", "watch", "delete"), _rule("", "pods/eviction", "create"),
                 # Where pods that wait can run depends on their volumes, every node runs the DaemonSets, and budgets
                 # say which pods may be moved.
                 *(_rule(group, name, "list") for group, name in _READ), _rule(CERTIFICATES, REQUESTS, "list"),

@@ -95,6 +95,11 @@ QUIET_REQUESTS = (
 )
 """A month's requests of a cluster's agent that has nothing to do: what it observes, its reports of pods that do not
 change, and the hour after the cluster was made."""
+NODE_CHANGES = 50 * 6
+"""A month's reports of nodes alone: each that comes and goes changes some six times, and every change is told at once,
+also while nobody waits."""
+NODE_CHANGE_READS, NODE_CHANGE_WRITES = 7, 4
+"""Of one of them: the report and its parts are read and written, and a look at the nodes is noted."""
 AGENT_SECONDS, AGENT_READS, AGENT_LOG_KB = 0.05, 5, 0.6
 AGENT_WRITES = Choices().agent_idle_seconds / REWRITE_SECONDS
 """Of one of them: whose client it is, what was told last and what is in hand are read; what is new is written."""
@@ -199,6 +204,14 @@ def agent() -> dict[str, float]:
         "agent: functions": QUIET_REQUESTS * (rates.LAMBDA_REQUEST + duration),
         "agent: table": QUIET_REQUESTS * (AGENT_READS * rates.DYNAMODB_READ + AGENT_WRITES * rates.DYNAMODB_WRITE),
         "agent: logs": QUIET_REQUESTS * AGENT_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+        "agent: nodes that change": NODE_CHANGES
+        * (
+            rates.HTTP_API_REQUEST
+            + rates.LAMBDA_REQUEST
+            + duration
+            + NODE_CHANGE_READS * rates.DYNAMODB_READ
+            + NODE_CHANGE_WRITES * 2 * rates.DYNAMODB_WRITE
+        ),
     }
 
 

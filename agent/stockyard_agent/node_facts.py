@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from .cluster.nodes import NODES, node_of
+from .cluster.nodes import PAGE as NODES_PAGE
 from .kubernetes import Kubernetes, Object
-from .pod_rules import DO_NOT_DISRUPT, protected_for, selects
+from .pod_rules import protected_for, selects
 from .pods import KnownPod
 
-NODES, BUDGETS = "/api/v1/nodes", "/apis/policy/v1/poddisruptionbudgets"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 MOST_NODES = MOST_BUDGETS = 5_000
 """Of more nodes, or of more budgets that have a pod on a node, nothing is told: half of it would mislead."""
 MOST_NAMES = 3
-MEMBERS = "node-role.kubernetes.io/control-plane"
-"""The label of the control plane's own nodes, which kubeadm leaves empty."""
-_PAGES = {NODES: 100, BUDGETS: 250}
+_PAGE = 250
 _ALWAYS = "AlwaysAllow"
 
 
@@ -44,38 +44,12 @@ class Listed:
 
 def listed(kube: Kubernetes) -> Listed:
     """List nodes and budgets. Raises ``Refused``, ``Unreachable``."""
-    nodes = kube.collect(NODES, {}, _node, _PAGES[NODES])
-    return Listed(dict(nodes), kube.collect(BUDGETS, {}, _budget, _PAGES[BUDGETS]))
+    return Listed(dict(kube.collect(NODES, {}, node_of, NODES_PAGE)), listed_budgets(kube))
 
 
-def readiness(kube: Kubernetes, only_members: bool) -> dict[str, str]:
-    """``Ready`` of each node by its name, or of each member of the control plane. Raises ``Refused``,
-    ``Unreachable``."""
-    query = {"labelSelector": f"{MEMBERS}="} if only_members else {}
-    return dict(kube.collect(NODES, query, _ready, _PAGES[NODES]))
-
-
-def _ready(node: Object) -> tuple[str, str]:
-    name, facts = _node(node)
-    return name, str(facts["ready"])
-
-
-def _node(node: Object) -> tuple[str, dict[str, Any]]:
-    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    conditions = status.get("conditions") or ()
-    ready: Object = next((condition for condition in conditions if condition.get("type") == "Ready"), {})
-    taints = [{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in spec.get("taints") or ()]
-    return meta["name"], {
-        "ready": ready.get("status", "Unknown"),
-        "ready_since": ready.get("lastTransitionTime"),
-        "created_at": meta["creationTimestamp"],
-        "unschedulable": bool(spec.get("unschedulable")),
-        "do_not_disrupt": (meta.get("annotations") or {}).get(DO_NOT_DISRUPT) == "true",
-        "uid": meta["uid"],
-        "labels": dict(meta.get("labels") or {}),
-        "taints": sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
-        "allocatable": dict(status.get("allocatable") or {}),
-    }
+def listed_budgets(kube: Kubernetes) -> list[Budget]:
+    """All PodDisruptionBudgets. Raises ``Refused``, ``Unreachable``."""
+    return kube.collect(BUDGETS, {}, _budget, _PAGE)
 
 
 def _budget(item: Object) -> Budget:
@@ -104,8 +78,8 @@ def facts_of(
         for name, node in listing.nodes.items()
     }
     named = {f"{budget.namespace}/{budget.name}": budget.allowed for budget in listing.budgets}
-    budgets = {name: named[name] for node in nodes.values() for name in node.get("budgets", ())}
-    return None if len(nodes) > MOST_NODES or len(budgets) > MOST_BUDGETS else (nodes, budgets)
+    allowed = {name: named[name] for node in nodes.values() for name in node.get("budgets", ())}
+    return None if len(nodes) > MOST_NODES or len(allowed) > MOST_BUDGETS else (nodes, allowed)
 
 
 class _Guards:
@@ -144,9 +118,9 @@ def _keeping(pods: Sequence[KnownPod], guards: _Guards) -> dict[str, Any]:
     doubly = 0
     for pod in pods:
         if pod.leaves and not pod.ending:
-            budgets = guards.of(pod)
-            counts.update(f"{budget.namespace}/{budget.name}" for budget in budgets)
-            doubly += len(budgets) > 1
+            guarding = guards.of(pod)
+            counts.update(f"{budget.namespace}/{budget.name}" for budget in guarding)
+            doubly += len(guarding) > 1
     if counts:
         facts["budgets"] = dict(sorted(counts.items()))
     return {**facts, **({"doubly_guarded": doubly} if doubly else {})}

@@ -48,10 +48,13 @@ class Picture:
         """All of it, as a post has it."""
         return {**{name: getattr(self, name) for name in (*MAPS, *FACTS)}, "omitted": self.omitted}
 
-    def has_more_waiting(self, before: Picture) -> bool:
-        """Whether pods wait that did not wait before."""
+    def has_news_for_waiting(self, before: Picture) -> bool:
+        """Whether pods wait, and more of them or beside others than before, or beside other nodes: Stockyard looks then
+        whether they need a node."""
+        rooms = (before.running, before.nominated, before.daemon_sets, before.nodes)
         counts = {group: entry["count"] for group, entry in before.pending.items()}
-        return any(entry["count"] > counts.get(group, 0) for group, entry in self.pending.items())
+        more = any(entry["count"] > counts.get(group, 0) for group, entry in self.pending.items())
+        return more or (bool(self.pending) and rooms != (self.running, self.nominated, self.daemon_sets, self.nodes))
 
     def changes(self, before: Picture) -> dict[str, Any]:
         """What changed since an earlier picture; null takes an entry away."""

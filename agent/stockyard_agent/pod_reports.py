@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from . import VERSION
+from .cluster.following import WATCH_SECONDS
+from .cluster.nodes import Nodes
 from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
-from .node_facts import Listed, facts_of, listed, readiness
+from .node_facts import Listed, facts_of, listed_budgets
 from .observation import LIMIT, TooLarge, timestamp
 from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of, without_news
-from .pods import WATCH_SECONDS, Pods
+from .pods import Pods
 from .stockyard_api import StockyardApi, StockyardRefused
 from .transport import Unreachable
 from .volumes import Volumes
@@ -22,14 +25,14 @@ IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
 """A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
 MOVES_SECONDS = 10.0
 """How soon it is told that only pods on nodes have changed, while others wait; otherwise with the next report."""
-GLANCE_SECONDS, FEW_NODES = 15.0, 100
-"""How often it is looked whether a node is ready no more: any of so few nodes, or of more a member of the control
-plane, of which there are few. Each that is lost brings the control plane nearer to where it stands still."""
+NODES_SECONDS = 4.0
+"""How often it is heard what nodes have changed. That is told at once, also while nobody waits: a node that is closed,
+tainted, smaller, lost or back is other room. A node that joins changes many times; it is not told more often."""
 REFRESH_SECONDS = 3600.0
 """How often all is told again although nothing has changed."""
 READ_SECONDS = 10.0
-"""For how long what was read of volumes, DaemonSets, nodes and budgets is good where a report is made. A claim that is
-not known is looked for at once."""
+"""For how long what was read of volumes, DaemonSets and budgets is good where a report is made. A claim that is not
+known is looked for at once."""
 SHORTEST, LONGEST = 1.0, 3600.0
 """Bounds of what Stockyard may ask for."""
 _UNREADABLE = 422
@@ -76,9 +79,10 @@ class PodReports:
         self._listed_sent: Listed | None = None
         self._listed_at, self._read_at = -READ_SECONDS, now()
         self._forbidden = False
-        self._ready, self._glanced_at = dict[str, str](), -GLANCE_SECONDS
-        self._lost = False
-        """Whether a node is ready no more of which that was not told yet."""
+        self._nodes, self._nodes_at = Nodes(kube, monotonic, log), -NODES_SECONDS
+        self._nodes_known_at = now()
+        self._nodes_told = self._losses_told = 0
+        """How many changes of nodes, and how many lost nodes, the last report has."""
         self._facts_differ = False
         """Whether nodes and budgets are other ones than Stockyard knows of."""
         self._followed_at: datetime | None = None
@@ -109,7 +113,7 @@ class PodReports:
             self._follow()
             if 0 < self._plain_until <= self._monotonic():
                 self._plain_until, self._sent = 0.0, None
-            self._glance()
+            self._follow_nodes()
             self._look()
             if self._is_due():
                 self._post()
@@ -142,19 +146,14 @@ class PodReports:
             self._followed_at = self._now()
             self._tell()
 
-    def _glance(self) -> None:
-        """Look whether nodes that were ready are so no more, or are gone. That is told at once."""
-        is_known = self._sent is not None and self._sent.nodes is not None
-        if not is_known or self._listed is None or self._monotonic() - self._glanced_at < GLANCE_SECONDS:
-            return
-        before, self._ready = self._ready, readiness(self._kube, len(self._listed.nodes) > FEW_NODES)
-        self._glanced_at = self._monotonic()
-        if any(self._ready.get(name) != "True" for name, ready in before.items() if ready == "True"):
-            self._list()
-            self._lost = True
+    def _follow_nodes(self) -> None:
+        if self._monotonic() - self._nodes_at >= NODES_SECONDS or not self._nodes.complete:
+            moment = self._now()
+            self._nodes.follow()
+            self._nodes_at, self._nodes_known_at = self._monotonic(), moment
 
     def _look(self) -> None:
-        """Look from time to time whether nodes and budgets are as they were told: of them no watch says it."""
+        """Look from time to time whether budgets are as they were told: of them no watch says it."""
         if self._sent is None or self._monotonic() - self._listed_at < max(READ_SECONDS, self._pace / 2):
             return
         self._list()
@@ -166,11 +165,10 @@ class PodReports:
             self._tell()
 
     def _list(self) -> None:
-        """Read nodes and budgets. An agent that was upgraded under the roles of an older one may not read budgets; it
-        tells of neither then."""
-        self._read_at = self._now()
+        """Read budgets. An agent that was upgraded under the roles of an older one may not; it tells of no node."""
+        self._read_at = min(self._now(), self._nodes_known_at)
         try:
-            self._listed, forbidden = listed(self._kube), False
+            self._listed, forbidden = Listed(self._nodes.facts, listed_budgets(self._kube)), False
         except Refused as refused:
             if refused.status != 403:
                 raise
@@ -195,11 +193,13 @@ class PodReports:
         return min(self._interval, self._asked)
 
     def _is_due(self) -> bool:
-        if not self._pods.complete:
+        if not (self._pods.complete and self._nodes.complete):
             return False
         now, since = self._monotonic(), self._monotonic() - self._posted_at
         changed = self._pods.moves != self._told or self._facts_differ
-        if self._lost or self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
+        if self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
+            return True
+        if self._nodes.losses != self._losses_told or (self._nodes.news != self._nodes_told and since >= NODES_SECONDS):
             return True
         if self._first_at:
             return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
@@ -208,17 +208,19 @@ class PodReports:
 
     def _post(self) -> None:
         moves, followed_at = self._pods.moves, self._now()
+        news, losses = self._nodes.news, self._nodes.losses
         picture = self._picture()
         for _ in range(2):
             answer = self._stockyard.report_pods(self._encoded(picture))
             self._base = answer.sequence
             if not answer.resync:
-                if picture.has_more_waiting(self._sent or Picture()):
+                if picture.has_news_for_waiting(self._sent or Picture()):
                     self._waiting()
                 self._sent, self._told = picture, moves
+                self._nodes_told, self._losses_told = news, losses
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0
-                self._facts_differ, self._lost, self._listed_sent = False, False, self._listed
+                self._facts_differ, self._listed_sent = False, self._listed
                 self._followed_at, self._checked_at = followed_at, self._read_at
                 self._tell()
                 self._interval = min(max(answer.interval, SHORTEST), LONGEST) * (0.9 + 0.2 * self._jitter())
@@ -236,9 +238,10 @@ class PodReports:
             self._volumes, self._volumes_at = Volumes.read(self._kube), now
         if now - self._listed_at >= READ_SECONDS:
             self._list()
+        elif self._listed is not None:
+            self._listed = replace(self._listed, nodes=self._nodes.facts)
         self._unplaced = False
-        nodes = self._listed.nodes if self._listed is not None else None
-        picture = picture_of(self._pods, self._daemons, self._places, nodes)
+        picture = picture_of(self._pods, self._daemons, self._places, self._nodes.facts)
         picture.nodes, picture.budgets = self._facts()
         return picture
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from .kubernetes import Kubernetes, Object, Refused
+from .cluster.following import Following
+from .kubernetes import Kubernetes, Object
 from .pod_rules import deletion_cost, has_to_leave, is_static, protection_of
 from .pod_templates import canonical, claims_of, daemon_set_of, nominated_node, scheduling_part, waits
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have finished need no node and take no room; one that finishes is told as deleted."""
-WATCH_SECONDS = 1
-"""How long one watch lasts: what it says is known when it ends, and the next one goes on from there."""
 _PAGE = 500
-_EXPIRED = 410
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,58 +56,26 @@ class Pods:
     """
 
     def __init__(self, kube: Kubernetes, now: Callable[[], datetime]) -> None:
-        self._kube, self._now = kube, now
+        self._now = now
+        self._following = Following(kube, PATH, {"fieldSelector": LIVE}, self._entry, _PAGE, self._count)
         self.events: dict[str, str] = {}
-        self._pods: dict[str, KnownPod] = {}
         self._texts: dict[Any, Any] = {}
-        self._version = ""
         self.news = 0
         self.moves = 0
 
     def __iter__(self) -> Iterator[KnownPod]:
-        return iter(self._pods.values())
+        return iter(self._following)
 
     @property
     def complete(self) -> bool:
         """Whether the pods were listed, and are followed since."""
-        return bool(self._version)
+        return self._following.complete
 
     def follow(self) -> None:
-        """List the pods, or hear for a moment what changes. Raises ``Refused``, ``Unreachable``.
-
-        When the server no longer knows what has changed since (410), the pods are listed with the next call.
-        """
-        if not self._version:
-            self._list()
-            return
-        query = {"fieldSelector": LIVE, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
-        try:
-            for kind, pod in self._kube.watch(PATH, query, WATCH_SECONDS):
-                self._hear(kind, pod)
-        except Refused as refused:
-            if refused.status != _EXPIRED:
-                raise
-            self._version = ""
-
-    def _list(self) -> None:
-        self._texts = {}  # without those of pods that are gone
-        pods, version = self._kube.listed(PATH, {"fieldSelector": LIVE}, self._entry, _PAGE)
-        before, self._pods = self._pods, dict(pods)
-        for uid in before.keys() | self._pods.keys():
-            self._count(before.get(uid), self._pods.get(uid))
-        self._version = version
-
-    def _hear(self, kind: str, pod: Object) -> None:
-        version = (pod.get("metadata") or {}).get("resourceVersion")
-        if kind in ("ADDED", "MODIFIED"):
-            uid, entry = self._entry(pod)
-            self._count(self._pods.get(uid), entry)
-            self._pods[uid] = entry
-        elif kind == "DELETED":
-            self._count(self._pods.pop(pod["metadata"]["uid"], None), None)
-        elif kind != "BOOKMARK":
-            return
-        self._version = version or self._version
+        """List the pods, or hear for a moment what changes. Raises ``Refused``, ``Unreachable``."""
+        if not self.complete:
+            self._texts = {}  # without those of pods that are gone
+        self._following.follow()
 
     def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
         if before == after:

@@ -103,11 +103,15 @@ def _mounted(store: KubeStore, namespace: str, spec: Mapping[str, Any]) -> dict[
     for mount in spec["containers"][0].get("volumeMounts", ()):
         volume = volumes[mount["name"]]
         secret = "secret" in volume
-        name = volume["secret"]["secretName"] if secret else volume["configMap"]["name"]
+        reference = volume["secret"] if secret else volume["configMap"]
+        name = reference["secretName"] if secret else reference["name"]
         source = store.objects.get(Key("", "secrets" if secret else "configmaps", namespace, name))
         if source is None:
             return None
-        for file, text in (source.get("data") or {}).items():
+        texts = source.get("data") or {}
+        items = reference.get("items") or [{"key": key, "path": key} for key in texts]
+        for item in items:
+            text = texts[item["key"]]
             data = base64.b64decode(text) if secret else text.encode()
-            files[f"{mount['mountPath'].strip('/')}/{file}"] = data
+            files[f"{mount['mountPath'].strip('/')}/{item['path']}"] = data
     return files

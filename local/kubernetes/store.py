@@ -67,7 +67,7 @@ _REASONS = {
 }  # fmt: skip
 
 
-WATCHED = frozenset({"pods"})
+WATCHED = frozenset({"pods", "nodes"})
 """Resources whose changes can be watched."""
 BUMP = 1_000_000
 """By how much revisions rise when a snapshot is restored."""

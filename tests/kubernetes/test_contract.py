@@ -11,9 +11,9 @@ import pytest
 
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent.cluster.nodes import NODES, Nodes
 from agent.stockyard_agent.drain import LAST_GRACE
 from agent.stockyard_agent.kubernetes import Kubernetes
-from agent.stockyard_agent.node_facts import MEMBERS, NODES, readiness
 from local.kubernetes.api import MERGE
 from local.kubernetes.store import stamp
 from tests.kubernetes.rigs import ContractRig
@@ -80,14 +80,23 @@ def test_labels_are_set_and_removed(rig: ContractRig) -> None:
     assert "kubernetes.io/os" not in after
 
 
-def test_members_of_the_control_plane_are_found_by_their_label(rig: ContractRig) -> None:
-    for name in ("member", "worker"):
-        rig.add_node(name)
-    labels = {"metadata": {"labels": {MEMBERS: ""}}}
-    rig.administer("PATCH", f"{NODES}/member", labels, MERGE)
-    kube = Kubernetes(KUBE, rig.exchange, lambda: rig.account)
-    assert readiness(kube, only_members=True).keys() == {"member"}
-    assert readiness(kube, only_members=False).keys() >= {"member", "worker"}
+def test_what_changes_of_nodes_is_heard(rig: ContractRig) -> None:
+    rig.add_node("a")
+    nodes = Nodes(Kubernetes(KUBE, rig.exchange, lambda: rig.account), rig.clock.monotonic, rig.logs.append)
+    nodes.follow()
+    assert nodes.facts["a"]["uid"] == rig.node("a")["metadata"]["uid"]
+    assert nodes.facts["a"]["labels"].items() >= {"kubernetes.io/os": "linux"}.items()
+    news = nodes.news
+    rig.administer("PATCH", f"{NODES}/a", {"spec": {"unschedulable": True}}, MERGE)
+    rig.settled()
+    nodes.follow()
+    assert nodes.facts["a"]["unschedulable"] is True
+    assert nodes.news > news
+    rig.administer("DELETE", f"{NODES}/a")
+    rig.settled()
+    nodes.follow()
+    assert "a" not in nodes.facts
+    assert rig.logs == []
 
 
 def test_deletion_of_a_node_is_idempotent_and_spares_another_of_its_name(rig: ContractRig) -> None:

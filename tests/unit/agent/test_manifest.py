@@ -27,13 +27,13 @@ def documents() -> dict[tuple[str, str], dict[str, Any]]:
 
 def test_manifest_is_small_and_deterministic() -> None:
     text = manifest.render(SETTINGS)
-    assert len(text.encode()) < manifest.LIMIT == 200_000
+    assert len(text.encode()) < manifest.LIMIT == 240_000
     assert text == manifest.render(SETTINGS)
 
 
 def test_manifest_above_size_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match="over 200000"):
-        manifest.render(manifest.Settings("https://" + "a" * 200_000, "", ""))
+    with pytest.raises(ValueError, match="over 240000"):
+        manifest.render(manifest.Settings("https://" + "a" * 240_000, "", ""))
 
 
 def test_manifest_has_every_object_once_in_creation_order() -> None:
@@ -95,7 +95,11 @@ def test_code_change_rolls_the_pod(
 ) -> None:
     data = documents["ConfigMap", NAMESPACE]["data"]
     folder = Path(manifest.__file__).parent / "stockyard_agent"
-    assert data == {path.name: path.read_text() for path in folder.glob("*.py")}
+    volumes = documents["Deployment", NAMESPACE]["spec"]["template"]["spec"]["volumes"]
+    (source,) = [volume["configMap"] for volume in volumes if volume["name"] == "code"]
+    files = {folder / item["path"]: data[item["key"]] for item in source["items"]}
+    assert files == {path: path.read_text() for path in folder.rglob("*.py")}
+    assert all(re.fullmatch(r"[-._a-zA-Z0-9]+", key) for key in data), "as Kubernetes wants keys of ConfigMaps"
     mount = documents["Deployment", NAMESPACE]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]
     assert mount == {"name": "code", "mountPath": "/opt/stockyard/stockyard_agent", "readOnly": True}
 

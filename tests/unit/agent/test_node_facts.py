@@ -258,29 +258,27 @@ def test_a_busy_node_makes_no_report_of_its_own(rig: Rig) -> None:
 # --- what changes without a pod ---------------------------------------------------------------------------------------
 
 
-def test_a_change_of_a_node_or_a_budget_is_told_soon(rig: Rig) -> None:
+def test_a_change_of_a_budget_is_told_soon(rig: Rig) -> None:
     rig.add_node("a")
     rig.add_pod("db", "a", labels={"app": "db"})
     budget = rig.add_budget("db", {"app": "db"}, 1)
     reports = rig.reports()
     rig.steps(reports, 2)
-    change(rig, Key("", "nodes", "", "a"), spec__unschedulable=True)
     rig.kube.store.get(budget)["spec"]["minAvailable"] = 0
     rig.steps(reports, 70)
-    assert (facts_told(rig)["unschedulable"], rig.platform.pods.picture["budgets"]) == (True, {"web/db": 1})
+    assert rig.platform.pods.picture["budgets"] == {"web/db": 1}
     assert len(rig.platform.pods.posts) == 2
     rig.steps(reports, 70)
     assert len(rig.platform.pods.posts) == 2
 
 
-def test_facts_are_listed_twice_in_an_interval_at_most_and_nodes_looked_at_between(rig: Rig) -> None:
-    """A node that is lost is told at once; of budgets nothing is as urgent."""
+def test_budgets_are_listed_twice_in_an_interval_at_most(rig: Rig) -> None:
     rig.add_node("a")
     reports = rig.reports()
     rig.steps(reports, 121)
-    counts = Counter(call.action.resource for call in rig.kube.calls)
-    assert counts["poddisruptionbudgets"] == 5
-    assert counts["nodes"] == 5 + 120 // pod_reports.GLANCE_SECONDS
+    counts = Counter((call.action.verb, call.action.resource) for call in rig.kube.calls)
+    assert counts["list", "poddisruptionbudgets"] == 5
+    assert counts["list", "nodes"] == 1
 
 
 def test_stockyard_may_ask_for_what_moves_sooner(rig: Rig) -> None:
@@ -322,10 +320,10 @@ def test_posts_say_until_when_the_last_report_is_known_to_be_true(rig: Rig) -> N
     first = rig.platform.pods.sequence
     assert state() == (first, 1)
     rig.steps(reports, 200)
-    assert state() == (first, 51), "nodes and budgets were looked at then, the pods just now"
+    assert state() == (first, 53), "nodes and budgets were looked at then, the pods just now"
     rig.add_pod("web", "a")
     rig.steps(reports, 60)
-    assert state() == (first, 111), "the pod is told later"
+    assert state() == (first, 113), "the pod is told later"
     rig.steps(reports, 60)
     second = rig.platform.pods.sequence
     assert state() == (second, 21)

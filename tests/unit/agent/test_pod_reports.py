@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from agent.stockyard_agent import pod_reports
-from agent.stockyard_agent.node_facts import MEMBERS
 from local.kubernetes.api import Fault
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import Rig
@@ -309,50 +307,3 @@ def test_run_ends_when_told(rig: Rig) -> None:
 
     rig.reports().run(pause)
     assert pauses == [1.0] * 3
-
-
-def labelled(node: dict[str, Any], label: str) -> dict[str, Any]:
-    metadata = node["metadata"]
-    return {**node, "metadata": {**metadata, "labels": {**metadata["labels"], label: ""}}}
-
-
-def unready(rig: Rig, name: str, status: str = "Unknown") -> None:
-    key = Key("", "nodes", "", name)
-    node = rig.kube.store.get(key)
-    conditions = [{"type": "Ready", "status": status}]
-    rig.kube.store.replace(key, {**node, "status": {**node["status"], "conditions": conditions}})
-
-
-@pytest.mark.parametrize("few", [True, False])
-@pytest.mark.parametrize("is_gone", [True, False])
-def test_a_node_that_is_lost_is_told_soon(rig: Rig, monkeypatch: pytest.MonkeyPatch, few: bool, is_gone: bool) -> None:
-    """Any node of a small cluster, and a member of the control plane of a large one."""
-    monkeypatch.setattr(pod_reports, "FEW_NODES", 100 if few else 0)
-    member = rig.add_node("member")
-    rig.kube.store.replace(Key("", "nodes", "", "member"), labelled(member, MEMBERS))
-    rig.add_node("worker")
-    reports = rig.reports()
-    rig.steps(reports, 40)
-    (first,) = rig.platform.pods.posts
-    assert first["nodes"]["member"]["ready"] == "True"
-    if is_gone:
-        rig.kube.store.remove(Key("", "nodes", "", "member"), {})
-    else:
-        unready(rig, "member")
-    rig.steps(reports, 20)
-    (_, report) = rig.platform.pods.posts
-    assert report["nodes"]["member"] is None if is_gone else report["nodes"]["member"]["ready"] == "Unknown"
-    unready(rig, "worker")
-    rig.steps(reports, 20)
-    assert len(rig.platform.pods.posts) == (3 if few else 2)
-
-
-def test_a_node_that_comes_or_is_ready_again_is_no_loss(rig: Rig) -> None:
-    rig.add_node("a")
-    unready(rig, "a", "False")
-    reports = rig.reports()
-    rig.steps(reports, 20)
-    rig.add_node("b")
-    unready(rig, "a", "True")
-    rig.steps(reports, 20)
-    assert len(rig.platform.pods.posts) == 1

@@ -24,7 +24,7 @@ class Watches:
 
     def _around(self, request: HttpRequest, deliver: Any) -> HttpResponse:
         self.requests.append(request.url)
-        if self.answers and "watch=true" in request.url:
+        if self.answers and "watch=true" in request.url and "/api/v1/pods?" in request.url:
             return self.answers.pop(0)
         answer: HttpResponse = deliver(request)
         return answer
@@ -35,7 +35,7 @@ class Watches:
 
     @property
     def watches(self) -> Sequence[str]:
-        return [url for url in self.requests if "watch=true" in url]
+        return [url for url in self.requests if "watch=true" in url and "/api/v1/pods?" in url]
 
 
 def event(kind: str, **body: Any) -> HttpResponse:

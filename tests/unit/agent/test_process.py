@@ -63,12 +63,14 @@ def container(tmp_path: Path) -> Iterator[Container]:
     kube_url = rig.kube.serve(identity(tmp_path, "ca"))
     documents = manifest.documents(manifest.Settings(platform.url, CLUSTER, f"{platform.url}/realms/s/token"))
     code = tmp_path / "code" / "stockyard_agent"
-    code.mkdir(parents=True)
-    for name, text in next(item for item in documents if item["kind"] == "ConfigMap")["data"].items():
-        (code / name).write_text(text)
+    texts = next(item for item in documents if item["kind"] == "ConfigMap")["data"]
+    pod = next(item for item in documents if item["kind"] == "Deployment")["spec"]["template"]["spec"]
+    for item in pod["volumes"][0]["configMap"]["items"]:
+        path = code / item["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[item["key"]])
     for name, text in {"client_id": "the-client", "client_secret": SECRET, "token": rig.account}.items():
         (tmp_path / name).write_text(text + "\n")
-    pod = next(item for item in documents if item["kind"] == "Deployment")["spec"]["template"]["spec"]
     environment = {variable["name"]: variable.get("value", "own") for variable in pod["containers"][0]["env"]}
     environment |= {
         "PYTHONPATH": str(code.parent),

@@ -77,18 +77,29 @@ def test_an_agent_whose_clock_is_ahead_is_answered_a_number_that_the_next_one_pa
     assert (reply.resync, reply.sequence > ahead.sequence, agent.pending()) == (False, True, {WEB: 2})
 
 
-def test_only_more_pods_wake_the_passes(agent: Agent) -> None:
+def test_more_pods_wake_the_passes_and_fewer_do_not(agent: Agent) -> None:
     agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
     (event,) = agent.wakes()
     jsonschema.Draft202012Validator(SCHEMA).validate(event)
     assert (event["tenant"], event["subject"], event["pods"]) == ("acme", agent.yard.cluster.id, 2)
-    for quiet in ({}, {"pending": {WEB: {"count": 1}}}, {"running": {"n1": {WEB: 1}}}):
+    for quiet in ({}, {"pending": {WEB: {"count": 1}}}):
         assert not agent.change(**quiet).woken
     assert agent.change(pending={DB: {"count": 1}}).woken
     assert agent.change(pending={WEB: {"count": 2}}).woken
     assert [wake["pods"] for wake in agent.wakes()] == [2, 2, 3]
     # All of it once more is nothing new.
     assert not agent.post(groups=GROUPS, pending={WEB: {"count": 2}, DB: {"count": 1}}).woken
+
+
+def test_pods_that_take_room_beside_those_that_wait_wake_the_passes(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
+    assert agent.change(nominated={"n1": {DB: 1}}).woken
+    assert not agent.change(nominated={"n1": None}, running={"n1": {DB: 1}}).woken, "it has the room that it had"
+    assert agent.change(running={"n1": {DB: 2}}).woken
+    assert agent.change(daemon_sets={"kube-system/proxy": PROXY}).woken
+    assert agent.change(pending={WEB: None}).woken
+    for quiet in ({"running": {"n1": {DB: 1}}}, {"nominated": {"n1": {DB: 1}}}, {"daemon_sets": {"a/b": PROXY}}):
+        assert not agent.change(**quiet).woken, "nobody waits"
 
 
 def test_the_last_pod_that_waited_wakes_the_passes_once(agent: Agent) -> None:

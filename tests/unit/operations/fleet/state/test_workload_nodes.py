@@ -30,15 +30,17 @@ def facts(ready: str = "True", **more: Any) -> dict[str, Any]:
         (facts(), None, 1),
         (facts(), facts(), 0),
         (facts("False"), facts("Unknown"), 0),
-        (facts("Unknown"), None, 0),
+        (facts("Unknown"), None, 1),
         (facts(unschedulable=True), None, 0),
+        (facts(unschedulable=True, taints=[]), None, 1),
+        (facts(unschedulable=True, taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), None, 0),
         (facts(unschedulable=True), facts("Unknown", unschedulable=True), 1),
     ],
 )
 def test_nodes_that_are_ready_no_more_wake_who_looks_at_their_machines(
     agent: Agent, before: Any, after: Any, count: int
 ) -> None:
-    """One that was drained may go."""
+    """One that the agent has drained may go."""
     schema = json.loads((Path(__file__).parents[5] / "docs/events/UnreadyNodes.json").read_text(encoding="utf-8"))
     agent.post(nodes={"a": before, "b": facts()}, budgets={})
     agent.change(nodes={"a": after}, budgets={})
@@ -49,6 +51,45 @@ def test_nodes_that_are_ready_no_more_wake_who_looks_at_their_machines(
     for detail in details:
         jsonschema.validate(detail, schema)
         assert detail["subject"] == agent.yard.cluster.id
+
+
+def test_a_node_that_somebody_has_deleted_wakes_a_pass_while_nobody_waits(agent: Agent) -> None:
+    agent.post(nodes={"a": facts(), "b": facts()}, budgets={})
+    assert not agent.change(nodes={"a": facts(unschedulable=True)}, budgets={}).woken
+    assert not agent.change(nodes={"a": facts("Unknown")}, budgets={}).woken
+    assert agent.change(nodes={"a": None}, budgets={}).woken
+    assert [wake["pods"] for wake in agent.wakes()] == [0]
+    assert not agent.change(nodes={}, budgets={}).woken
+
+
+TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unschedulable": True}, {"taints": [TAINT]}, {"labels": {"a": "b"}}, {"allocatable": {"cpu": "1"}},
+        {"ready": "False"}, {"uid": "2"}, {"volume_limits": {"ebs.csi.aws.com": 25}}, None,
+    ],
+)  # fmt: skip
+def test_another_node_wakes_a_pass_for_pods_that_wait(agent: Agent, change: Any) -> None:
+    """And costs none where nobody waits."""
+    node = facts(uid="1", labels={}, taints=[], allocatable={"cpu": "2"})
+    agent.post(groups={WEB: template()}, pending={WEB: {"count": 1}}, nodes={"a": node}, budgets={})
+    assert not agent.change(nodes={"a": node}, budgets={}).woken
+    other = None if change is None else {**node, **change}
+    assert agent.change(nodes={"a": other}, budgets={}).woken
+    assert agent.change(nodes={"b": node}, budgets={}).woken
+    assert agent.change(pending={WEB: None}, nodes={}, budgets={}).woken
+    assert agent.change(nodes={"a": node}, budgets={}).woken is False
+    assert agent.change(nodes={"a": other}, budgets={}).woken is (change is None)
+
+
+def test_what_says_only_whether_a_node_may_go_wakes_nobody(agent: Agent) -> None:
+    agent.post(groups={WEB: template()}, pending={WEB: {"count": 1}}, nodes={"a": facts()}, budgets={})
+    event = "2026-01-02T00:00:00Z"
+    for more in ({"do_not_disrupt": True}, {"pod_event_at": event}, {"doubly_guarded": 1}, {"ready_since": event}):
+        assert not agent.change(nodes={"a": facts(**more)}, budgets={}).woken
 
 
 def test_an_agent_that_tells_of_no_nodes_loses_none(agent: Agent) -> None:

@@ -1,4 +1,5 @@
-"""What a cluster's agent says of pods is kept as one picture, and passes over pools wake when more of them wait.
+"""What a cluster's agent says of pods is kept as one picture. Passes over pools wake when more of them wait, and when
+what is there for those that wait has changed.
 
 The picture is compressed JSON in parts. One record, the report, names the parts that belong together: it is replaced
 with them in one transaction, and who reads parts of another report reads again.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,12 +42,18 @@ MAPS = ("groups", "pending", "running", "daemon_sets", "nominated")
 """The members of a picture whose entries are changed one by one. Pictures of an older release lack the last one."""
 FACTS = ("nodes", "budgets")
 """Such members too, but None where the agent does not tell of them."""
+ROOM = (
+    "created_at", "uid", "ready", "unschedulable", "labels", "taints", "allocatable", "volume_limits", "volumes",
+)  # fmt: skip
+"""The members of a node's facts that decide which pods it takes."""
+DISRUPTED = "karpenter.sh/disrupted"
+"""The key of the taint that the agent gives to a node that it drains."""
 Picture = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The answer to a report. ``woken``: more pods wait than before."""
+    """The answer to a report. ``woken``: it wakes the passes over pools."""
 
     sequence: int
     resync: bool
@@ -54,7 +62,8 @@ class Received:
 
 
 def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
-    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait, or none any more.
+    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait or none any more,
+    when what is there for those that wait is another, and when a node has gone by itself.
 
     A report that is older than the last one, or that changes another than the last one, changes nothing and is
     answered with ``resync``. Raises ``Throttled`` when reports come too fast, ``InvalidInput`` for a report that does
@@ -127,9 +136,10 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     version = 1 if last is None else last.version + 1
     none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
     # When the last pod has found a node, what the cluster says of its pods is out of date.
-    more_wait = _more_wait(earlier, picture)
-    more = none_left or more_wait
-    woken_at = now if more_wait else last.woken_at if last is not None else ""
+    wait_anew = _more_wait(earlier, picture) or _wait_otherwise(earlier, picture)
+    gone = _gone_nodes(earlier, picture)
+    woken = none_left or wait_anew or bool(gone)
+    woken_at = now if wait_anew else last.woken_at if last is not None else ""
     current = WorkloadReport(
         cluster.id, sequence, report["observed_at"], now, content, parts, woken_at, version=version
     )
@@ -137,17 +147,19 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     writes += [Put(WorkloadPart(part_id(cluster.id, n), sequence, piece)) for n, piece in enumerate(pieces)]
     # A report must not come back when the cluster is gone.
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
-    if more:
+    if woken:
         writes.append(_wake(services, current, picture))
-    if lost_nodes := _lost_nodes(earlier, picture):
+    if lost_nodes := gone | _unready_nodes(earlier, picture):
         writes.append(_message(services, current, UNREADY_TYPE, nodes=len(lost_nodes)))
     services.store.commit(*writes)
     if pieces and not picture["pending"]:
         # Pods have left or moved: nodes may be needed no more.
         watch(services, cluster.id, SETTLING_SECONDS)
+    if gone:
+        watch(services, cluster.id)
     rules = services.settings
     interval = rules.agent_quiet_seconds if picture["pending"] else rules.agent_idle_seconds
-    return Received(sequence, False, interval, more)
+    return Received(sequence, False, interval, woken)
 
 
 def _merged(base: Picture | None, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,18 +225,58 @@ def _more_wait(earlier: Picture | None, picture: Picture) -> bool:
     )
 
 
-def _lost_nodes(earlier: Picture | None, picture: Picture) -> list[str]:
-    """The nodes that were ready by the report before and are so no more. One that was drained may go."""
-    before, now = (earlier or {}).get("nodes") or {}, picture.get("nodes")
+def _wait_otherwise(earlier: Picture | None, picture: Picture) -> bool:
+    """Whether pods wait that waited before, beside other pods, DaemonSets or nodes than then.
+
+    A pod that was nominated and is bound now takes the same room as before.
+    """
+    if not earlier or not picture["pending"]:
+        return False
+    return any(of(earlier) != of(picture) for of in (_taken, _daemon_sets, _rooms))
+
+
+def _taken(picture: Picture) -> dict[str, Counter[str]]:
+    """How many pods of each group take room on each node."""
+    taken: dict[str, Counter[str]] = {}
+    for name in ("running", "nominated"):
+        for node, counts in (picture.get(name) or {}).items():
+            taken.setdefault(node, Counter()).update(counts)
+    return {node: counts for node, counts in taken.items() if counts}
+
+
+def _daemon_sets(picture: Picture) -> Any:
+    return picture["daemon_sets"]
+
+
+def _rooms(picture: Picture) -> dict[str, list[Any]]:
+    """What of each node decides which pods it takes."""
+    nodes = picture.get("nodes") or {}
+    return {name: [facts.get(member) for member in ROOM] for name, facts in nodes.items()}
+
+
+def _gone_nodes(earlier: Picture | None, picture: Picture) -> set[str]:
+    """The nodes that were there by the report before and are so no more, but those that the agent has drained."""
+    now = picture.get("nodes")
     if now is None:
-        return []
-    return [
+        return set()
+    before = (earlier or {}).get("nodes") or {}
+    return {name for name, facts in before.items() if name not in now and not _is_drained(facts)}
+
+
+def _is_drained(facts: Mapping[str, Any]) -> bool:
+    """Whether the agent was told to empty the node; one of an older release does not say the taint."""
+    taints = facts.get("taints")
+    return bool(facts["unschedulable"]) if taints is None else any(taint["key"] == DISRUPTED for taint in taints)
+
+
+def _unready_nodes(earlier: Picture | None, picture: Picture) -> set[str]:
+    """The nodes that were ready by the report before and are there, but not ready."""
+    before, now = (earlier or {}).get("nodes") or {}, picture.get("nodes") or {}
+    return {
         name
-        for name, facts in sorted(before.items())
-        if facts["ready"] == "True"
-        and not (name not in now and facts["unschedulable"])
-        and (name not in now or now[name]["ready"] != "True")
-    ]
+        for name, facts in before.items()
+        if facts["ready"] == "True" and name in now and now[name]["ready"] != "True"
+    }
 
 
 def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Write:

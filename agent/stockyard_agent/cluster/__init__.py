@@ -1,0 +1,1 @@
+"""What the agent knows of its cluster beside pods: nodes, storage, DaemonSets and namespaces."""
