@@ -23,7 +23,7 @@ import yaml
 
 from stockyard.errors import StockyardError
 from stockyard.providers.registry import introduce
-from tests.conformance.bug_levels import api_requests, packing
+from tests.conformance.bug_levels import api_requests, hours, packing
 from tests.conformance.bug_levels.reading import Different, Unreadable, check_fields
 
 Json = Any
@@ -58,6 +58,7 @@ class Levels:
         self.known: Mapping[str, tuple[frozenset[str], Play]] = {
             "pack": (packing.FIELDS, packing.play),
             "apply": (api_requests.APPLY_FIELDS, self._apply),
+            "hours": (hours.FIELDS, hours.play),
             "simulate": (api_requests.SIMULATE_FIELDS, self._simulate),
         }
         """By level the fields that only its cases have, and what plays one."""
