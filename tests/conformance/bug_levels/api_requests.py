@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from unittest.mock import patch
 
 from functions.apply import handler as apply_handler
 from functions.pools import handler as pools_handler
 from stockyard import wiring
 from stockyard.operations.node_providers.catalog import load
+from tests.conformance.bug_levels.place import Place, ready_cluster
 from tests.conformance.bug_levels.reading import (
     Different,
     Json,
@@ -28,14 +27,12 @@ from tests.conformance.bug_levels.reading import (
     listed,
     names_of,
 )
-from tests.harness.crash_cells import carry_on
-from tests.harness.crash_world import TENANT, CrashWorld, _event, crash_world
+from tests.harness.crash_world import TENANT, _event
 from tests.harness.inprocess import Context
 
 APPLY_FIELDS = frozenset({"document", "documents", "text"})
 SIMULATE_FIELDS = frozenset({"document"})
 FAMILIES = ("t3", "m6i", "m7i", "g5", "g6")
-ROUNDS = 12
 LONGEST_SECONDS = 29.0
 """After so long the gateway answers 503, whatever the function does then. The time of the processor is taken for it,
 so that a busy machine makes no case fail."""
@@ -56,12 +53,14 @@ class Answer:
     body: Json
 
 
-@dataclass
 class Requests:
     """Plays cases of both levels, one after the other, in one world. Nothing that they ask for is made."""
 
-    world: CrashWorld
-    number: int = 0
+    def __init__(self, place: Place) -> None:
+        ready_cluster(place)
+        self.number = 0
+        made = self.ask("/v1/apply", [_PROVIDER])
+        assert made.status == 200, made.body
 
     def apply(self, case: Mapping[str, Json]) -> None:
         """Play one case of ``apply``. Raises ``Different`` or ``Unreadable``."""
@@ -125,25 +124,6 @@ class Requests:
             raise Unreadable(f"the plan names {len(ruled_out)} of the {count} types that it rules out")
         types = load(wiring.services(TENANT)).node_types.values()
         return {node_type.bare for node_type in types if node_type.name not in ruled_out}
-
-
-@contextmanager
-def requests() -> Iterator[Requests]:
-    """The world of the cases, with its ready cluster."""
-    with crash_world(lean=True) as world:
-        world.reset(1)
-        status, answer = world.ask("create", "POST", "/v1/clusters", world.cloud.body)
-        assert status == 202, answer
-        for _ in range(ROUNDS):
-            carry_on(world)
-        cluster = world.cluster()
-        assert cluster is not None
-        assert cluster.status == "ready"
-        playing = Requests(world)
-        with patch.object(world, "_place", "case"):
-            made = playing.ask("/v1/apply", [_PROVIDER])
-            assert made.status == 200, made.body
-            yield playing
 
 
 def _status(expected: Json, answer: Answer) -> str | None:
