@@ -22,6 +22,7 @@ from tests.harness.inprocess import REGION
 PROVIDERS = ("ec2",)
 IMAGES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "arm64"}
 """Kubernetes' names of architectures, and EC2's."""
+PRIORITY = "scheduling.k8s.io"
 _LAUNCHES = ("ec2.RunInstances", "ec2.CreateFleet")
 _CLUSTER = frozenset({"pools", "provider", "types", "images", "refuse", "capacity_types"})
 _OWN_OF_POOL = frozenset(
@@ -172,8 +173,10 @@ class Steps:
         self.plane.defaults[value.get("namespace", NAMESPACE)] = requests
 
     def _priority_class(self, value: Mapping[str, Json]) -> None:
-        check_fields("priority_class", value, ("name", "value"))
-        self.plane.priorities[value["name"]] = value["value"]
+        check_fields("priority_class", value, ("name", "value", "default"))
+        document = {"apiVersion": f"{PRIORITY}/v1", "kind": "PriorityClass", "value": value["value"]}
+        document["globalDefault"] = bool(value.get("default", False))
+        self.plane.api.store.create(Key(PRIORITY, "priorityclasses", "", value["name"]), document)
 
     def _scale(self, value: Mapping[str, Json]) -> None:
         check_fields("scale", value, ("pods", "stateful_set", "count", "replicas"))

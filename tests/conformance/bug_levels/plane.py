@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from local.kubernetes import scheduler
 from local.kubernetes.api import KubeApi
 from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
@@ -59,8 +60,6 @@ class Plane:
     daemons: list[Daemon] = field(default_factory=list)
     defaults: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """By namespace what a LimitRange has containers request that request nothing."""
-    priorities: dict[str, int] = field(default_factory=dict)
-    """Values of the PriorityClasses."""
     _missing: dict[str, datetime] = field(default_factory=dict)
     """Since when a node is gone, or is not ready, by its name."""
 
@@ -206,7 +205,7 @@ class Plane:
             resources = container.get("resources") or {}
             own = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
             containers.append({**container, "resources": {**resources, "requests": {**requested, **own}}})
-        priority = self.priorities.get(spec.get("priorityClassName", ""), 0)
+        priority = scheduler._classes(self.api.store).get(spec.get("priorityClassName", ""), 0)
         reference = {"kind": owner_kind, "name": owner, "controller": True, "apiVersion": "apps/v1", "uid": owner}
         document = {
             "apiVersion": "v1",
