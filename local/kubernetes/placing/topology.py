@@ -56,7 +56,8 @@ class Topology:
         for node in self.nodes:
             for other in node.pods:
                 if pod.affinity and self._all_match(other):
-                    found = True
+                    # One on a node that has none of the labels counts for nobody.
+                    found = found or any(term.key in node.labels for term in pod.affinity)
                     self._with.update((t.key, node.labels[t.key]) for t in pod.affinity if t.key in node.labels)
                 self._apart |= {
                     (term.key, node.labels[term.key])

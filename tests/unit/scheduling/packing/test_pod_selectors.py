@@ -127,3 +127,21 @@ def test_a_preference_weighs_from_1_to_100() -> None:
         preferred = [{"weight": weight, "podAffinityTerm": {"topologyKey": "z", **APP}}]
         with pytest.raises(ValueError, match="/0/weight: "):
             read_pod({"spec": {"affinity": {"podAffinity": {PREFERRED: preferred}}}})
+
+
+def test_required_terms_of_an_affinity_are_about_the_same_pods() -> None:
+    """kube-scheduler counts a pod only when it matches all of them."""
+    terms = [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}},
+        {"topologyKey": "host", "labelSelector": {"matchLabels": {"tier": "db"}}, "namespaces": ["own", "other"]},
+    ]
+    preferred = {"weight": 3, "podAffinityTerm": {"topologyKey": "zone", **APP}}
+    affinity = {REQUIRED: terms, PREFERRED: [preferred]}
+    pod = read_pod({"metadata": {"namespace": "own"}, "spec": {"affinity": {"podAffinity": affinity}}})
+    zone, host, wish = pod.affinity
+    assert [zone.selector, host.selector] == [selector(app="x", tier="db")] * 2
+    assert (zone.key, host.key, wish.selector) == ("zone", "host", selector(app="x"))
+    assert [name in (zone.namespaces or ()) for name in ("own", "other")] == [True, False]
+    affinity[REQUIRED] = [*terms, {"topologyKey": "zone"}]
+    pod = read_pod({"metadata": {"namespace": "own"}, "spec": {"affinity": {"podAffinity": affinity}}})
+    assert [term_of_all.selector for term_of_all in pod.affinity[:3]] == [Selector()] * 3, "one selects no pod"

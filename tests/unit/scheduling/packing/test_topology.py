@@ -108,3 +108,9 @@ def test_nodes_that_lack_a_label_of_another_spread_do_not_count() -> None:
     full = replace(bare, free={})
     assert left_out(packed(2, *arms, full, pools=False, spreads=both)) == 0
     assert left_out(packed(2, *arms, full, pools=False, spreads=both[:1])) == 1
+
+
+def test_a_node_that_is_not_preferred_is_better_than_none() -> None:
+    disliked = node("n", Taint("example.com/old", "", "PreferNoSchedule"), zone="za")
+    plan = packed(2, disliked, pools=False)
+    assert [(placement.node, len(placement.pods)) for placement in plan.placements] == [("n", 2)]

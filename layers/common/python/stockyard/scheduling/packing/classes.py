@@ -173,7 +173,8 @@ def _without_heaviest(terms: Sequence[PodTerm]) -> list[tuple[PodTerm, ...]]:
 
 def read_classes(problem: Problem, rows: Rows, tallies: Tallies, resources: Sequence[str]) -> list[PodClass]:
     """The classes of a problem, in the order in which they are placed. Nodes that are there are not counted yet."""
-    tolerate = any(taint.effect == PREFER_NO_SCHEDULE for pool in problem.pools for taint in pool.taints)
+    taints = [*(pool.taints for pool in problem.pools), *(node.taints for node in problem.nodes)]
+    tolerate = any(taint.effect == PREFER_NO_SCHEDULE for each in taints for taint in each)
     steps = [
         relaxed(group.pod, tolerate=tolerate, preferences=problem.settings.preferences) for group in problem.groups
     ]

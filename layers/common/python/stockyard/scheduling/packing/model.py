@@ -120,7 +120,17 @@ class SelectedNamespaces:
         return name not in self.known and self.selector.matches({NAMESPACE_NAME: str(name)})
 
 
-Namespaces = frozenset[str] | SelectedNamespaces | None
+@dataclass(frozen=True, slots=True)
+class CommonNamespaces:
+    """The namespaces that are in all of some sets."""
+
+    sets: tuple[frozenset[str] | SelectedNamespaces, ...]
+
+    def __contains__(self, name: object) -> bool:
+        return all(name in names for names in self.sets)
+
+
+Namespaces = frozenset[str] | SelectedNamespaces | CommonNamespaces | None
 """The namespaces whose pods count for a rule; None stands for all of them."""
 
 

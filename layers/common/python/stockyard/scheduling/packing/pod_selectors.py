@@ -6,6 +6,7 @@ Errors are ``ValueError`` with a text that begins with the field, as a JSON poin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.requirements import normal_key
@@ -24,6 +25,7 @@ from stockyard.scheduling.packing.fields import (
 )
 from stockyard.scheduling.packing.model import (
     NAMESPACE_NAME,
+    CommonNamespaces,
     Namespaces,
     PodTerm,
     SelectedNamespaces,
@@ -38,6 +40,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NamespaceLabels = Mapping[str, Mapping[str, str]]
 """The labels of namespaces by name."""
 _MOST_WEIGHT = 100
+MORE_THAN_ONE = 2
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _KEY_LISTS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
@@ -75,6 +78,25 @@ def pod_terms(
         weight = read_weight(preferred, preferred_place)
         inner = object_at(preferred, "podAffinityTerm", preferred_place)
         yield _pod_term(inner, (*preferred_place, "podAffinityTerm"), weight, namespace, labels, known)
+
+
+def of_one_pod(terms: Iterable[PodTerm]) -> Iterable[PodTerm]:
+    """The terms of an affinity, of which the required ones are about the same pods: kube-scheduler counts a pod for
+    them only when it matches all of them (``podMatchesAllAffinityTerms``)."""
+    listed_terms = list(terms)
+    required = [each for each in listed_terms if not each.weight]
+    if len(required) < MORE_THAN_ONE:
+        return listed_terms
+    requirements = [each.selector.requirements for each in required]
+    selector = Selector()
+    if None not in requirements:
+        entries = {entry for each in requirements for entry in each or ()}
+        selector = Selector(tuple(sorted(entries, key=lambda entry: (entry[0], repr(entry[1])))))
+    sets = tuple(dict.fromkeys(each.namespaces for each in required if each.namespaces is not None))
+    parts = tuple(part for each in sets for part in (each.sets if isinstance(each, CommonNamespaces) else (each,)))
+    common: Namespaces = CommonNamespaces(parts) if len(parts) > 1 else next(iter(sets), None)
+    joined = [replace(each, selector=selector, namespaces=common) for each in required]
+    return [*joined, *(each for each in listed_terms if each.weight)]
 
 
 def read_weight(document: Document, place: Place) -> int:
