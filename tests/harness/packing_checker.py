@@ -15,6 +15,13 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
+ALIASES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "topology.ebs.csi.aws.com/zone": ZONE,
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""Labels of former days, and of drivers, that nodes have beside those of now."""
 
 
 def faults(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> list[str]:
@@ -46,24 +53,66 @@ def faults(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> list[str]:
 def _on_node(problem: Mapping[str, Json], node: Mapping[str, Json], placed: Sequence[Json]) -> Iterable[str]:
     used: Counter[str] = Counter()
     for pod in (*placed, *node.get("pods", ())):
-        used.update(pod.get("requests", {}))
+        used.update(requests_of(pod))
         used["pods"] += 1
-    if "pool" in node:
-        for daemon in problem["daemonsets"]:
-            if tolerates(daemon, node["taints"], soft=False) and allowed(daemon, node["labels"]):
-                used.update(daemon["requests"])
-                used["pods"] += 1
+    for daemon in daemons_on(problem, node):
+        used.update(daemon["requests"])
+        used["pods"] += 1
     for name, amount in used.items():
         if amount > node["allocatable"].get(name, 0):
             yield f"{amount} of {name}, and it has {node['allocatable'].get(name, 0)}"
-    ports = [port for pod in (*placed, *node.get("pods", ())) for port in pod.get("ports", ())]
-    if len(ports) != len(set(ports)):
+    on_it = [*placed, *node.get("pods", ())]
+    ports = [ports_of(pod) for pod in (*on_it, *daemons_on(problem, node))]
+    if any(_clash(port, other) for place in range(len(placed)) for port in ports[place]
+           for others in ports[place + 1 :] for other in others):  # fmt: skip
         yield "one port twice"
+    attached = Counter(volume["driver"] for pod in on_it for volume in pod.get("volumes", ()))
+    for driver, most in node.get("attach", {}).items():
+        if placed and attached[driver] > most:
+            yield f"{attached[driver]} volumes of {driver}, and it takes {most}"
     for pod in placed:
-        if not tolerates(pod, node["taints"], soft=False):
+        if not tolerates(pod, taints_of(node), soft=False):
             yield f"{pod['name']} does not tolerate its taints"
         if not allowed(pod, node["labels"]):
             yield f"{pod['name']} asks for other labels"
+        if any(node["labels"].get(ZONE) not in volume["zones"] for volume in pod.get("volumes", ())):
+            yield f"{pod['name']} has a volume elsewhere"
+        if pod.get("devices") or pod.get("gated"):
+            yield f"{pod['name']} waits for something that no node has"
+
+
+def daemons_on(problem: Mapping[str, Json], node: Mapping[str, Json]) -> list[Json]:
+    """The DaemonSets that will have a pod on a planned node: the pods of others are there."""
+    return [
+        daemon
+        for daemon in problem["daemonsets"]
+        if "pool" in node and tolerates(daemon, node["taints"], soft=False) and allowed(daemon, node["labels"])
+    ]
+
+
+def requests_of(pod: Mapping[str, Json]) -> Mapping[str, int]:
+    """What a pod takes. What it says as a whole counts instead of what its containers say; a limit of the whole stands
+    for a request that neither has."""
+    whole = pod.get("pod_resources", {})
+    return {**whole.get("limits", {}), **pod.get("requests", {}), **whole.get("requests", {})}
+
+
+def ports_of(pod: Mapping[str, Json]) -> list[tuple[int, str, str]]:
+    """Number, protocol and address of the ports of the node that a pod takes, those of its sidecars among them."""
+    return [
+        (port, "TCP", "") if isinstance(port, int) else (port["port"], port["protocol"], port["address"])
+        for port in (*pod.get("ports", ()), *pod.get("sidecar_ports", ()))
+    ]
+
+
+def _clash(port: tuple[int, str, str], other: tuple[int, str, str]) -> bool:
+    return port[:2] == other[:2] and (not port[2] or not other[2] or port[2] == other[2])
+
+
+def taints_of(node: Mapping[str, Json]) -> list[Json]:
+    """The taints of a node, with that of one that somebody has cordoned."""
+    cordon = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
+    return [*node["taints"], *([cordon] if node.get("cordoned") else [])]
 
 
 def _new_node(problem: Mapping[str, Json], node: Mapping[str, Json]) -> Iterable[str]:
@@ -134,12 +183,15 @@ def _final(
     problem: Mapping[str, Json], plan: Mapping[str, Json], nodes: Mapping[str, Json], pods: Mapping[str, Json]
 ) -> list[str]:
     """All pods at their places: anti-affinity and what spreads over hosts hold whoever came first."""
+    spaces = problem.get("namespaces", {})
     there = [(pod, node) for node in problem["nodes"] for pod in node.get("pods", ())]
     there += [(pods[name], nodes[where]) for name, where in plan["where"].items()]
     problems = []
     for place, (pod, node) in enumerate(there):
+        if pod["name"] not in plan["where"]:
+            continue  # what was there before is nobody's fault
         rest_of_pods = there[:place] + there[place + 1 :]
-        problems += [f"{pod['name']} at the end: {text}" for text in _repelled(pod, node, rest_of_pods)]
+        problems += [f"{pod['name']} at the end: {text}" for text in _repelled(pod, node, rest_of_pods, spaces)]
         for spread in pod.get("spreads", ()):
             if spread["hard"] and spread["key"] == HOSTNAME and pod["name"] in plan["where"]:
                 count = sum(1 for entry, at in there if at is node and selects(spread, entry, pod))
@@ -155,27 +207,38 @@ def _refusals(
     node: Mapping[str, Json],
     there: Sequence[tuple[Json, Json]],
 ) -> Iterable[str]:
-    yield from _repelled(pod, node, there)
-    for term in pod.get("affinity", ()):
-        if term.get("weight"):
-            continue
+    spaces = problem.get("namespaces", {})
+    yield from _repelled(pod, node, there, spaces)
+    required = [term for term in pod.get("affinity", ()) if not term.get("weight")]
+
+    def is_wanted(other: Json) -> bool:
+        # A pod counts when it matches all terms.
+        return all(selects(term, other, pod, spaces) for term in required)
+
+    wanted = [at for entry, at in there if required and is_wanted(entry)]
+    # One on a node that has none of the labels counts for nobody.
+    first = not any(term["key"] in at["labels"] for at in wanted for term in required) and is_wanted(pod)
+    for term in required:
         domain = node["labels"].get(term["key"])
-        matching = [at for entry, at in there if selects(term, entry, pod)]
-        first = not matching and selects(term, pod, pod)
-        if domain is None or not (first or any(at["labels"].get(term["key"]) == domain for at in matching)):
+        if domain is None or not (first or any(at["labels"].get(term["key"]) == domain for at in wanted)):
             yield f"nobody to be with for {term['key']}"
     for spread in pod.get("spreads", ()):
         if spread["hard"]:
             yield from _skewed(problem, plan, pod, node, there, spread)
 
 
-def _repelled(pod: Mapping[str, Json], node: Mapping[str, Json], there: Sequence[tuple[Json, Json]]) -> Iterable[str]:
+def _repelled(
+    pod: Mapping[str, Json],
+    node: Mapping[str, Json],
+    there: Sequence[tuple[Json, Json]],
+    spaces: Mapping[str, Mapping[str, str]],
+) -> Iterable[str]:
     for entry, at in there:
         for term in pod.get("anti_affinity", ()):
-            if not term.get("weight") and selects(term, entry, pod) and _together(term["key"], node, at):
+            if not term.get("weight") and selects(term, entry, pod, spaces) and _together(term["key"], node, at):
                 yield f"with {entry['name']} against its own rule"
         for term in entry.get("anti_affinity", ()):
-            if not term.get("weight") and selects(term, pod, entry) and _together(term["key"], node, at):
+            if not term.get("weight") and selects(term, pod, entry, spaces) and _together(term["key"], node, at):
                 yield f"with {entry['name']} against its rule"
 
 
@@ -193,21 +256,27 @@ def _skewed(
         return
     counts: Counter[str] = Counter()
     for entry, at in there:
-        if selects(spread, entry, pod) and allowed(pod, at["labels"]) and key in at["labels"]:
+        if selects(spread, entry, pod) and _counts(spread, pod, at):
             counts[at["labels"][key]] += 1
     smallest = 0
     if key != HOSTNAME:
         # A zone that has no node of this plan does not exist for the scheduler.
-        domains = {
-            at["labels"][key]
-            for at in (*problem["nodes"], *plan["nodes"])
-            if key in at["labels"] and allowed(pod, at["labels"])
-        }
+        domains = {at["labels"][key] for at in (*problem["nodes"], *plan["nodes"]) if _counts(spread, pod, at)}
         enough = len(domains) >= (spread.get("min_domains") or 0)
         smallest = min((counts[entry] for entry in domains), default=0) if enough else 0
     own = int(selects(spread, pod, pod))
     if counts[domain] + own - smallest > spread["max_skew"]:
         yield f"{counts[domain]} in {domain}, {smallest} elsewhere"
+
+
+def _counts(spread: Mapping[str, Json], pod: Mapping[str, Json], node: Mapping[str, Json]) -> bool:
+    """Whether a node, and what is on it, counts for a rule of spread of the pod."""
+    keys = [each["key"] for each in pod.get("spreads", ()) if each["hard"]]
+    if not all(key in node["labels"] for key in keys):
+        return False
+    if spread.get("affinity_policy", "Honor") == "Honor" and not allowed(pod, node["labels"]):
+        return False
+    return spread.get("taints_policy", "Ignore") == "Ignore" or tolerates(pod, taints_of(node), soft=False)
 
 
 def _together(key: str, node: Mapping[str, Json], at: Mapping[str, Json]) -> bool:
@@ -217,11 +286,25 @@ def _together(key: str, node: Mapping[str, Json], at: Mapping[str, Json]) -> boo
 # --- selectors ------------------------------------------------------------------------------------------------------
 
 
-def selects(term: Mapping[str, Json], pod: Mapping[str, Json], holder: Mapping[str, Json]) -> bool:
-    """Whether a term of ``holder`` selects the pod."""
-    namespaces = term.get("namespaces") or [holder["namespace"]]
-    return pod["namespace"] in namespaces and all(
-        pod["labels"].get(key) == value for key, value in term["selector"].items()
+def selects(
+    term: Mapping[str, Json],
+    pod: Mapping[str, Json],
+    holder: Mapping[str, Json],
+    spaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> bool:
+    """Whether a term of ``holder`` selects the pod. ``spaces`` are labels of namespaces; each has its name as one."""
+    chosen = term.get("namespace_selector")
+    named = term.get("namespaces") or ([holder["namespace"]] if chosen is None else [])
+    labels = {**(spaces or {}).get(pod["namespace"], {}), "kubernetes.io/metadata.name": pod["namespace"]}
+    inside = pod["namespace"] in named or (chosen is not None and chosen.items() <= labels.items())
+    if not inside or term["selector"] is None:
+        return False
+    own, others = holder["labels"], pod["labels"]
+    return (
+        term["selector"].items() <= others.items()
+        and all(satisfied(entry, others) for entry in term.get("expressions", ()))
+        and all(others.get(key) == own[key] for key in term.get("match_label_keys", ()) if key in own)
+        and all(others.get(key) != own[key] for key in term.get("mismatch_label_keys", ()) if key in own)
     )
 
 
@@ -241,6 +324,7 @@ def tolerates(pod: Mapping[str, Json], taints: Sequence[Mapping[str, str]], *, s
 
 def allowed(pod: Mapping[str, Json], labels: Mapping[str, str]) -> bool:
     """Whether the node's labels satisfy what the pod requires."""
+    labels = {**labels, **{alias: labels[key] for alias, key in ALIASES.items() if key in labels}}
     if any(labels.get(key) != value for key, value in pod.get("node_selector", {}).items()):
         return False
     terms = pod.get("required_terms", ())
