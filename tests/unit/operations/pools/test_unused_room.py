@@ -45,7 +45,9 @@ def test_room_that_pods_do_not_use_is_named_and_after_a_while_not_counted(pods: 
     status, message = condition(pods)
     assert (status, made(pods)) == ("True", 1)
     assert f"default/web-0: {first} has room" in message
-    pods.run(2)
+    pods.run(1)
+    assert (condition(pods)[0], made(pods)) == ("False", 1)
+    pods.run(1)
     status, message = condition(pods)
     assert (status, made(pods)) == ("False", 2)
     assert f"default/web-0: {first} had room" in message

@@ -18,10 +18,12 @@ from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES, shown_phase
 from stockyard.lifecycle.node_phases import JOINED
 
-REPORT_SECONDS = 60
-"""How long after its node has joined a claim may be missing in a report: clocks of clusters may be ahead of ours."""
-REJOIN_SECONDS = 60
-"""How long a node whose object is gone may join again before its machine is ended."""
+REPORT_SECONDS = 20
+"""How long after its node has joined a claim may be missing in a report: agents list nodes each ten seconds, and their
+clocks may be ahead of ours."""
+REJOIN_SECONDS = 50
+"""How long a node whose object is gone may join again before its machine is ended: until the look of the next
+minute."""
 MOST_PERCENT = 20
 """Of a pool's nodes at most so many, rounded up, are ended at once: an API server that was restored from an older
 snapshot lacks many, and their pods need others first."""

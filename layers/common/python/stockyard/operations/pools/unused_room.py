@@ -205,7 +205,12 @@ def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workloa
         elif entry.is_held and (made := sorted({*entry.nodes, *entry.unused})):
             waits.append(f"{pods}: {_few(made)} were made for them; whether they are used is known soon.")
         elif settled := [name for name in entry.rooms if _is_settled(belief, entry, name)]:
-            waits.append(f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used yet.")
+            text = f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used"
+            if late := entry.unused_rooms(belief.now, SETTLED_SECONDS):
+                since = min(entry.rooms[name][0] for name in late)
+                fails.append(f"{text} since {since}; after {unused.BELIEVED_SECONDS} seconds it is not counted.")
+            else:
+                waits.append(f"{text} yet.")
     return Remarks(" ".join(waits[:MOST_NAMED]), " ".join(fails[:MOST_NAMED]))
 
 
