@@ -30,7 +30,7 @@ MOST_GROUPS, MOST_NODES = 40, 10
 """Groups, and nodes of each, that are remembered."""
 _Value = TypeVar("_Value")
 MarkOf = Callable[[str], str | None]
-"""What the cluster reports of a node, in short, by its name; None for one that is not ready."""
+"""What the cluster reports of a node, in short, by its name; None for one that takes no pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GroupMemory:
 
     ``since`` is when it was first remembered: only nodes that were made later were made for the pods that wait now.
     ``rooms``: since when they have waited beside the room of a node, and that node's mark. ``nodes``: since when a node
-    that was made for them has been ready without taking one of them, and its mark. ``unused``: the nodes that helped
+    that was made for them is seen to have taken none of them, and its mark. ``unused``: the nodes that helped
     nothing for long enough, with their marks; the mark is None for one that has left.
     """
 
@@ -89,8 +89,10 @@ class GroupMemory:
 
 @dataclass(frozen=True, slots=True)
 class MadeNode:
-    """A ready node that was made for pods, and when. ``took`` says that some of them run there, ``is_full`` that other
-    pods have taken its room meanwhile."""
+    """A node that was made for pods, and when; one that is ready, or that has no room for them as it comes.
+
+    ``took`` says that some of the pods run there, ``is_full`` that other pods have taken its room meanwhile.
+    """
 
     created_at: str
     took: bool = False
@@ -107,7 +109,7 @@ def after_report(
 ) -> Mapping[str, GroupMemory]:
     """What is remembered after a report.
 
-    ``groups`` are those that wait, with the ready nodes that were made for each; ``names`` the nodes that are there,
+    ``groups`` are those that wait, with the nodes that were made for each; ``names`` the nodes that are there,
     ready or not; ``mark`` stands for the pools and DaemonSets as they are.
     """
     remembered: dict[str, GroupMemory] = {}
@@ -144,11 +146,11 @@ def _after_report(
 
 
 def after_plan(
-    memory: Mapping[str, GroupMemory], beside: Mapping[str, Set[str]], buying: Set[str], mark_of: MarkOf, now: str
+    memory: Mapping[str, GroupMemory], beside: Mapping[str, Set[str]], bought: Set[str], mark_of: MarkOf, now: str
 ) -> Mapping[str, GroupMemory]:
-    """What is remembered after a plan that has room for pods of these groups on nodes that are ready, and that makes
-    nodes for the groups ``buying``. Groups of which there is nothing to remember are left out."""
-    remembered = {group: entry for group, entry in memory.items() if group in buying or not entry.is_empty}
+    """What is remembered after a plan that has room for pods of these groups on nodes that are ready. Of the groups
+    ``bought`` it is remembered since when they wait: nodes are made for them, or were by earlier plans."""
+    remembered = {group: entry for group, entry in memory.items() if group in bought or not entry.is_empty}
     for group, names in beside.items():
         before = memory.get(group)
         if before is not None:

@@ -34,17 +34,17 @@ _REPORTED = ("labels", "taints", "allocatable", "unschedulable", "volume_limits"
 
 
 class Marks:
-    """Short marks of what is reported of ready nodes; a mark that differs says that something has changed."""
+    """Short marks of what is reported of nodes; a mark that differs says that something has changed."""
 
     def __init__(self, fleet: FleetState) -> None:
         self._fleet = fleet
         self._marks: dict[str, str | None] = {}
 
     def __call__(self, name: str) -> str | None:
-        """The mark of the node; None for one that is not ready."""
+        """The mark of the node; None for one that is not ready, or shut."""
         if name not in self._marks:
             state = self._fleet.nodes.get(name)
-            self._marks[name] = _mark(state) if state is not None and state.is_ready else None
+            self._marks[name] = _mark(state) if state is not None and not state.shut else None
         return self._marks[name]
 
 
@@ -126,22 +126,28 @@ def believe(
         if not claim.deleting and claim.phase != "Failed":
             names.add(name)
         state = fleet.nodes.get(name) if claim.pod_groups else None
-        if state is not None and state.is_ready:
+        if state is not None:
             for group in waiting.keys() & set(claim.pod_groups):
-                pod, is_pending = waiting[group], group in pending
-                made[group][name] = _made_node(workload, state, pod, is_pending=is_pending)
+                node = _made_node(workload, state, waiting[group], is_pending=group in pending)
+                if node is not None:
+                    made[group][name] = node
     mark = _learned_under(pools, workload)
     return replace(
         belief, memory=unused.after_report(memory, made, names, belief.marks, mark, times.to_text(belief.now))
     )
 
 
-def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pending: bool) -> MadeNode:
-    """Of pods that do not wait yet, on a node that leaves or as headroom, none can be there: room for them will do."""
+def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pending: bool) -> MadeNode | None:
+    """How the node helps its pods; None while that cannot be known: it is on its way, and has room for them.
+
+    Of pods that do not wait yet, on a node that leaves or as headroom, none can be there: room for them will do.
+    """
     running = workload.reschedulable.get(state.node.name, ())
     alike = (pod.namespace, pod.labels, pod.requests)
     took = any((each.namespace, each.labels, each.requests) == alike for each, _ in running)
     lacks = any(state.node.free.get(name, 0) < amount for name, amount in pod.requests)
+    if not (state.is_ready or lacks):
+        return None
     return MadeNode(state.claim.created_at, took or not (is_pending or lacks), is_full=bool(running) and lacks)
 
 
@@ -160,11 +166,15 @@ def remember(
     beside: defaultdict[str, set[str]] = defaultdict(set)
     pending = {group.id for group in workload.pending}
     for placement in plan.placements:
+        if placement.node not in belief.fleet.ready:
+            continue
         for group in {group_id(name) for name in placement.pods} & pending:
             beside[group].add(placement.node)
     now = times.to_text(belief.now)
-    buying = {group_id(name) for claim in plan.claims for name in claim.pods}
-    memory = unused.after_plan(belief.memory, beside, buying, belief.marks, now)
+    bought = {group_id(name) for claim in plan.claims for name in claim.pods}
+    if belief.record is not None:
+        bought |= belief.record.groups.keys()
+    memory = unused.after_plan(belief.memory, beside, bought, belief.marks, now)
     stored = {group: entry.document() for group, entry in memory.items()}
     record = belief.record
     if record is None and stored:
