@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import Requirement
 from stockyard.domain.times import from_text
-from stockyard.errors import VendorUnavailable
+from stockyard.errors import VendorNotFound, VendorUnavailable
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.listing import every
 from stockyard.operations.pools.templates import supply
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork
+from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.node_claims.test_environments import SMALL, Building
@@ -25,6 +25,13 @@ class Ageing(Building):
     """What it finds once is stale an hour later; ``finds`` counts."""
 
     finds = 0
+    lost = False
+    """Whether what the place names is gone."""
+
+    def launch(self, work: NodeWork) -> Outcome:
+        if self.lost:
+            raise VendorNotFound("InvalidSubnetID.NotFound: there is no subnet", code="InvalidSubnetID.NotFound")
+        return super().launch(work)
 
     def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
         return now - from_text(environment.updated_at) > timedelta(hours=1)
@@ -105,6 +112,30 @@ def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World)
     environment = environment_after("two")
     assert (environment.outputs["image"], environment.is_stale) == ("image-2", False)
     assert environment_after("three").outputs["image"] == "image-2"
+
+
+def test_a_launch_that_misses_what_the_place_names_has_it_found_again(world: World) -> None:
+    """Somebody has removed a subnet, an image or a profile: only the claim that meets it fails."""
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    source = Ageing(world.registry.store)
+    source.things, source.meanwhile = set(), lambda: None
+    nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
+    nodes.provider("lab", SMALL)
+    world.create()
+    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    for name, outcome, image in (
+        ("one", "available", "image-1"),
+        ("two", "not_provisioned", "image-1"),
+        ("three", "available", "image-2"),
+    ):
+        source.lost = outcome == "not_provisioned"
+        nodes.claim(name, cluster_ref="demo")
+        nodes.schedule()
+        assert nodes.relay() == [outcome]
+        (environment,) = every(nodes.services.store, NodeEnvironment)
+        assert (environment.outputs["image"], environment.is_stale) == (image, outcome == "not_provisioned")
+    (claim,) = (claim for claim in every(nodes.services.store, NodeClaim) if claim.name == "two")
+    assert "InvalidSubnetID.NotFound" in claim.message
 
 
 def _unavailable(_: EnvironmentWork) -> Outcome:

@@ -6,8 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from stockyard.domain.records import Fact, NodeClaim, Placement
-from stockyard.errors import CapacityAwaited, Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.domain.records import Cluster, Fact, NodeClaim, Placement
+from stockyard.errors import (
+    CapacityAwaited,
+    Conflict,
+    Fenced,
+    InsufficientCapacity,
+    NodeCouldNotBeProvisioned,
+    VendorNotFound,
+)
 from stockyard.lifecycle.draining import grace_seconds
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
@@ -115,6 +122,12 @@ def _or_elsewhere(work: Work) -> Work:
                 return undone
             _place_again(services, fence, claim, refusal)
             raise Fenced("The claim waits for the scheduler again.") from refusal
+        except VendorNotFound:
+            # A subnet, an image or a profile that the environment names is gone: the next claim finds them anew.
+            cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+            if cluster is not None:
+                node_environments.look_again(services, cluster)
+            raise
 
     return tried
 
