@@ -172,18 +172,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a misspelt label of a provider's domain": (
         requirement(key="karpenter.k8s.aws/instance-categroy", operator="Exists"),
         f"{FIRST}/key",
-        'label domain "karpenter.k8s.aws" is restricted, and has no such label; did you mean'
+        'label domain "karpenter.k8s.aws" is restricted, and no node has this label; did you mean'
         " karpenter.k8s.aws/instance-category?",
     ),
     "a label of the nodes in a provider's domain": (
         with_label("karpenter.k8s.aws/ec2nodeclass"),
         "/spec/template/metadata/labels/karpenter.k8s.aws~1ec2nodeclass",
-        'label domain "karpenter.k8s.aws" is restricted, and has no such label',
+        'label domain "karpenter.k8s.aws" is restricted, and no node has this label',
     ),
     "a domain below a provider's": (
         requirement(key="x.karpenter.k8s.aws/instance-cpu", operator="Exists"),
         f"{FIRST}/key",
-        'label domain "karpenter.k8s.aws" is restricted, and has no such label; did you mean'
+        'label domain "karpenter.k8s.aws" is restricted, and no node has this label; did you mean'
         " karpenter.k8s.aws/instance-cpu?",
     ),
     "a label of Karpenter": (

@@ -101,7 +101,7 @@ def unknown_label(key: str) -> str | None:
             by_name = {known.rpartition("/")[2]: known for known in restricted.known}
             likely = by_name.get(closest(name, sorted(by_name)))
             hint = f"; did you mean {likely}?" if likely else ""
-            return f'label domain "{restricted.name}" is restricted, and has no such label{hint}'
+            return f'label domain "{restricted.name}" is restricted, and no node has this label{hint}'
     return None
 
 
