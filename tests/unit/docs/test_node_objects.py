@@ -13,11 +13,13 @@ import pytest
 from stockyard.domain import provider_kinds
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.read_manifests import read_manifests
+from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.domain.records import Outbox
 from stockyard.edge.yaml_body import parse
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, ALL_REASONS, TEMPLATE
 from stockyard.operations.listing import every
+from stockyard.operations.manifests.documents import sorted_out
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.ports import Remove
 from tests.harness.sent import waiting
@@ -102,3 +104,12 @@ def test_an_example_is_a_manifest(file: str, name: str, kind: str) -> None:
     (read,) = read_manifests([document])
     assert isinstance(read, ProviderDocument)
     assert (read.name, read.kind) == (name, kind)
+
+
+def test_the_example_of_a_file_for_karpenter_is_read_but_for_what_is_not_ours() -> None:
+    sent = sorted_out(parse((ROOT / "examples/karpenter.yaml").read_bytes(), 32))
+    (pools,) = read_manifests(sent.documents, places=sent.places)
+    assert isinstance(pools, PoolsDocument)
+    assert [pool.name for pool in pools.pools] == ["general"]
+    left_out = [(0, "kind"), (1, "kind"), (2, "metadata", "namespace")]
+    assert [place for place, _ in sent.warnings] == left_out
