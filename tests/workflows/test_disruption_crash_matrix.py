@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING
-from stockyard.operations.disruption import carry_out
+from stockyard.operations.disruption import carry_out, hopeless
 from tests.harness.faults import Call, Fault, Mode
 from tests.workflows.disruption_life import STORIES, DisruptionLife
 
@@ -98,8 +98,8 @@ def test_the_judge_sees_a_node_that_leaves_before_another_is_there(monkeypatch: 
 
 def test_the_judge_sees_a_decision_that_waits_for_ever(cells: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
     """The pass dies before it has made the replacement, and no later one gives the decision up."""
-    monkeypatch.setattr(carry_out, "START_SECONDS", 10**9)
-    monkeypatch.setattr(carry_out, "REPLACE_SECONDS", 10**9)
+    monkeypatch.setattr(hopeless, "START_SECONDS", 10**9)
+    monkeypatch.setattr(hopeless, "REPLACE_SECONDS", 10**9)
     there = [cell for cell in cells if cell.story == "a cheaper node comes" and cell.call.place == PROPOSED]
     wrong = [cell.wrong() for cell in there if cell.call.record and cell.mode is Mode.BEFORE]
     assert any(text.startswith("hangs: Replacing") for texts in wrong for text in texts)

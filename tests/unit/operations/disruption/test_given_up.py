@@ -11,14 +11,19 @@ import pytest
 
 from stockyard.domain.disruption_records import IDLE, REPLACING
 from stockyard.domain.models.pools import PoolPatch
-from stockyard.operations.disruption import carry_out
+from stockyard.errors import VendorRefused
+from stockyard.operations.disruption import carry_out, hopeless
 from stockyard.operations.disruption.pause import pause_cluster, pause_tenant
+from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.pools import change_pool
-from stockyard.ports import Replace
+from stockyard.ports import Outcome, Replace
+from stockyard.ports.nodes import NodeWork
 from tests.unit.operations.disruption.conftest import POOL, ROOM, Pods, pod
 from tests.unit.operations.disruption.test_forced import recommend
 from tests.unit.operations.disruption.test_run import LARGE, NOW, SMALL, drift, idle, reasons, small_only, until
 
+NO_SMALL = {("sim", "small", zone) for zone in ("*", "global")}
+"""What the provider refuses to launch."""
 ONLY_LARGE = [{"key": "vcluster.com/node-type", "values": [LARGE]}]
 
 
@@ -143,19 +148,21 @@ def test_what_fails_again_and_again_is_tried_less_and_less(pods: Pods) -> None:
 
 def test_what_was_carried_out_is_held_back_no_more(pods: Pods) -> None:
     small_only(pods)
-    refused = {("sim", "small", zone) for zone in ("*", "global")}
-    pods.yard.nodes.refused |= refused
+    (old,) = pods.claims()
+    pods.yard.nodes.refused |= NO_SMALL
     until(pods, REPLACING)
-    pods.run(25)
-    assert pods.record().held_times == {"Underutilized": 1}
-    assert pods.record().no_savings_until(pods.yard.nodes.services.now())
-    pods.yard.nodes.refused -= refused
+    pods.run(2)
+    assert pods.record().held_times == {f"Underutilized/{old.id}": 1, f"Type/{SMALL}": 1}
+    pods.yard.nodes.refused -= NO_SMALL
     pods.run(40)
     assert pods.types() == [SMALL]
-    assert (pods.record().held_times, pods.record().held_until) == ({}, {})
+    assert not any(key.startswith("Underutilized") for key in (*pods.record().held_times, *pods.record().held_until))
 
 
-def test_what_a_cloud_takes_back_leaves_while_something_else_is_being_replaced(pods: Pods) -> None:
+def test_what_a_cloud_takes_back_leaves_while_something_else_is_being_replaced(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hopeless, "PLACE_SECONDS", 10**9)
     only_small = [{"key": "vcluster.com/node-type", "values": [SMALL]}]
     pods.yard.pool("fixed", quantity=1, requirements=only_small)
     pods.run(4)
@@ -164,7 +171,7 @@ def test_what_a_cloud_takes_back_leaves_while_something_else_is_being_replaced(p
     pods.run(4)
     (warned,) = [claim.node_name for claim in pods.claims() if claim.pool == POOL]
     drift(pods, [claim for claim in pods.claims() if claim.pool == "fixed"])
-    pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
+    pods.yard.nodes.refused |= NO_SMALL
     pods.last_picture = ""
     until(pods, REPLACING)
     recommend(pods, warned)
@@ -206,3 +213,79 @@ def test_empty_nodes_and_replacements_are_no_sign_of_pods_without_a_place(pods: 
     pods.waiting = [pod("7500m")]
     pods.run(10)
     assert (pods.record().careful_until, pods.record().rests_until) == ("", "")
+
+
+def refuse_small(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a provider does that has no image for the type: the refusal is for good."""
+    (source,) = {id(each): each for each in pods.yard.nodes.services.node_sources.values()}.values()
+    launch = source.launch
+
+    def refusing(work: NodeWork) -> Outcome:
+        if work.claim.type_ref == SMALL:
+            raise VendorRefused("no image serves small")
+        return launch(work)
+
+    monkeypatch.setattr(source, "launch", refusing)
+
+
+def test_a_replacement_that_fails_ends_its_decision_and_holds_nobody_else(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ROOM["other.medium"] = (4000, 8)
+    medium = {"name": "medium", "resources": {"cpu": "4", "memory": "8Gi"}, "usdPerHour": 0.2}
+    pods.yard.nodes.provider("other", medium)
+    small_only(pods)
+    patch(pods, requirements=[{"key": "vcluster.com/node-type", "operator": "Exists"}])
+    (old,) = pods.claims()
+    refuse_small(pods, monkeypatch)
+    until(pods, REPLACING)
+    begun = pods.record().decided_at
+    while pods.record().state == REPLACING:
+        pods.run(1)
+    assert pods.yard.nodes.services.seconds_since(begun) < 180
+    assert pods.record().message == "A replacement did not come: no image serves small"
+    assert not pods.record().no_savings_until(pods.yard.nodes.services.now())
+    assert list(pods.record().held_until) == [f"Underutilized/{old.id}", f"Type/{SMALL}"]
+    pods.run(8)
+    assert pods.types() == ["other.medium"], "the type that was refused is not tried again at once"
+    assert Counter(reasons(pods))["DisruptionAbandoned"] == 1
+
+
+def test_empty_nodes_leave_after_a_replacement_has_failed(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle(pods, 2)
+    first, second = sorted(pods.on)
+    pods.on = {first: [pod("1")], second: [pod("7500m")]}
+    patch(pods, requirements=[{"key": "vcluster.com/node-type", "operator": "Exists"}])
+    refuse_small(pods, monkeypatch)
+    until(pods, REPLACING)
+    while pods.record().state == REPLACING:
+        pods.run(1)
+    pods.on[second] = []
+    pods.run(2)
+    assert list(pods.on) == [first]
+
+
+def test_a_replacement_that_somebody_removes_ends_its_decision(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_only(pods)
+    pods.yard.nodes.refused |= NO_SMALL
+    monkeypatch.setattr(hopeless, "PLACE_SECONDS", 10**9)
+    until(pods, REPLACING)
+    (new,) = pods.record().replacements
+    delete_claim(pods.yard.nodes.services, new, "user:ann")
+    pods.run(2)
+    assert pods.record().message.startswith("A replacement did not come: ")
+
+
+def test_a_pool_that_makes_its_replacements_itself_may_try_once_more(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods.yard.pool("fixed", quantity=1, requirements=[{"key": "vcluster.com/node-type", "values": [SMALL]}])
+    pods.run(4)
+    drift(pods, pods.claims())
+    pods.last_picture = ""
+    refuse_small(pods, monkeypatch)
+    until(pods, REPLACING)
+    pods.run(6)
+    assert "A replacement did not come: " in pods.record().message
+    assert pods.record().is_held("Drifted/fixed", pods.yard.nodes.services.now())
+    assert pods.types() == [SMALL]

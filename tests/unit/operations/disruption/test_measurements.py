@@ -58,7 +58,7 @@ def test_a_decision_that_is_given_up_is_measured_as_such(pods: Pods) -> None:
     small_only(pods)
     pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
     until(pods, "Replacing")
-    pods.run(22)
+    pods.run(2)
     assert measured(pods) == [
         ("disruption decided", "Underutilized", 1),
         ("disruption abandoned", "Underutilized", 1),

@@ -20,6 +20,7 @@ from stockyard.operations.disruption.pause import pause_cluster, pause_tenant
 from stockyard.operations.disruption.preview import disruption_view
 from stockyard.operations.pools.pools import change_pool
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
+from tests.unit.operations.disruption.test_given_up import change
 from tests.unit.operations.disruption.test_run import LARGE, NOW, SMALL, drift, idle, reasons, small_only, until
 
 CLOSED = {**NOW, "budgets": [{"nodes": "0"}]}
@@ -289,12 +290,22 @@ def test_a_drifted_node_that_could_not_be_replaced_says_when_it_is_tried_again(p
 
 def test_a_minimum_saving_and_a_rest_are_named(pods: Pods) -> None:
     small_only(pods)
-    pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
     until(pods, REPLACING)
-    pods.run(25)
+    change(pods, minimum_saving=0.25)
+    pods.run(4)
     (text,) = why(pods).values()
     assert text.startswith("no node leaves for its price before 2026-")
     assert shown_view(pods)["resting_until"] in text
+
+
+def test_a_node_whose_replacement_failed_says_when_it_is_tried_again(pods: Pods) -> None:
+    small_only(pods)
+    pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
+    until(pods, REPLACING)
+    pods.run(1)
+    (text,) = why(pods).values()
+    assert text.startswith("its last replacement did not come; it is tried again at 2026-")
+    assert shown_view(pods)["resting_until"] is None
 
 
 def test_a_node_that_is_repaired_is_in_the_message(pods: Pods) -> None:

@@ -9,12 +9,24 @@ from stockyard.domain.node_records import VersionedRecord
 
 IDLE, PROPOSED, REPLACING = "Idle", "Proposed", "Replacing"
 """States of a cluster's disruption: nothing is decided; a decision waits to be confirmed; what comes is being made."""
+TYPE = "Type"
+"""What keys of holds of node types begin with."""
 
 
 def hold_key(reason: str, pool: str) -> str:
-    """What is held back after a decision for the reason failed: of nodes that leave for their price all, as one
-    decision is about many pools, of others those of the pool."""
+    """The key of a hold that concerns more than one node: after a decision whose replacements came in vain, all nodes
+    that leave for their price, as one decision is about many pools; of other reasons those of the pool."""
     return reason if reason == UNDERUTILIZED else f"{reason}/{pool}"
+
+
+def node_key(reason: str, claim_id: str) -> str:
+    """The key of a hold that concerns the node of one claim alone: what came in its place has failed."""
+    return f"{reason}/{claim_id}"
+
+
+def type_key(node_type: str) -> str:
+    """The key of a hold that concerns replacements of one node type."""
+    return f"{TYPE}/{node_type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,11 @@ class ClusterDisruption(VersionedRecord):
     """Ids of the claims that go."""
     replacements: tuple[str, ...] = ()
     """Ids of the claims that come in their place."""
+    all_made: bool = False
+    """Whether every one of ``replacements`` was written: one that is not there has been removed since."""
+    failures: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Why claims that were to come in their place became no node, by id of the claim: the ``message``, and the
+    ``types`` that could not be had. Pools give such claims back."""
     price_before: float = 0.0
     """What the nodes that go cost in USD an hour."""
     price_after: float = 0.0
@@ -47,8 +64,8 @@ class ClusterDisruption(VersionedRecord):
     leaving: bool = False
     """Whether the nodes of the decision are being given back: that they leave has been told and counted."""
     held_until: dict[str, str] = field(default_factory=dict)
-    """Until when the same is not decided again, because such a decision was given up: by its reason, of nodes that do
-    not leave for their price with their pool, as ``Drifted/web``."""
+    """Until when the same is not decided again, because such a decision was given up. By ``node_key`` for one node
+    whose replacement failed and by ``type_key`` for what it was to be, by ``hold_key`` for more."""
     held_times: dict[str, int] = field(default_factory=dict)
     """How many times in a row that was."""
     switched_off: bool = False
@@ -70,6 +87,17 @@ class ClusterDisruption(VersionedRecord):
     def is_held(self, key: str, now: str) -> bool:
         """Whether what ``held_until`` has under the key is not to be decided now."""
         return now < self.held_until.get(key, "")
+
+    def node_held_until(self, reason: str, pool: str, claim_id: str, now: str) -> str:
+        """Until when the claim's node is not to be replaced for the reason; empty: it may be now. A hold of all nodes
+        that leave for their price is ``no_savings_until``."""
+        keys = [node_key(reason, claim_id), *([] if reason == UNDERUTILIZED else [hold_key(reason, pool)])]
+        return max((until for key in keys if (until := self.held_until.get(key, "")) > now), default="")
+
+    def held_types(self, now: str) -> frozenset[str]:
+        """The node types that no replacement is to be now."""
+        keys = (key.partition("/") for key, until in self.held_until.items() if now < until)
+        return frozenset(name for kind, _, name in keys if kind == TYPE)
 
     def no_savings_until(self, now: str) -> str:
         """Until when no node leaves for its price, whatever it would save; empty: some may now."""

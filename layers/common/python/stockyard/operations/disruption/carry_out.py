@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from stockyard.domain.budgets import DRIFTED, EMPTY, UNDERUTILIZED
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key, node_key
 from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
@@ -22,7 +22,8 @@ from stockyard.lifecycle.pool import later_than, living, wanted_nodes
 from stockyard.lifecycle.pool_spread import even_without, leaving_evenly
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
-from stockyard.operations.disruption.give_up import abandon, unneeded
+from stockyard.operations.disruption.give_up import abandon, failed_holds, unneeded, vain_holds
+from stockyard.operations.disruption.hopeless import Failure, hopeless
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import DECIDED, DISRUPTED, STARTED, claim_ids, few, words, write
 from stockyard.operations.disruption.savings import saved, summed, too_little
@@ -39,10 +40,6 @@ from stockyard.scheduling.consolidation.places import homeless_pods
 
 CONFIRM_SECONDS = 15
 """How long a decision has to stand before it is carried out, as with Karpenter."""
-START_SECONDS = 330
-"""How long the pass may take that makes the replacements: its function has five minutes."""
-REPLACE_SECONDS = 1200
-"""How long replacements may take before the decision is given up."""
 EVEN_SECONDS = 300
 """How long a node waits for another one in its zone, which would have two fewer than others without both."""
 LOOK_SECONDS = 50
@@ -61,6 +58,8 @@ def propose(services: Services, record: ClusterDisruption, view: View, decision:
         reason=decision.reason,
         nodes=claim_ids(view, decision),
         replacements=(),
+        all_made=False,
+        failures={},
         price_before=decision.price_before,
         price_after=decision.price_after,
         possible=decision.possible,
@@ -105,17 +104,18 @@ def start(
     fence = Check(ClusterDisruption, record.id, {"version": record.version})
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     quota = cache(partial(limit_of, services))
-    going = {node.pool for node in decision.nodes}
     try:
         for name, listed in drafts.items():
             for first in range(0, len(listed), AT_ONCE):
                 batch = listed[first : first + AT_ONCE]
                 current |= commit_claims(services, cluster, current[name], batch, current[guard], quota, (fence,))
     except QuotaExceeded as refusal:
-        return abandon(services, record, refusal.detail, going)
+        return abandon(services, record, refusal.detail, failed_holds(record))
     except Conflict:
         # It says nothing of the decision, which may come again with the next look.
         return abandon(services, record, "Its pools have changed meanwhile.")
+    with suppress(Conflict):  # Somebody has woken the next look: it waits a little longer for what is not there.
+        record = write(services, record, all_made=bool(ids))
     return record
 
 
@@ -142,11 +142,11 @@ def advance(
     waits_for = _awaited(pools, claims, going, coming, record) or _unreported(view, claims, going, record)
     if not waits_for and services.seconds_since(record.decided_at) < EVEN_SECONDS:
         waits_for = _uneven(pools, claims, going, record)
-    hopeless = _hopeless(services, record, coming, waits_for)
-    if hopeless:
+    failure = hopeless(services, pools, claims, record, waits_for)
+    if failure is not None:
         going = _covered(pools, claims, going)
         if not going or view is None:
-            return given_up(hopeless)
+            return given_up(failure.message, failure=failure if record.replacements else None)
     elif waits_for or view is None:
         return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
     present = [claim for claim in coming if claim is not None]
@@ -155,23 +155,6 @@ def advance(
         # What a budget counts passes: nodes that have just come are not told to be ready yet.
         return given_up(why, hold=not all(view.allowed(claim.pool, record.reason) < 1 for claim in going))
     return _let_go(services, record, view, leaving, present)
-
-
-def _hopeless(services: Services, record: ClusterDisruption, coming: Sequence[NodeClaim | None], waits_for: str) -> str:
-    """Why what is waited for will not come, in words; empty: it may."""
-    age = services.seconds_since(record.decided_at)
-    # The pass that makes them may still be at it.
-    lost_claims = [
-        claim
-        for claim in coming
-        if (claim is None and age > START_SECONDS)
-        or (claim is not None and (claim.deleting or claim.phase == "Failed"))
-    ]
-    if lost_claims:
-        reason = next((claim.message for claim in lost_claims if claim is not None and claim.message), "it is gone")
-        return f"A replacement did not come: {reason}"
-    too_long = waits_for and age > REPLACE_SECONDS
-    return f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}." if too_long else ""
 
 
 def _covered(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim]) -> list[NodeClaim]:
@@ -207,6 +190,7 @@ def _let_go(
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     keys = {hold_key(record.reason, claim.pool) for claim in leaving}
+    keys |= {node_key(record.reason, claim.id) for claim in leaving}
     return write(services, record, **_done(record, services.now(), keys))
 
 
@@ -230,13 +214,17 @@ def _given_up(
     why: str,
     *,
     hold: bool = True,
+    failure: Failure | None = None,
 ) -> ClusterDisruption:
-    """Give a decision up that has been begun. ``hold`` says that the same is not to be decided for a while."""
+    """Give a decision up that has been begun. ``hold`` says that the same is not to be decided for a while; after the
+    ``failure`` of a replacement that is its nodes and what could not be had."""
     by_id = {claim.id: claim for claim in claims}
-    going = {by_id[claim_id].pool for claim_id in record.nodes if claim_id in by_id} if hold else set()
+    holds = vain_holds(record, claims) if hold else {}
+    if failure is not None:
+        holds = failed_holds(record, failure.types)
     coming = [by_id.get(claim_id) for claim_id in record.replacements]
     spare = unneeded(view, pools, claims, coming) if view is not None else ()
-    return abandon(services, record, why, going, spare)
+    return abandon(services, record, why, holds, spare)
 
 
 def _paused(services: Services, pools: Sequence[Pool], record: ClusterDisruption, going: Sequence[NodeClaim]) -> str:

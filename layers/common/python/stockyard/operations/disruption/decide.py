@@ -13,10 +13,12 @@ from stockyard.lifecycle.pool import living, wanted_nodes
 from stockyard.lifecycle.pool_spread import fullest_first
 from stockyard.operations.disruption.fleet import View
 from stockyard.scheduling.consolidation.forced import Replacements
-from stockyard.scheduling.consolidation.model import Decision, RunningNode, Settings
+from stockyard.scheduling.consolidation.model import Decision, Fleet, RunningNode, Settings
 from stockyard.scheduling.consolidation.places import homeless_pods
 from stockyard.scheduling.consolidation.search import consolidate, empty_nodes
 
+HELD = "its last replacement did not come"
+"""Why a node stays that leaves for its price as soon as its hold is over."""
 MOST_OF_STATIC = 10
 """Nodes of a static pool that one decision replaces: all of their replacements are there for a while."""
 
@@ -32,6 +34,28 @@ def decide(view: View, settings: Settings | None = None, *, for_price: bool = Tr
         or _replaced(view, DRIFTED)
         or (consolidate(view.fleet, settings) if for_price else None)
     )
+
+
+def holding(fleet: Fleet, held: Set[str]) -> Fleet:
+    """The fleet where the nodes of these names do not leave for their price: they have room, and may go once empty."""
+    if not held:
+        return fleet
+    nodes = (
+        replace(node, hindrance=node.hindrance or HELD) if node.name in held and not node.empty else node
+        for node in fleet.nodes
+    )
+    return replace(fleet, nodes=tuple(nodes))
+
+
+def without_types(fleet: Fleet, names: Set[str]) -> Fleet:
+    """The fleet whose pools make no node of these types."""
+    if not names:
+        return fleet
+    pools = (
+        replace(pool, node_types=tuple(each for each in pool.node_types if each.name not in names))
+        for pool in fleet.pools
+    )
+    return replace(fleet, pools=tuple(pools))
 
 
 def interrupted(view: View, leaving: Set[str] = frozenset()) -> tuple[RunningNode, ...]:

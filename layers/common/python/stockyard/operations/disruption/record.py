@@ -62,8 +62,10 @@ def words(decision: Decision) -> str:
     names = few(node.name for node in decision.nodes)
     if decision.by_pools:
         return f"{decision.reason}: {len(decision.nodes)} nodes go ({names}); their pools make others in their place."
+    types = dict.fromkeys(replacement.claim.row.node_type.name for replacement in decision.replacements)
+    coming = f"{len(decision.replacements)} come" + (f" ({few(types)})" if types else "")
     return (
-        f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {len(decision.replacements)} come; "
+        f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {coming}; "
         f"{decision.price_before:.4f} becomes {decision.price_after:.4f} USD an hour."
     )
 

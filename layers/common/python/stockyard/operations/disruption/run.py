@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.budgets import DRIFTED, EXPIRED
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption, hold_key
+from stockyard.domain.budgets import DRIFTED, EXPIRED, UNDERUTILIZED
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import WorkloadReport
@@ -28,7 +28,7 @@ from stockyard.operations.disruption.carry_out import (
     propose,
     start,
 )
-from stockyard.operations.disruption.decide import decide, interrupted
+from stockyard.operations.disruption.decide import decide, holding, interrupted, without_types
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
@@ -40,7 +40,7 @@ from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.reconcile import reconcile
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove
-from stockyard.scheduling.consolidation.model import Decision, Settings
+from stockyard.scheduling.consolidation.model import Decision, RunningNode, Settings
 from stockyard.scheduling.consolidation.worth import possible_saving
 
 ATTEND_SECONDS = 600
@@ -189,11 +189,16 @@ def next_decision(services: Services, record: ClusterDisruption | None, view: Vi
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
     if record is None:
         return decide(view, Settings(careful=careful))
+
+    def is_held(reason: str, node: RunningNode) -> bool:
+        return bool(record.node_held_until(reason, node.pool, view.claims[node.name].id, now))
+
     replaceable = {
-        reason: [node for node in nodes if not record.is_held(hold_key(reason, node.pool), now)]
-        for reason, nodes in view.replaceable.items()
+        reason: [node for node in nodes if not is_held(reason, node)] for reason, nodes in view.replaceable.items()
     }
-    able = replace(view, replaceable=replaceable)
+    held = {node.name for node in view.fleet.nodes if is_held(UNDERUTILIZED, node)}
+    fleet = without_types(holding(view.fleet, held), record.held_types(now))
+    able = replace(view, replaceable=replaceable, fleet=fleet)
     return decide(able, Settings(careful=careful), for_price=not record.no_savings_until(now))
 
 

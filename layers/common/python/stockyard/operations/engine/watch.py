@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from stockyard.domain import times
 from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.replacements import failed_replacements
 from stockyard.errors import Conflict
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.services import Services
@@ -25,6 +28,22 @@ def watch(services: Services, cluster_id: str, seconds: int = 0, *, begin: bool 
     for _ in range(TRIES):
         with suppress(Conflict):
             _write(services, cluster_id, seconds, begin)
+            return
+
+
+def note_failures(services: Services, cluster_id: str, claims: Sequence[NodeClaim]) -> None:
+    """Tell the decision that is being carried out in the cluster which claims of ``claims`` have failed that were to
+    come for it, and have it looked at now. Their pools may give them back afterwards: the reason is not lost."""
+    for _ in range(TRIES):
+        record = services.store.get(ClusterDisruption, cluster_id)
+        failures = failed_replacements(record, claims) if record is not None else {}
+        if record is None or failures.keys() <= record.failures.keys():
+            return
+        now, known = services.now(), {**record.failures, **failures}
+        due_at, version = min(now, record.due_at or now), record.version + 1
+        with suppress(Conflict):
+            changed = replace(record, failures=known, due_at=due_at, updated_at=now, version=version)
+            services.store.commit(Replace(changed))
             return
 
 

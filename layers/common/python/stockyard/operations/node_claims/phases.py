@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from stockyard.domain.node_types import ANY
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Placement
 from stockyard.errors import (
     CapacityAwaited,
@@ -13,7 +14,10 @@ from stockyard.errors import (
     Fenced,
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
+    VendorError,
     VendorNotFound,
+    VendorQuotaExceeded,
+    VendorRefused,
 )
 from stockyard.lifecycle.draining import grace_seconds
 from stockyard.lifecycle.node_claim import MOVES
@@ -35,7 +39,7 @@ from stockyard.operations.node_claims.deprovision import drain, leave, place_of,
 from stockyard.operations.node_claims.drift import as_launched
 from stockyard.operations.node_claims.usage import claim_usage
 from stockyard.operations.node_claims.work import node_work
-from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of
+from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of, own_scope
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
@@ -56,10 +60,25 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
     if work.cluster is not None and isinstance(source, Attests) and source.attestation(work.provider) == TOKEN:
         work = replace(work, machine_token=issue_token(services, claim, fence))
-    outcome = source.launch(work)
+    try:
+        outcome = source.launch(work)
+    except (VendorRefused, VendorQuotaExceeded) as refusal:
+        _remember_refusal(services, claim, refusal)
+        raise
     if not outcome.done:
         return outcome
     return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(services, work, outcome.facts))
+
+
+def _remember_refusal(services: Services, claim: NodeClaim, refusal: VendorError) -> None:
+    """Remember that the claim's type could not be launched, of its provider alone, so that for a while the next claim
+    becomes another one. Whether the type is to blame is not known."""
+    placed = claim.placement
+    if services.unavailable_offerings is not None and placed is not None:
+        offering = (placed.type.partition(".")[2], placed.capacity_type, ANY)
+        reason = refusal.code or refusal.error_type
+        scope = own_scope(placed.provider_id)
+        services.unavailable_offerings.remember(scope, [offering], reason, services.clock.now())
 
 
 def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:

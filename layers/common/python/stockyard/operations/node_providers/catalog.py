@@ -128,16 +128,24 @@ def _used(services: Services, catalog: Catalog) -> dict[str, int]:
     return {record.id: record.value for prefix in prefixes for record in every(services.store, Counter, prefix)}
 
 
+def own_scope(provider_id: str) -> str:
+    """Where it is remembered what a provider alone was refused: for a reason of its document or of its account."""
+    return f"provider/{provider_id}"
+
+
 def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tuple[str, str, str]]:
     """What was refused of late, by canonical names."""
     if services.unavailable_offerings is None:
         return frozenset()
+    by_provider = {name: {scope, own_scope(catalog.providers[name].id)} for name, scope in catalog.scopes.items()}
     by_scope = {
-        scope: services.unavailable_offerings.refused(scope, now) for scope in sorted(set(catalog.scopes.values()))
+        scope: services.unavailable_offerings.refused(scope, now)
+        for scope in sorted(set().union(*by_provider.values()))
     }
     return frozenset(
         (canonical(provider, name), capacity_type, zone)
-        for provider, scope in catalog.scopes.items()
+        for provider, scopes in by_provider.items()
+        for scope in scopes
         for name, capacity_type, zone in by_scope[scope]
     )
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.conditions import Condition
-from stockyard.domain.disruption_records import IDLE, ClusterDisruption, hold_key
+from stockyard.domain.disruption_records import IDLE, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.replacements import failed_replacements
 from stockyard.domain.workload_records import UnusedRoom
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
@@ -40,7 +41,7 @@ from stockyard.lifecycle.pool import (
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
-from stockyard.operations.engine.watch import watch
+from stockyard.operations.engine.watch import note_failures, watch
 from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
@@ -94,6 +95,8 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     going = {claim.id for claim in all_claims if is_interrupted(claim)}
     if disruption is not None:
         going |= disruption.going
+        if failed_replacements(disruption, all_claims):
+            note_failures(services, cluster_id, all_claims)
     steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report, going) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
@@ -124,7 +127,7 @@ def _goes_on(disruption: ClusterDisruption, claims: Sequence[NodeClaim], now: st
     """Whether what woke the pass, a node that has come or is gone, may let the next node go. A decision that is being
     carried out has a look of its own in a minute."""
     return disruption.state == IDLE and any(
-        is_drifted(claim) and not claim.deleting and not disruption.is_held(hold_key(DRIFTED, claim.pool), now)
+        is_drifted(claim) and not claim.deleting and not disruption.node_held_until(DRIFTED, claim.pool, claim.id, now)
         for claim in claims
     )
 
