@@ -14,7 +14,7 @@ import pytest
 from local.aws.corrections.refusals import gone_have_no_tags, planned_refusals
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
 from stockyard.machines.sources import Sources
-from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws import images, tenant_template
 from stockyard.providers.clouds.aws.tags import Owner
 from stockyard.providers.clusters.ec2 import identity
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver
@@ -381,3 +381,28 @@ def test_terminated_machine_fails_with_reason(yard: Any) -> None:
     yard.tenant().client("ec2").terminate_instances(InstanceIds=[facts["instance_id"]])
     with pytest.raises(VendorRefused, match="terminated"):
         yard.provider.ensure("control_plane", yard.work("control_plane"))
+
+
+def test_types_for_whose_architecture_there_is_no_image_are_found_at_dry_run(
+    yard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = yard.tenant().client("ec2").describe_images()["Images"]
+    amd = next(
+        image["ImageId"]
+        for image in every
+        if (image["RootDeviceName"], image["Architecture"], image.get("Platform")) == ("/dev/sda1", "x86_64", None)
+    )
+
+    def findings(**settings: Any) -> list[tuple[str, str]]:
+        checked = yard.with_settings(**{"image": None, **settings}).provider.inspect(yard.work("account"))
+        return [(finding.pointer, finding.detail) for finding in checked if not finding.warning]
+
+    place = "/settings/control_plane_instance_type"
+    assert findings(image=amd, control_plane_instance_type="t3.medium") == []
+    assert findings(image=amd, control_plane_instance_type="t4g.medium") == [
+        (place, f"t4g.medium is of arm64, and {amd} is an image for x86_64.")
+    ]
+    none_there = [(place, "t4g.medium is of arm64, for which us-east-1 has no image of Ubuntu.")]
+    assert findings(control_plane_instance_type="t4g.medium") == none_there
+    monkeypatch.setattr(images, "current", lambda *_, **__: "ami-arm")
+    assert findings(control_plane_instance_type="t4g.medium") == []

@@ -41,6 +41,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
         yield from _key_pair(calls, str(key_pair))
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
+    yield from _architectures(calls, named_control_plane_types(cluster.settings), cluster.settings.get("image"))
     yield from _bastion(calls, cluster)
     yield from etcd_backup.findings(calls, cluster, account)
     if is_given(cluster.settings):
@@ -127,6 +128,7 @@ def _bastion(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
     if name not in _offered(calls, [name]):
         yield Finding("/settings/bastion/instance_type", f"{name} is not offered in {calls.region}.")
     yield from _image(calls, bastion.get("image"), "/settings/bastion/image")
+    yield from _architectures(calls, [("/settings/bastion/instance_type", name)], bastion.get("image"))
 
 
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
@@ -145,6 +147,33 @@ def _image(calls: Calls, name: str | None, pointer: str = "/settings/image") -> 
         yield Finding(pointer, f"{name} is a Windows image. {RDP_FAULT}.")
     elif described[0].get("RootDeviceName") != images.ROOT_DEVICE:
         yield Finding(pointer, f"{name} has its root disk elsewhere than at {images.ROOT_DEVICE}.")
+
+
+def _architectures(calls: Calls, named_types: Sequence[tuple[str, str]], image: str | None) -> Iterator[Finding]:
+    """Of machine types for whose architecture there is no image: the one that is named, else the publisher's."""
+    names = sorted({name for _, name in named_types})
+    if not names:
+        return
+    filters = [{"Name": "instance-type", "Values": names}]
+    described = calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=filters)
+    supported = {
+        str(kind["InstanceType"]): kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ()) for kind in described
+    }
+    shown = calls.described_items("describe_images", "Images", ImageIds=[image]) if image else []
+    served = [str(found.get("Architecture", "x86_64")) for found in shown]
+    for pointer, name in named_types:
+        own = supported.get(name, ())
+        if shown and own and not set(own).intersection(served):
+            yield Finding(pointer, f"{name} is of {', '.join(own)}, and {image} is an image for {', '.join(served)}.")
+        elif not image and "arm64" in own and not _has_arm_image(calls):
+            yield Finding(pointer, f"{name} is of arm64, for which {calls.region} has no image of Ubuntu.")
+
+
+def _has_arm_image(calls: Calls) -> bool:
+    try:
+        return bool(images.current(calls, arm=True))
+    except VendorRefused:
+        return False
 
 
 def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
