@@ -159,7 +159,7 @@ class Played:
         return str(node["metadata"]["labels"].get(INSTANCE_TYPE)) if node is not None else "no node"
 
     def _placed_on(self, name: str) -> str:
-        """The type that the claim of the pod's node was placed on first."""
+        """The type that the claim of the pod's node says it was placed on."""
         node = self.yard.plane.nodes().get(self._node_of(name))
         return self.yard.placed[node["metadata"]["labels"][CLAIM]] if node is not None else "no node"
 

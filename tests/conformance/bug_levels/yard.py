@@ -46,6 +46,7 @@ from stockyard import machines, wiring
 from stockyard.domain import ids
 from stockyard.domain.records import NodeClaim, Outbox
 from stockyard.errors import StockyardError
+from stockyard.lifecycle.node_phases import SCHEDULED
 from stockyard.operations.engine.act import act
 from stockyard.operations.listing import every
 from stockyard.ports import MachineIdentity, Remove
@@ -81,7 +82,7 @@ class Yard:
         self.made: set[str] = set()
         """The ids of all claims that there ever were."""
         self.placed: dict[str, str] = {}
-        """By claim the type that it was placed on first, without its provider."""
+        """By claim the type that it says it was placed on last, without its provider."""
         self.at_work = ""
         """The id of what a workflow works on just now."""
         self.requests = 0
@@ -176,8 +177,10 @@ class Yard:
     def _look(self) -> None:
         for claim in self.claims():
             self.made.add(claim.id)
-            if claim.placement is not None:
-                self.placed.setdefault(claim.id, claim.placement.type.partition(".")[2])
+            # A launch may make another one of its options of it, and says so elsewhere.
+            said = next((each for each in claim.conditions if each.type == SCHEDULED and each.status == "True"), None)
+            if said is not None:
+                self.placed[claim.id] = said.message.removeprefix("Placed on ").rstrip(".").partition(".")[2]
 
     # --- machines -----------------------------------------------------------------------------------------------------
 
