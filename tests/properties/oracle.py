@@ -58,7 +58,14 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
         entry in (kind["name"], kind["provider"] + ".*") for entry in claim["allowed"]
     ):
         return False
-    if not kind["available"] or kind["unserved"] or any(amount < 0 for amount in kind["allocatable"].values()):
+    own, images = kind["properties"].get("kubernetes.io/arch", []), claim.get("images", {}).get(kind["provider"], [])
+    without_image = own and images and "*" not in own and not set(own) & set(images)
+    if (
+        without_image
+        or not kind["available"]
+        or kind["unserved"]
+        or any(amount < 0 for amount in kind["allocatable"].values())
+    ):
         return False
     for name, amount in claim["resources"].items():
         if amount > kind["allocatable"].get(name, 0) and amount > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -100,6 +101,7 @@ def claim(chance: Random) -> dict[str, Any]:
         "provider": chance.choice((None, None, "p", "q", "unknown" if chance.random() < 0.1 else "p")),
         "allowed": allowed,
         "out_of_reach": [provider for provider in PROVIDERS if chance.random() < 0.05],
+        "images": {provider: [chance.choice(WORDS)] for provider in PROVIDERS if chance.random() < 0.15},
     }
 
 
@@ -155,12 +157,15 @@ def requests_of(data: dict[str, Any]) -> list[SchedulingRequest]:
     """The claims as the core takes them."""
     reader = Reader()
     return [
-        reader.request(
-            claim["requirements"],
-            {name: f"{amount}m" for name, amount in claim["resources"].items()},
-            claim["provider"],
-            claim["allowed"],
-            frozenset(claim["out_of_reach"]),
+        replace(
+            reader.request(
+                claim["requirements"],
+                {name: f"{amount}m" for name, amount in claim["resources"].items()},
+                claim["provider"],
+                claim["allowed"],
+                frozenset(claim["out_of_reach"]),
+            ),
+            images={provider: frozenset(names) for provider, names in claim["images"].items()},
         )
         for claim in data["claims"]
     ]

@@ -29,6 +29,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "limited": True,
         "small": True,
         "unserved": "no image",
+        "kubernetes.io/arch": "riscv64",
     }
     claim = {
         "requirements": Requirements.of(
@@ -43,6 +44,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "allowed": ("p.*",),
         "out_of_reach": frozenset({"p"}),
         "bid": Bid(percent=50),
+        "images": {"p": frozenset({"amd64"})},
     }
     availability = Availability(refused=frozenset({("p.x", "spot", "a")}))
     mends = [
@@ -55,6 +57,7 @@ def test_explain_names_first_rule_in_order(node_type):
         {"cpu": 2},
         {"small": False},
         {"unserved": None},
+        {"kubernetes.io/arch": "*"},
         {"offerings": (Offering("spot", ("a",), 1.0, {}, 1.5), Offering("spot", ("c",), 0.1))},
         {"limited": False},
         {"state": Availability()},

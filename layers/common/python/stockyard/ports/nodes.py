@@ -118,6 +118,14 @@ class HasTopology(Protocol):
 
 
 @runtime_checkable
+class NeedsImages(Protocol):
+    """A source whose machines start from images, of which a place may have none for an architecture."""
+
+    def architectures(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
+        """The architectures, by Kubernetes' names, for which there is an image; empty while that is not known."""
+
+
+@runtime_checkable
 class NamesZones(Protocol):
     """A source whose prices differ by zone, while accounts have names of their own for zones."""
 

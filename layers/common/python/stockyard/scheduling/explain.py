@@ -14,18 +14,18 @@ from typing import Self
 from stockyard.domain.bids import ABOVE_BID, Bid, least_price
 from stockyard.domain.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
 from stockyard.domain.quantities import amount_text, resource_text
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
 from stockyard.scheduling.bidding import asked_zones, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked
-from stockyard.scheduling.rules import named_zones
+from stockyard.scheduling.rules import lacks_image, named_zones
 from stockyard.scheduling.table import NAME_KEYS
 
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
 UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
 EXTENDED, RESOURCE, SMALL, OFFERING = "ExtendedResource", "Resource", "Small", "Offering"
-UNSERVED = "Unserved"
+UNSERVED, IMAGE = "Unserved", "Image"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
 MOST_WORDS = 10
 """Values of a requirement that a message repeats."""
@@ -39,6 +39,7 @@ RULES = (
     RESOURCE,
     SMALL,
     UNSERVED,
+    IMAGE,
     OFFERING,
     FULL,
     REFUSED,
@@ -156,7 +157,16 @@ class _Rules:
             has_text = resource_text(MEMORY, node_type.capacity[MEMORY])
             text = f"it has {has_text} of memory; below {LEAST_GIB}Gi its type or its memory has to be asked for"
             return Incompatibility(SMALL, "", text)
-        return None if node_type.unserved is None else Incompatibility(UNSERVED, "", node_type.unserved)
+        if node_type.unserved is not None:
+            return Incompatibility(UNSERVED, "", node_type.unserved)
+        return self._without_image(node_type)
+
+    def _without_image(self, node_type: NodeType) -> Incompatibility | None:
+        images = self._request.images
+        if not lacks_image(node_type, images):
+            return None
+        own, served = ", ".join(node_type.properties[ARCH]), ", ".join(sorted(images[node_type.provider]))
+        return Incompatibility(IMAGE, "", f"{node_type.provider} has no image for {own} there, only for {served}")
 
     def _not_now(self, node_type: NodeType) -> Incompatibility | list[RankedOffering]:
         offered = [

@@ -25,7 +25,8 @@ class SchedulingRequest:
     ``allowed`` lists names of node types or ``provider.*``; None allows all, an empty tuple none. Without a
     ``provider`` all providers compete. ``out_of_reach`` names providers whose machines could not reach the claim's
     cluster, or could not be in a zone that the claim asks for. ``in_money``: the types of a provider go by their price,
-    whatever the provider calls cheap. ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
+    whatever the provider calls cheap. ``images`` are the architectures for which a provider has images for the claim's
+    cluster, where that is known. ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -36,6 +37,7 @@ class SchedulingRequest:
     in_money: bool = False
     bid: Bid | None = None
     zone_ids: ZoneIds = field(default_factory=dict)
+    images: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def names_type(self) -> bool:
@@ -145,6 +147,7 @@ class _TableMatcher:
         self._zones = rules.not_refused(table, refused)
         self._refused = refused
         self._allowed = cache(partial(rules.allowed, table))
+        self._with_image = cache(lambda images: rules.with_image(table, dict(images)))
         self._extended = cache(partial(rules.extended, table))
         self._required: defaultdict[str, dict[int, int]] = defaultdict(dict)
         """Masks by key and identity of the requirement: equal entries of a batch share one object."""
@@ -203,6 +206,8 @@ class _TableMatcher:
             matches &= self._allowed(request.allowed)
         if request.out_of_reach:
             matches &= rules.in_reach(self._table, request.out_of_reach)
+        if request.images:
+            matches &= self._with_image(frozenset(request.images.items()))
         zone_requirement: Requirement | None = None
         counted: list[tuple[str, Requirement]] | None = None
         for key, requirement in request.requirements.items():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stockyard.domain.node_types import ANY
-from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirement
+from stockyard.domain.node_types import ANY, NodeType
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, ZONE, Requirement
 from stockyard.scheduling.table import NAME_KEYS, Table
 
 Refusal = tuple[str, str, str]
@@ -22,6 +22,22 @@ def in_reach(table: Table, providers: Iterable[str]) -> int:
     for provider in providers:
         rows &= ~table.providers.get(provider, 0)
     return rows
+
+
+def with_image(table: Table, images: Mapping[str, frozenset[str]]) -> int:
+    """Image: rows of node types for whose architecture their provider has an image. ``images`` has architectures by
+    provider, where they are known; of a type that tells no architecture nothing is known either."""
+    rows = table.every
+    for node_type in {row.node_type.name: row.node_type for row in table.rows}.values():
+        if lacks_image(node_type, images):
+            rows &= ~table.node_types.get(node_type.name, 0)
+    return rows
+
+
+def lacks_image(node_type: NodeType, images: Mapping[str, frozenset[str]]) -> bool:
+    """Whether the provider of the type is known to have no image for its architecture."""
+    served, own = images.get(node_type.provider, frozenset()), node_type.properties.get(ARCH, ())
+    return bool(served and own) and ANY not in own and served.isdisjoint(own)
 
 
 def allowed(table: Table, entries: Iterable[str]) -> int:

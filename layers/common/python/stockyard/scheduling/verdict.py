@@ -11,6 +11,7 @@ from stockyard.domain.node_types import LEAST_GIB
 from stockyard.scheduling.explain import (
     EXTENDED,
     FULL,
+    IMAGE,
     MIN_VALUES,
     NOT_ALLOWED,
     OFFERING,
@@ -42,6 +43,7 @@ _WORDS: Mapping[str, str] = {
     RESOURCE: "without enough {}",
     SMALL: f"with less than {LEAST_GIB} GiB of memory, which a claim has to ask for",
     UNSERVED: "of which no node can be made yet",
+    IMAGE: "of an architecture for which there is no image",
     OFFERING: "not offered with this capacity type in this zone",
     FULL: "with all nodes taken",
     REFUSED: "refused by the provider a short while ago",

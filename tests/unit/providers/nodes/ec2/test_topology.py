@@ -10,9 +10,10 @@ import pytest
 from stockyard.domain.node_records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import Requirement
-from stockyard.ports.nodes import HasTopology
+from stockyard.ports.nodes import HasTopology, NeedsImages
 from stockyard.providers.nodes.ec2.place import Place
-from stockyard.providers.nodes.ec2.topology import out_of_reach, out_of_zone, zone_ids, zones_of
+from stockyard.providers.nodes.ec2.provider import Ec2Nodes
+from stockyard.providers.nodes.ec2.topology import architectures, out_of_reach, out_of_zone, zone_ids, zones_of
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 
 MOMENT = "2026-01-31T12:00:00.000Z"
@@ -37,6 +38,12 @@ def test_environment_has_zones_until_document_changes() -> None:
     assert zones_of(provider(), THERE) == {"us-east-1a", "us-east-1b"}
     assert zones_of(provider(generation=2), THERE) == zones_of(provider(), None) == frozenset()
     assert zones_of(provider(), NodeEnvironment("nev_1", "clu_1", "npr_1", "aws", MOMENT, MOMENT)) == frozenset()
+
+
+def test_images_are_known_with_the_environment_of_the_document() -> None:
+    assert isinstance(Ec2Nodes, NeedsImages)
+    assert architectures(provider(), THERE) == {"amd64"}
+    assert architectures(provider(generation=2), THERE) == architectures(provider(), None) == frozenset()
 
 
 def test_ids_of_zones_are_those_of_the_environment() -> None:

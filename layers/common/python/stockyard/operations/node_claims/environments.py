@@ -8,19 +8,23 @@ from dataclasses import replace
 
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirements
 from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned, VendorError
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.work import environment_id, environment_work, node_work
+from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
-from stockyard.ports.nodes import GrowsOld, HasTopology, NodeSource, NodeWork
+from stockyard.ports.nodes import GrowsOld, HasTopology, NeedsImages, NodeSource, NodeWork
+from stockyard.scheduling.rules import lacks_image
 
 PROVISIONED = "Provisioned"
 LOOK_AGAIN = 15
+NAMED = 3
+"""Types that a message names."""
 
 
 def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
@@ -43,11 +47,14 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
     if environment.phase == "Available":
         environment = _refreshed(services, source, environment, work, fence)
         _check_zone(claim, source, work.provider, environment)
+        _check_image(services, claim, source, work.provider, environment)
         return Outcome(True, facts={"environment": environment.id})
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
     outcome = source.prepare(setting_up)
     if outcome.done:
-        _check_zone(claim, source, work.provider, _available(services, environment, outcome))
+        environment = _available(services, environment, outcome)
+        _check_zone(claim, source, work.provider, environment)
+        _check_image(services, claim, source, work.provider, environment)
     return replace(outcome, facts={"environment": environment.id})
 
 
@@ -76,6 +83,24 @@ def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, enviro
         return
     why = source.out_of_zone(provider, environment, zones)
     if why:
+        raise InsufficientCapacity(why)
+
+
+def _check_image(
+    services: Services, claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment
+) -> None:
+    """As ``_check_zone``: the scheduler knows by now for which architectures there are images. A claim of which nothing
+    is left that a plan has narrowed it to fails, so that its pool plans anew."""
+    if not isinstance(source, NeedsImages) or claim.placement is None:
+        return
+    images = {provider.name: source.architectures(provider, environment)}
+    known_types = load_catalog(services).node_types
+    names = dict.fromkeys([claim.placement.type, *(option.type for option in claim.placement.options)])
+    lacking = [name for name in names if name in known_types and lacks_image(known_types[name], images)]
+    why = f"{provider.name} has no image for {', '.join(lacking[:NAMED])}, only for {', '.join(images[provider.name])}."
+    if len(lacking) == len(names) and claim.pool and NODE_TYPE in Requirements.of(claim.requirements):
+        raise NodeCouldNotBeProvisioned(why)
+    if claim.placement.type in lacking:
         raise InsufficientCapacity(why)
 
 

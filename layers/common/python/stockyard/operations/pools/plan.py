@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_limits import too_small
-from stockyard.domain.pool_records import DYNAMIC, NewPool, Pool
+from stockyard.domain.pool_records import DYNAMIC, NewPool
 from stockyard.domain.prices import PriceItem
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster
 from stockyard.lifecycle.pool import wanted_nodes
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pools.claims import draft_claim
@@ -23,14 +22,15 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     """The dry run of a creation: where each of the first nodes would be placed now, and at what price."""
     check_pool(services, cluster, new_pool)
     pool = draft(services, cluster.id, new_pool, "")
-    claim = _sample(services, cluster, pool)
+    claim = draft_claim(services, cluster.id, pool)
     warnings = limit_warnings(services, cluster, new_pool)
     if cluster.status != "ready":
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
     count = wanted_nodes(pool)
-    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=pool.kind == DYNAMIC and not count)
+    for_pods = pool.kind == DYNAMIC and not count
+    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=for_pods, ahead=True)
     creates = [{"kind": "pool", "name": pool.name}]
     items: list[PriceItem] = []
     if best is not None:
@@ -46,17 +46,11 @@ def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> l
     """What to say of limits that are below the smallest node type that the pool may have."""
     if not new_pool.limits:
         return []
-    types = fitting_types(services, _sample(services, cluster, draft(services, cluster.id, new_pool, "")))
+    types = fitting_types(services, draft_claim(services, cluster.id, draft(services, cluster.id, new_pool, "")))
     return [
         {"pointer": pointer("limits", *([name] if name else [])), "detail": words}
         for name, words in too_small(new_pool.limits, types)
     ]
-
-
-def _sample(services: Services, cluster: Cluster, pool: Pool) -> NodeClaim:
-    """A claim as the pool would make it. One of a cluster that is not ready is of none: it could not be placed."""
-    claim = draft_claim(services, cluster.id, pool)
-    return claim if cluster.status == "ready" else replace(claim, cluster_ref="", cluster_id="")
 
 
 def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, Any]:

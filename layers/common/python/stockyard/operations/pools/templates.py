@@ -25,7 +25,7 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
+from stockyard.ports.nodes import HasTopology, NamesZones, NeedsImages, TakesFromGroups
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings, unserved_types
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
@@ -52,6 +52,8 @@ class Supply:
     """The zones in which a provider's machines can stand, where that is known."""
     zone_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The ids of a provider's zones by name, where prices go by them."""
+    images: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The architectures for which a provider has images, where that is known: it makes no node of others."""
 
     def beyond(self, provider: str) -> frozenset[str]:
         """The providers that a claim which names ``provider`` (empty: none) cannot get a machine of."""
@@ -64,6 +66,7 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
     out_of_reach: set[str] = set()
     zones: dict[str, frozenset[str]] = {}
     zone_ids: dict[str, Mapping[str, str]] = {}
+    images: dict[str, frozenset[str]] = {}
     grouped: set[str] = set()
     for name, provider in catalog.providers.items():
         source: object = services.node_sources.get(provider.kind)
@@ -75,6 +78,8 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
             out_of_reach.add(name)
             continue
         environment = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
+        if isinstance(source, NeedsImages) and (architectures := source.architectures(provider, environment)):
+            images[name] = architectures
         if environment is not None and environment.is_stale:
             environment = None
         if reached_zones := source.zones(provider, environment):
@@ -82,9 +87,8 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
         if isinstance(source, NamesZones):
             zone_ids[name] = source.zone_ids(provider, environment)
     scarce = availability(services, catalog, services.clock.now())
-    return Supply(
-        catalog, scarce, allowed_types(services), frozenset(out_of_reach), frozenset(grouped), zones, zone_ids
-    )
+    reach = (frozenset(out_of_reach), frozenset(grouped))
+    return Supply(catalog, scarce, allowed_types(services), *reach, zones, zone_ids, images)
 
 
 def templates(
@@ -119,6 +123,7 @@ def node_types(
     offerings that are left. ``provider``: the one that is asked, empty for all. Spot costs at most the ``bid``."""
     reach = (stock.allowed, stock.beyond(provider))
     request = SchedulingRequest(requirements, {}, provider or None, *reach, bid=bid, zone_ids=stock.zone_ids)
+    request = replace(request, images=stock.images)
     offerings: dict[str, list[RankedOffering]] = {}
     for offering in possible_offerings(stock.catalog.index, request, stock.availability):
         offerings.setdefault(offering.node_type.name, []).append(offering)
@@ -279,7 +284,7 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
         )
     except ValueError:
         return {}, None
-    best = choose(stock.catalog.index, request, stock.availability)
+    best = choose(stock.catalog.index, replace(request, images=stock.images), stock.availability)
     return (
         (request.resources, None)
         if best is None

@@ -18,7 +18,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
+from stockyard.ports.nodes import HasTopology, NamesZones, NeedsImages, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
@@ -42,7 +42,11 @@ def unnamed_cluster(claim: NodeClaim) -> str:
 class ClaimReader:
     """Reads the claims of one batch; clusters are looked up once."""
 
-    def __init__(self, services: Services, catalog: Catalog, allowed: tuple[str, ...] | None) -> None:
+    def __init__(
+        self, services: Services, catalog: Catalog, allowed: tuple[str, ...] | None, *, ahead: bool = False
+    ) -> None:
+        """``ahead``: clusters are taken as they will be when they are ready."""
+        self._ahead = ahead
         self._services = services
         self._catalog = catalog
         self._allowed = allowed
@@ -51,6 +55,8 @@ class ClaimReader:
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
         self._ids_of_zones: dict[str, Mapping[str, Mapping[str, str]]] = {}
+        self._images_of: dict[str, Mapping[str, frozenset[str]]] = {}
+        """By cluster."""
         self._environment = cache(partial(services.store.get, NodeEnvironment))
 
     def read(self, claim: NodeClaim) -> SchedulingRequest | Refused:
@@ -73,7 +79,7 @@ class ClaimReader:
         cluster = self._clusters[claim.cluster_ref]
         if cluster is None:
             return Refused("ClusterNotFound", f"There is no cluster {claim.cluster_ref} yet.")
-        if cluster.status != "ready":
+        if cluster.status != "ready" and not self._ahead:
             return Refused("ClusterNotReady", f"Cluster {cluster.name} is {cluster.status}.")
         return None
 
@@ -120,7 +126,23 @@ class ClaimReader:
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
+        images = self._images(claim)
+        if images:
+            request = replace(request, images=images)
         return self._in_zone(claim, request) if ZONE in request.requirements else request
+
+    def _images(self, claim: NodeClaim) -> Mapping[str, frozenset[str]]:
+        """The architectures for which there are images in the claim's cluster, by provider, where that is known."""
+        cluster_id = self.cluster_id(claim)
+        if cluster_id and cluster_id not in self._images_of:
+            images: dict[str, frozenset[str]] = {}
+            for name, provider in self._catalog.providers.items():
+                source: object = self._services.node_sources.get(provider.kind)
+                if isinstance(source, NeedsImages):
+                    environment = self._environment(environment_id(cluster_id, provider.id))
+                    images[name] = source.architectures(provider, environment)
+            self._images_of[cluster_id] = {name: known for name, known in images.items() if known}
+        return self._images_of.get(cluster_id, {})
 
     def _zone_ids(self, claim: NodeClaim) -> Mapping[str, Mapping[str, str]]:
         """The ids of the zones in which the claim's cluster has subnets, by provider and name."""

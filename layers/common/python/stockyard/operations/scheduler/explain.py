@@ -59,10 +59,13 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     }
 
 
-def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str]:
-    """Every node type, those of them that tell something, and why the claim cannot be placed at all, if it cannot."""
+def _evaluations(
+    services: Services, claim: NodeClaim, *, ahead: bool = False
+) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str]:
+    """Every node type, those of them that tell something, and why the claim cannot be placed at all, if it cannot.
+    ``ahead``: as it will be when the claim's cluster is ready."""
     catalog = load(services)
-    request = ClaimReader(services, catalog, allowed_types(services)).read(claim)
+    request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
     if isinstance(request, Refused):
         return (), (), request.message
     evaluations = explain(catalog.index, request, availability(services, catalog, services.clock.now()))
@@ -110,22 +113,23 @@ def _kept_for_pods(types: Sequence[NodeType]) -> str:
 
 
 def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
-    """The node types that the claim, or one that asks for what only some have, could get now or when they are free,
-    each with the price of the cheapest way to it."""
-    evaluations, _, _ = _evaluations(services, claim)
+    """The node types that the claim, or one that asks for what only some have, could get now or when they are free and
+    its cluster is ready, each with the price of the cheapest way to it."""
+    evaluations, _, _ = _evaluations(services, claim, ahead=True)
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
 def cheapest(
-    services: Services, claim: NodeClaim, waits: str, *, for_pods: bool = False
+    services: Services, claim: NodeClaim, waits: str, *, for_pods: bool = False, ahead: bool = False
 ) -> tuple[Evaluation | None, dict[str, Any]]:
     """The way that the claim would be placed now, if any, and what a plan says of that: the ``verdict``, node types in
     ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits.
 
     ``for_pods``: the claim stands for those that pods will ask for. Where nothing else fits, node types are not
-    rejected that are kept for pods which ask for what they have; the verdict tells of them.
+    rejected that are kept for pods which ask for what they have; the verdict tells of them. ``ahead``: a cluster that
+    is not ready is taken as it will be, with zones that nobody knows yet.
     """
-    _, relevant, refused = _evaluations(services, claim)
+    _, relevant, refused = _evaluations(services, claim, ahead=ahead)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
     kept = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
     if kept and not refused:

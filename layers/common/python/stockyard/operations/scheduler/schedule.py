@@ -45,6 +45,8 @@ WRITES_A_CLAIM = 3
 MOST_WRITES = 96
 """Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
 TRANSACTION = 100
+NAMED = 3
+"""Types that a message names of those that were refused."""
 EXPLAINED = 64
 """Different requests that one pass explains, of those placed and of those that wait: it looks at every node type."""
 
@@ -288,7 +290,8 @@ def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
     """What tells the requests of one pass apart."""
     requirements, resources = frozenset(request.requirements.items()), frozenset(request.resources.items())
     zone_ids = frozenset((name, frozenset(ids.items())) for name, ids in request.zone_ids.items())
-    return requirements, resources, request.provider, request.out_of_reach, request.bid, zone_ids
+    images = frozenset(request.images.items())
+    return requirements, resources, request.provider, request.out_of_reach, request.bid, zone_ids, images
 
 
 def _why_not(
@@ -320,6 +323,9 @@ def _reason(index: Index, availability: Availability, request: SchedulingRequest
     text = "; ".join(group.sentence for group in excluded(relevant))
     if reason == ABOVE_BID:
         text = f"{text}; {_least_seen(evaluations)}"
+    if reason == _PASSING[REFUSED]:
+        refused = [evaluation.node_type.name for evaluation in relevant if evaluation.rule == REFUSED]
+        text = f"{text}; refused of late: {', '.join(refused[:NAMED])}"
     return reason, f"No node type fits: {text}."
 
 

@@ -111,12 +111,13 @@ class Ec2Nodes:
         spread = strategy(properties, provider) == DIVERSIFIED and capacity_type == ON_DEMAND
         return 1 if spread else MOST_TOGETHER
 
-    # See ``ports.nodes.HasTopology`` and, of the last one, ``ports.nodes.Drifts``.
+    # See ``ports.nodes.HasTopology`` and ``ports.nodes.NeedsImages`` and, of the last one, ``ports.nodes.Drifts``.
     location = staticmethod(topology.location)
     out_of_reach = staticmethod(topology.out_of_reach)
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones_of)
     zone_ids = staticmethod(topology.zone_ids)
+    architectures = staticmethod(topology.architectures)
     still_offers = staticmethod(catalogue.still_offers)
 
     def sheet(self, provider: NodeProvider) -> str:

@@ -52,6 +52,13 @@ def zones_of(provider: NodeProvider, environment: NodeEnvironment | None) -> fro
     return frozenset(place.of_facts(outputs).by_zone)
 
 
+def architectures(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
+    """See ``ports.nodes.NeedsImages``: as the cluster's environment found the images, for the document as it is."""
+    if environment is None or not zones_of(provider, environment):
+        return frozenset()
+    return frozenset(place.of_facts(environment.outputs).images)
+
+
 def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
     """See ``ports.nodes.NamesZones.zone_ids``: as the subnets of the cluster's nodes tell them."""
     known_zones = zones_of(provider, environment)
