@@ -87,6 +87,7 @@ SECONDS = {
     "tests/workflows/test_direct_aws.py": 4,
     "tests/workflows/test_node_crash_matrix.py": 4,
     "tests/workflows/test_simulated_hours.py": 4,
+    "tests/workflows/test_hours_with_people.py": 12,
     "tests/unit/scheduling/simulation/test_replay.py": 4,
 }
 """About how long the longest take on a machine that does nothing else; of the others, ``EACH`` a test."""

@@ -42,6 +42,8 @@ from tests.harness import walk
 from tests.harness.faults import Crash
 from tests.harness.memory import FixedClock
 from tests.harness.memory_store import MemoryRegistry, MemoryStore, MemoryTable
+from tests.harness.people.acts import act_of_people
+from tests.harness.people.waits import Waits
 from tests.harness.ports import memory_services, with_ports
 from tests.harness.simulated_hours_agent import CLAIM, PlayedAgent
 from tests.harness.simulated_hours_cluster import PlayedCluster
@@ -128,16 +130,20 @@ class Hours:
         self.kube = PlayedCluster(
             self.clock.now, self.time.later, Random(f"kube {self.trace.number}"), self.trace.style
         )
+        self.kube.storage.slots = self.trace.slots
         self.agent = PlayedAgent(
             lambda: self.services, registry, self.cluster, self.kube, self.clock.now, Random(f"a {self.trace.number}")
         )
         news = lambda: (self.agent.picture.nodes or {}, self.agent.picture.budgets or {},  # noqa: E731
                         self.agent.told_at, self.agent.vouched_until)  # fmt: skip
         self.judge = Judge(Sights(self.clock.now, self.kube, self.claims, self.pools, lambda: self.disruption, news))
+        self.waits = Waits(self)
         self.kube.watched.evicted, self.kube.watched.waits = self.judge.evicted, self.judge.waits
+        self.kube.watched.assumed = lambda _: self.judge.counts.update(["act late binding"])
+        self.kube.watched.preempts = lambda _: self.judge.counts.update(["act preemption"])
 
     def block(self) -> dict[str, Any]:
-        types = [size.entry(self.factor) for size in SIZES]
+        types = [size.entry(self.factor, self.trace.zones) for size in SIZES]
         return {"nodeTypes": types, "launchSeconds": 5, "joinSeconds": self.trace.launch_seconds}
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -146,6 +152,7 @@ class Hours:
         """All of the hours."""
         with deciding(self.policy):
             self._begin()
+            self.waits.begin()
             while (following := self.time.pop()) is not None and following[0] < self.end:
                 moment, name, action = following
                 self._pass_time(moment)
@@ -178,6 +185,8 @@ class Hours:
             self.time.at(start + timedelta(seconds=seconds), partial(self._scale, name, replicas))
         for seconds, kind, number in self.trace.faults:
             self.time.at(start + timedelta(seconds=seconds), partial(strike, self, kind, number))
+        for seconds, kind, number in self.trace.acts:
+            self.time.at(start + timedelta(seconds=seconds), partial(act_of_people, self, kind, number))
         for seconds, factor in self.trace.prices:
             self.time.at(start + timedelta(seconds=seconds), partial(move_prices, self, factor))
         for hour in range(6, self.trace.hours, 6):
@@ -294,6 +303,10 @@ class Hours:
         """Look at claims again whose provider has changed."""
         scheduler = Scheduler(self.registry, lambda _: self.services)
         self._pass("scheduler", lambda: scheduler.compare([(TENANT, self.provider.id)]))
+
+    def runs(self, name: str) -> bool:
+        """Whether the machine of the node is there."""
+        return any(claim.node_name == name and claim.machine_id in self.machines for claim in self.claims.values())
 
     def end_machine(self, machine: SimulatedMachine) -> None:
         """The machine ends by itself."""

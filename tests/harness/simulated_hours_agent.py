@@ -17,6 +17,7 @@ from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.node_facts import facts_of, listed
 from agent.stockyard_agent.pod_picture import Picture, daemon_sets, picture_of
 from agent.stockyard_agent.pods import Pods
+from agent.stockyard_agent.volumes import Volumes
 from stockyard.domain import times
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pending_pods import PendingPods
@@ -118,8 +119,10 @@ class PlayedAgent:
             return
         self._pods.follow()
         kube = cast(Kubernetes, self.kube)
-        picture = picture_of(self._pods, daemon_sets(kube), lambda _, __: ())
-        facts = facts_of(self._pods, self._pods.events, listed(kube))
+        seen = listed(kube)
+        volumes = Volumes.read(kube)
+        picture = picture_of(self._pods, daemon_sets(kube), volumes.places, seen.nodes)
+        facts = facts_of(self._pods, self._pods.events, seen)
         if facts is not None:
             picture.nodes, picture.budgets = facts
         self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))

@@ -14,31 +14,24 @@ from random import Random
 from typing import Any, TypeVar
 
 from agent.stockyard_agent.kubernetes import Object, Refused
-from tests.harness.simulated_hours_pods import (
-    DAEMON_CPU,
-    DAEMON_MIB,
-    DAEMON_SET,
-    NAMESPACE,
-    TOLERATES_ALL,
-    App,
-    is_ending,
-    is_healthy,
-    stamp,
-)
+from tests.harness.people.scheduler import SPREAD, STYLES, schedule
+from tests.harness.people.storage import PlayedStorage
+from tests.harness.simulated_hours_pods import NAMESPACE, App, Daemon, is_ending, is_healthy, pod_of, stamp
 
+__all__ = ["STYLES", "PlayedCluster", "Watched"]
 T = TypeVar("T")
 PODS, NODES, BUDGETS, DAEMONS = "/api/v1/pods", "/api/v1/nodes", "poddisruptionbudgets", "daemonsets"
-SPREAD, FILL, ANY = "spread", "fill", "any"
-"""How the scheduler chooses among nodes with room: the emptiest, the fullest, any."""
-STYLES = (SPREAD, FILL, ANY)
 
 
 @dataclass
 class Watched:
-    """What others want to know of: called when a pod was evicted, deleted, or found no room. ``evicted`` says why."""
+    """What others want to know of: called when a pod was evicted, deleted, found no room, was
+    given a node that it is not bound to yet, or pushes others out. ``evicted`` says why."""
 
     evicted: Callable[[Object, str], str] = lambda _pod, _verb: "eviction"
     waits: Callable[[Object], None] = lambda _pod: None
+    assumed: Callable[[Object], None] = lambda _pod: None
+    preempts: Callable[[Object], None] = lambda _pod: None
 
 
 @dataclass
@@ -53,6 +46,10 @@ class PlayedCluster:
     pods: dict[str, Object] = field(default_factory=dict)
     nodes: dict[str, Object] = field(default_factory=dict)
     watched: Watched = field(default_factory=Watched)
+    storage: PlayedStorage = field(default_factory=PlayedStorage)
+    daemons: dict[str, Daemon] = field(default_factory=lambda: {"proxy": Daemon("proxy")})
+    barred: set[str] = field(default_factory=set)
+    """Deployments whose pods the scheduler refuses for a reason that nobody can read."""
     unready_since: dict[str, datetime] = field(default_factory=dict)
     changed: bool = False
     _on: defaultdict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
@@ -78,25 +75,52 @@ class PlayedCluster:
             "status": {
                 "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": moment}],
                 "allocatable": {"cpu": f"{cpu}m", "memory": f"{mib}Mi", "pods": "110"},
+                "capacity": {"cpu": f"{cpu}m", "memory": f"{mib}Mi", "pods": "110"},
             },
             "cpu": cpu,
             "mib": mib,
         }
-        daemon = App("proxy", DAEMON_CPU, DAEMON_MIB)
-        pod = self._pod(daemon, {"tolerations": TOLERATES_ALL})
-        pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "proxy", "controller": True}]
-        self._bind(pod, name)
+        for daemon in self.daemons.values():
+            self.start_daemon(daemon, name)
         self.schedule()
 
-    def silence(self, name: str) -> None:
-        """The node's kubelet is heard no more; its pods are given up five minutes later."""
+    def start_daemon(self, daemon: Daemon, name: str) -> None:
+        """Start the pod of a DaemonSet on a node, if it fits there: otherwise it waits, and nobody sees it here."""
+        self._numbers += 1
+        pod = daemon.pod(self._numbers, self.now())
+        cpu, mib = self.free(name)
+        ports = {port["hostPort"] for other in self._on[name].values() for port in _ports(other)}
+        if daemon.cpu <= cpu and daemon.mib <= mib and daemon.port not in ports:
+            self.pods[pod["metadata"]["uid"]] = pod
+            self._note("ADDED", pod)
+            self.bind(pod, name)
+
+    def drop(self, pod: Object) -> None:
+        """The pod is gone at once, and its place is not filled."""
+        self._vanish(pod)
+
+    def replace_daemon(self, pod: Object, daemon: Daemon, name: str) -> None:
+        """The node's pod of a DaemonSet is made anew."""
+        self._vanish(pod)
+        self.start_daemon(daemon, name)
+
+    def touch(self, name: str) -> None:
+        """Something of the node's object has changed."""
+        meta = self.nodes[name]["metadata"]
+        meta["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
+        self.changed = True
+        self.schedule()
+
+    def silence(self, name: str, status: str = "Unknown") -> None:
+        """The node's kubelet is heard no more, or says (``False``) that it is not ready; its pods are given up five
+        minutes later."""
         if name in self.nodes and self.is_ready(name):
             self.nodes[name]["status"]["conditions"] = [
-                {"type": "Ready", "status": "Unknown", "lastTransitionTime": stamp(self.now())}
+                {"type": "Ready", "status": status, "lastTransitionTime": stamp(self.now())}
             ]
-            self.unready_since[name] = self.now()
+            since = self.unready_since[name] = self.now()
             self.changed = True
-            self.at(300, lambda: self._give_up(name))
+            self.at(300, lambda: self._give_up(name, since))
 
     def wake(self, name: str) -> None:
         """It is heard again."""
@@ -115,8 +139,8 @@ class PlayedCluster:
             self._on.pop(name, None)
             self.changed = True
 
-    def _give_up(self, name: str) -> None:
-        if name in self.nodes and not self.is_ready(name):
+    def _give_up(self, name: str, since: datetime) -> None:
+        if name in self.nodes and self.unready_since.get(name) == since:
             self._end_all(name)
 
     def _end_all(self, name: str) -> None:
@@ -128,11 +152,11 @@ class PlayedCluster:
         """Whether the node is there and its kubelet is heard."""
         return name in self.nodes and name not in self.unready_since
 
-    def is_open(self, name: str) -> bool:
-        """Whether ordinary pods may be put onto the node."""
-        node = self.nodes[name]
-        spec = node["spec"]
-        return self.is_ready(name) and not spec.get("unschedulable") and not spec.get("taints")
+    def is_closed(self, name: str) -> bool:
+        """Whether people keep ordinary pods from the node, or have made it smaller."""
+        spec, status = self.nodes[name]["spec"], self.nodes[name]["status"]
+        closed = spec.get("unschedulable") or any(taint["effect"] != "PreferNoSchedule" for taint in spec["taints"])
+        return bool(closed) or status["allocatable"] != status["capacity"]
 
     def free(self, name: str) -> tuple[int, int]:
         """Thousandths of a core and MiB that no pod takes."""
@@ -141,7 +165,11 @@ class PlayedCluster:
 
     def on(self, name: str) -> list[Object]:
         """The pods of a node that need another one when it goes."""
-        return [pod for pod in self._on[name].values() if pod["app"] != "proxy" and not is_ending(pod)]
+        return [pod for pod in self._on[name].values() if pod["app"] in self.apps and not is_ending(pod)]
+
+    def daemons_on(self, name: str) -> list[Object]:
+        """The node's pods of DaemonSets."""
+        return [pod for pod in self._on[name].values() if pod["app"] in self.daemons]
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 
@@ -162,51 +190,19 @@ class PlayedCluster:
     def _fill(self, name: str, disturbed: str = "") -> None:
         app = self.apps[name]
         for _ in range(app.replicas - sum(not is_ending(pod) for pod in self.of(name))):
-            pod = self._pod(app, {})
+            self._numbers += 1
+            pod = pod_of(app, self._numbers, self.now())
             pod["disturbed"] = disturbed
-
-    def _pod(self, app: App, spec: Mapping[str, Any]) -> Object:
-        self._numbers += 1
-        requests = {"cpu": f"{app.cpu}m", "memory": f"{app.mib}Mi"}
-        annotations = {"karpenter.sh/do-not-disrupt": app.protection} if app.protection else {}
-        if app.cost:
-            annotations["controller.kubernetes.io/pod-deletion-cost"] = str(app.cost)
-        labels = {"app": app.name}
-        alone = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
-        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}} if app.alone else {}
-        pod: Object = {
-            "metadata": {
-                "namespace": NAMESPACE,
-                "name": f"{app.name}-{self._numbers}",
-                "uid": f"pod-{self._numbers}",
-                "labels": labels,
-                "annotations": annotations,
-                "creationTimestamp": stamp(self.now()),
-            },
-            "spec": {
-                "containers": [{"resources": {"requests": requests}}],
-                "terminationGracePeriodSeconds": 30,
-                **({"nodeSelector": dict(app.selector)} if app.selector else {}),
-                **({"affinity": affinity} if affinity else {}),
-                **spec,
-            },
-            "status": {"phase": "Pending", "conditions": []},
-            "app": app.name,
-            "cpu": app.cpu,
-            "mib": app.mib,
-            "number": self._numbers,
-            "created": self.now(),
-            "disturbed": "",
-        }
-        self.pods[pod["metadata"]["uid"]] = pod
-        self._note("ADDED", pod)
-        return pod
+            self.pods[pod["metadata"]["uid"]] = pod
+            self.storage.claim_for(app, pod)
+            self._note("ADDED", pod)
 
     def _note(self, kind: str, pod: Object) -> None:
         self._log.append((kind, pod))
         self.changed = True
 
-    def _bind(self, pod: Object, name: str) -> None:
+    def bind(self, pod: Object, name: str) -> None:
+        """The pod is on the node, and begins."""
         moment = stamp(self.now())
         pod["spec"]["nodeName"] = name
         pod["status"] = {
@@ -214,6 +210,7 @@ class PlayedCluster:
             "startTime": moment,
             "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": moment}],
         }
+        pod.pop("assumed", None)
         self._on[name][pod["metadata"]["uid"]] = pod
         self._note("MODIFIED", pod)
         app = self.apps.get(pod["app"])
@@ -247,6 +244,7 @@ class PlayedCluster:
             return
         if (name := pod["spec"].get("nodeName")) is not None:
             self._on[name].pop(uid, None)
+        self.storage.drop(pod)
         self._note("DELETED", pod)
         if pod["app"] in self.apps:
             self._fill(pod["app"], disturbed)
@@ -255,40 +253,31 @@ class PlayedCluster:
     # --- the scheduler ------------------------------------------------------------------------------------------------
 
     def pending(self) -> list[Object]:
-        """Pods without a node, the oldest first."""
-        return [pod for pod in self.pods.values() if "nodeName" not in pod["spec"] and not is_ending(pod)]
+        """Pods without a node that are to get one, those of the highest priority first, then the oldest."""
+        pods = [pod for pod in self.pods.values() if "nodeName" not in pod["spec"] and not is_ending(pod)]
+        due = [pod for pod in pods if "assumed" not in pod and not pod["spec"].get("schedulingGates")]
+        return sorted(due, key=lambda pod: -int(pod["spec"].get("priority", 0)))
 
     def schedule(self) -> None:
-        """Put each pod that waits onto a node with room, by the scheduler's rules and in its style."""
-        for pod in self.pending():
-            fitting = [name for name in self.nodes if self.is_open(name) and self.takes(name, pod)]
-            if fitting:
-                self._bind(pod, self._choice(fitting))
-            elif not pod["status"]["conditions"]:
-                pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        """Put each pod that waits onto a node, by the rules of kube-scheduler and in its style."""
+        schedule(self)
+
+    def preempt(self, pod: Object) -> None:
+        """The pod goes for one of higher priority."""
+        self._end(pod, disturbed="preempted")
+
+    def tell(self, pod: Object) -> None:
+        """Something of the pod has changed."""
+        self._note("MODIFIED", pod)
+
+    def open_gates(self, name: str) -> None:
+        """The pods of a deployment, and its next ones, are to be scheduled."""
+        self.apps[name].gated = False
+        for pod in self.of(name):
+            if pod["spec"].pop("schedulingGates", None):
+                pod.pop("read", None)
                 self._note("MODIFIED", pod)
-                self.watched.waits(pod)
-
-    def takes(self, name: str, pod: Object) -> bool:
-        """Whether the node has room for the pod and is one that it may be on."""
-        labels = self.nodes[name]["metadata"]["labels"]
-        cpu, mib = self.free(name)
-        if pod["cpu"] > cpu or pod["mib"] > mib:
-            return False
-        if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
-            return False
-        return "affinity" not in pod["spec"] or all(other["app"] != pod["app"] for other in self._on[name].values())
-
-    def _choice(self, names: list[str]) -> str:
-        if self.style == ANY:
-            return self.chance.choice(sorted(names))
-
-        def share(name: str) -> float:
-            cpu, mib = self.free(name)
-            return float(cpu / self.nodes[name]["cpu"] + mib / self.nodes[name]["mib"])
-
-        ranked = sorted(names, key=lambda name: (share(name), name))
-        return ranked[0] if self.style == FILL else ranked[-1]
+        self.schedule()
 
     # --- the API ------------------------------------------------------------------------------------------------------
 
@@ -312,7 +301,9 @@ class PlayedCluster:
         elif path.endswith(BUDGETS):
             items = [self._budget(app) for app in self.apps.values() if app.least is not None]
         elif path.endswith(DAEMONS):
-            items = [DAEMON_SET]
+            items = [daemon.document() for daemon in self.daemons.values()]
+        elif (stored := self.storage.items(path, self.nodes)) is not None:
+            items = stored
         elif (selector := query.get("fieldSelector", "")).startswith("spec.nodeName="):
             items = self._on[selector.partition("=")[2]].values()
         return [entry for item in list(items) if (entry := keep(item)) is not None]
@@ -338,14 +329,23 @@ class PlayedCluster:
             options = body or {}
             self._end(pod, disturbed=reason, at_once=options.get("gracePeriodSeconds") == 0)
         elif not is_ending(pod):
-            app = self.apps.get(pod["app"])
-            if app is not None and app.least is not None and is_healthy(pod) and self.allowed(app) < 1:
-                text = f"The disruption budget {app.name} needs {app.least} healthy pods"
-                raise Refused(429, "TooManyRequests", "Cannot evict pod", {"DisruptionBudget": text})
-            reason = self.watched.evicted(pod, "evict")
-            self._end(pod, disturbed=reason)
+            self.check_budget(pod)
+            self._end(pod, disturbed=self.watched.evicted(pod, "evict"))
         self.schedule()
         return {}
+
+    def check_budget(self, pod: Object) -> None:
+        """Raise ``Refused`` 429 where the budget of the pod allows no eviction."""
+        app = self.apps.get(pod["app"])
+        if app is not None and app.least is not None and is_healthy(pod) and self.allowed(app) < 1:
+            text = f"The disruption budget {app.name} needs {app.least} healthy pods"
+            raise Refused(429, "TooManyRequests", "Cannot evict pod", {"DisruptionBudget": text})
+
+    def end_by_hand(self, pod: Object, why: str) -> None:
+        """Somebody with kubectl evicts the pod. Raises ``Refused`` 429."""
+        self.check_budget(pod)
+        self._end(pod, disturbed=why)
+        self.schedule()
 
     def _node_call(self, method: str, name: str, body: Mapping[str, Any]) -> Object:
         node = self.nodes.get(name)
@@ -370,4 +370,8 @@ class PlayedCluster:
 
     def counts(self) -> Counter[str]:
         """How many pods there are of each deployment."""
-        return Counter(pod["app"] for pod in self.pods.values() if pod["app"] != "proxy" and not is_ending(pod))
+        return Counter(pod["app"] for pod in self.pods.values() if pod["app"] in self.apps and not is_ending(pod))
+
+
+def _ports(pod: Object) -> list[Object]:
+    return [port for container in pod["spec"]["containers"] for port in container.get("ports", ())]

@@ -29,7 +29,6 @@ from tests.harness.simulated_hours_traces import (
     SILENT_NODE,
     SIZES,
     WARNED,
-    ZONE,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +125,12 @@ def recommend(world: Hours, claim: NodeClaim) -> None:
 
 def refuse(world: Hours, number: float) -> None:
     """Some types cannot be had for a while."""
-    ways = {("sim", size.name, ZONE) for place, size in enumerate(SIZES) if (place * 7 + int(number * 1000)) % 3 == 0}
+    ways = {
+        ("sim", size.name, zone)
+        for place, size in enumerate(SIZES)
+        if (place * 7 + int(number * 1000)) % 3 == 0
+        for zone in world.trace.zones
+    }
     world.refused |= ways
     world.time.later(600 + 7200 * number, lambda: world.refused.difference_update(ways))
 

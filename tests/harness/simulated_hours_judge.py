@@ -23,9 +23,10 @@ from agent.stockyard_agent.kubernetes import Object
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim
+from tests.harness.people.places import have_places, told_nodes
+from tests.harness.people.scheduler import read
 from tests.harness.simulated_hours_cluster import PlayedCluster
-from tests.harness.simulated_hours_pods import DAEMON_CPU, DAEMON_MIB
-from tests.harness.simulated_hours_rules import Space, have_places, most_at_a_time, seconds_of
+from tests.harness.simulated_hours_rules import most_at_a_time, seconds_of
 from tests.harness.simulated_hours_traces import SIZES
 
 COST = ("Empty", "Underutilized")
@@ -181,19 +182,9 @@ class Judge:
         self.counts["pods to move"] += len(pods)
         if not pods or told_at is None:
             return
-        kube, spaces = self.sights.kube, []
-        for claim in self.sights.claims.values():
-            name = claim.node_name or claim.name
-            if claim.deleting or name in going or name not in kube.nodes or not kube.is_open(name):
-                continue
-            node = kube.nodes[name]
-            here = [pod for pod in kube.on(name) if pod["created"] <= told_at]
-            cpu = node["cpu"] - DAEMON_CPU - sum(pod["cpu"] for pod in here)
-            mib = node["mib"] - DAEMON_MIB - sum(pod["mib"] for pod in here)
-            spaces.append(
-                Space(frozenset(node["metadata"]["labels"].items()), cpu, mib, frozenset(pod["app"] for pod in here))
-            )
-        if not have_places(pods, spaces):
+        staying = {claim.node_name or claim.name for claim in self.sights.claims.values() if not claim.deleting} - going
+        nodes = told_nodes(self.sights.kube, self.sights.news()[0], staying, told_at)
+        if not have_places([read(pod) for pod in pods], nodes, self.sights.kube.storage.as_seen()):
             names = Counter(pod["app"] for pod in pods)
             self.fault("homeless", f"{dict(names)} of {sorted(going)} had no place together")
 
@@ -254,11 +245,16 @@ class Judge:
         """How many nodes of dynamic pools there may be: no two of them less than half full of the most that each
         deployment has asked for within a day, were all of the smallest type, as any packing that opens a node only for
         a pod without room keeps it; more for the pools' floors, for nodes that are replaced, and for lost ones."""
-        smallest = min(SIZES, key=lambda size: size.usd)
+        kube, smallest = self.sights.kube, min(SIZES, key=lambda size: size.usd)
+        cpu = max(100, smallest.cpu - sum(daemon.cpu for daemon in kube.daemons.values()))
+        mib = smallest.mib - sum(daemon.mib for daemon in kube.daemons.values())
         halves = 0.0
-        for app in self.sights.kube.apps.values():
-            share = max(app.cpu / (smallest.cpu - DAEMON_CPU), app.mib / (smallest.mib - DAEMON_MIB))
-            each = 1.0 if app.alone else 2 * min(1.0, share)
+        for app in kube.apps.values():
+            each = (
+                1.0
+                if app.alone or app.port or app.spec or app.volume
+                else 2 * min(1.0, max(app.cpu / cpu, app.mib / mib))
+            )
             halves += self._peak(app.name) * each
         record = self.sights.disruption()
         replaced = len(record.replacements) if record is not None else 0
@@ -266,7 +262,11 @@ class Judge:
             any(part.type == "Interrupted" for part in claim.conditions) for claim in self.sights.claims.values()
         )
         floors = sum(pool.floor for pool in self.sights.pools.values())
-        return int(halves) + 2 + floors + replaced + marked + len(self.sights.kube.unready_since)
+        gone = sum(
+            claim.phase == "Available" and claim.node_name not in kube.nodes for claim in self.sights.claims.values()
+        )
+        closed = sum(map(kube.is_closed, kube.nodes)) + len(kube.unready_since) + gone
+        return int(halves) + 2 + floors + replaced + marked + closed
 
     def grown(self) -> None:
         """Claims were made."""

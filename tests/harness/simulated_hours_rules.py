@@ -1,26 +1,17 @@
-"""Rules of simulated hours as their judge reads them: when budgets are open, and whether pods have places together.
-
-Nothing of the product's is used here.
-"""
+"""Rules of simulated hours as their judge reads them: when budgets are open. Nothing of the product's is used here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
-
-from agent.stockyard_agent.kubernetes import Object
 
 MINUTE = timedelta(minutes=1)
 ALIASES = {"@hourly": "0 * * * *", "@daily": "0 0 * * *"}
 WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 SECONDS = {"s": 1, "m": 60, "h": 3600}
-_WEIGHTS = ((1, 0), (0, 1), (1, 1))
-"""Of cores and memory in the size of a pod."""
 
 
 # --- windows of budgets -----------------------------------------------------------------------------------------------
@@ -97,61 +88,3 @@ def most_at_a_time(disruption: Mapping[str, Any], reason: str, nodes: int, now: 
             text = str(budget["nodes"])
             amounts.append(-(-int(text[:-1]) * nodes // 100) if text.endswith("%") else int(text))
     return min(amounts, default=None)
-
-
-# --- places of pods ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Space:
-    """What is free on a node, and who is there."""
-
-    labels: frozenset[tuple[str, str]]
-    cpu: int
-    mib: int
-    apps: frozenset[str]
-
-    def takes(self, pod: Object) -> bool:
-        """Whether the pod may be here."""
-        selector = pod["spec"].get("nodeSelector") or {}
-        return (
-            pod["cpu"] <= self.cpu
-            and pod["mib"] <= self.mib
-            and self.labels.issuperset(selector.items())
-            and not ("affinity" in pod["spec"] and pod["app"] in self.apps)
-        )
-
-    def with_pod(self, pod: Object) -> Space:
-        """What is free beside it."""
-        return Space(self.labels, self.cpu - pod["cpu"], self.mib - pod["mib"], self.apps | {pod["app"]})
-
-
-def have_places(pods: Sequence[Object], spaces: Sequence[Space], tries: int = 400) -> bool:
-    """Whether all of the pods have places together: the largest first where it is tightest, or in some other order."""
-    chance = Random(0)
-    for number in range(tries):
-        noise = 0.0 if number < len(_WEIGHTS) else chance.uniform(0.05, 0.5)
-        sizes = {id(pod): _size(pod, number) * (1 + noise * chance.random()) for pod in pods}
-        # Pods that keep apart have the fewest places.
-        ranked = sorted(pods, key=lambda pod: ("affinity" not in pod["spec"], -sizes[id(pod)]))
-        if _have_places_in_turn(ranked, list(spaces), chance if number % 2 else None):
-            return True
-    return False
-
-
-def _size(pod: Object, number: int) -> float:
-    """How large the pod is, by one of some measures."""
-    cores, memory = _WEIGHTS[number % len(_WEIGHTS)]
-    return float(cores * pod["cpu"] / 1000 + memory * pod["mib"] / 4096)
-
-
-def _have_places_in_turn(pods: Sequence[Object], spaces: list[Space], chance: Random | None) -> bool:
-    for pod in pods:
-        fitting = [place for place, space in enumerate(spaces) if space.takes(pod)]
-        if not fitting:
-            return False
-        place = min(fitting, key=lambda place: spaces[place].cpu / 1000 + spaces[place].mib / 4096)
-        if chance is not None and chance.random() < 0.2:
-            place = chance.choice(fitting)
-        spaces[place] = spaces[place].with_pod(pod)
-    return True

@@ -43,14 +43,14 @@ class Size:
     usd: float
     spot: float
 
-    def entry(self, factor: Mapping[str, float]) -> dict[str, Any]:
+    def entry(self, factor: Mapping[str, float], zones: Sequence[str]) -> dict[str, Any]:
         """As a provider's document has it; ``factor`` are those of spot prices by type."""
         return {
             "name": self.name,
             "resources": {"cpu": f"{self.cpu}m", "memory": f"{self.mib}Mi"},
             "usdPerHour": self.usd,
             "spotUsdPerHour": round(self.spot * factor.get(self.name, 1.0), 6),
-            "zones": [ZONE],
+            "zones": list(zones),
         }
 
 
@@ -86,6 +86,11 @@ class Trace:
     prices: list[tuple[float, Mapping[str, float]]] = field(default_factory=list)
     writes: float = 0.0
     launch_seconds: int = 40
+    zones: tuple[str, ...] = (ZONE,)
+    slots: int | None = None
+    """How many volumes each node takes; None: any number."""
+    acts: list[tuple[float, str, float]] = field(default_factory=list)
+    """What people do, as faults are written."""
 
 
 def trace_of(number: int, hours: int, *, troubled: bool = True, size: float = 1.0) -> Trace:

@@ -73,6 +73,16 @@ def test_a_node_that_joins_again_in_time_stays(pods: Pods) -> None:
     assert (joined(claim), claim.deleting) == (("True", "JoinedAgain"), False)
 
 
+def test_a_node_whose_time_is_over_is_looked_at_later_while_the_agent_is_silent(pods: Pods) -> None:
+    idle(pods, 2, **KEPT)
+    delete_nodes(pods, min(pods.on))
+    pods.run(1)
+    pods.age = 600.0
+    pods.yard.nodes.clock.advance(300)
+    pods.look()
+    assert str(pods.record().due_at) > pods.yard.nodes.services.now()
+
+
 def test_of_many_nodes_that_are_gone_a_fifth_ends_at_once(pods: Pods) -> None:
     idle(pods, 6, **KEPT)
     names = set(pods.on)

@@ -238,4 +238,5 @@ def _next_look(services: Services, record: ClusterDisruption, view: View | None)
     latest = min([latest, *ends])
     if view is None or view.looks_at is None:
         return latest
-    return min(latest, times.to_text(view.looks_at))
+    # What is due already waits for something that no report tells of, such as an agent that is heard again.
+    return min(latest, max(times.to_text(view.looks_at), later_than(now, LOOK_SECONDS)))

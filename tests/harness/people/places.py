@@ -1,0 +1,82 @@
+"""Whether pods have places together on nodes as Stockyard was told of them, found by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from local.kubernetes.placing.board import Board
+from local.kubernetes.placing.model import Node, Pod, node_of
+from local.kubernetes.placing.volumes import Storage
+from tests.harness.people.scheduler import read
+from tests.harness.simulated_hours_cluster import PlayedCluster
+from tests.harness.simulated_hours_pods import NAMESPACE, is_ending
+
+_WEIGHTS = ((1, 0), (0, 1), (1, 1))
+"""Of cores and memory in the size of a pod."""
+
+
+def told_nodes(
+    kube: PlayedCluster, facts: Mapping[str, Mapping[str, Any]], names: Collection[str], told_at: datetime
+) -> list[Node]:
+    """Those nodes of ``names`` that were told as ready, as they were told, with the pods that were there then."""
+    nodes = []
+    for name in sorted(names):
+        told = facts.get(name)
+        if told is None or told["ready"] != "True" or name not in kube.nodes:
+            continue
+        spec = {"taints": told["taints"], "unschedulable": told["unschedulable"]}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": told["allocatable"]}
+        meta = {"name": name, "labels": told["labels"]}
+        node = node_of({"metadata": meta, "spec": spec, "status": status}, kube.storage.limits())
+        for pod in kube.pods.values():
+            place = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
+            if place == name and not is_ending(pod) and pod["created"] <= told_at:
+                node.add(read(pod))
+        nodes.append(node)
+    return nodes
+
+
+def have_places(pods: Sequence[Pod], nodes: Sequence[Node], storage: Storage, tries: int = 150) -> bool:
+    """Whether all of the pods have places together: the largest first where it is tightest, or in another order."""
+    chance = Random(0)
+    for number in range(tries):
+        noise = 0.0 if number < len(_WEIGHTS) else chance.uniform(0.05, 0.5)
+        sizes = {id(pod): _size(pod, number) * (1 + noise * chance.random()) for pod in pods}
+        # Pods with rules have the fewest places.
+        ranked = sorted(pods, key=lambda pod: (not _has_rules(pod), -sizes[id(pod)]))
+        if _have_places_in_turn(ranked, nodes, storage, chance if number % 2 else None):
+            return True
+    return False
+
+
+def _has_rules(pod: Pod) -> bool:
+    return bool(pod.apart or pod.affinity or pod.spread or pod.ports or pod.claims or pod.selector)
+
+
+def _size(pod: Pod, number: int) -> float:
+    """How large the pod is, by one of some measures."""
+    cores, memory = _WEIGHTS[number % len(_WEIGHTS)]
+    return cores * pod.requests["cpu"] / 1e6 + memory * pod.requests["memory"] / (4096 * 2**20 * 1000)
+
+
+def _have_places_in_turn(pods: Sequence[Pod], nodes: Sequence[Node], storage: Storage, chance: Random | None) -> bool:
+    board = Board(nodes, storage, {NAMESPACE: {}})
+    by_name = {node.name: node for node in nodes}
+    placed: list[tuple[Node, Pod]] = []
+    try:
+        for pod in pods:
+            fitting = [by_name[name] for name, fault in board.faults(pod).items() if not fault]
+            if not fitting:
+                return False
+            node = min(fitting, key=lambda node: node.free("cpu") / 1e6 + node.free("memory") / (4096 * 2**20 * 1000))
+            if chance is not None and chance.random() < 0.2:
+                node = chance.choice(fitting)
+            node.add(pod)
+            placed.append((node, pod))
+        return True
+    finally:
+        for node, pod in placed:
+            node.take(pod)

@@ -1,0 +1,66 @@
+"""Hours of clusters in which people act, under the product's own decisions, and what the judges say.
+
+``STOCKYARD_SOAK`` raises the hours to 10,000 in ten parts, each of which can be run by itself:
+``-k 'people and part3'``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from time import process_time
+
+import pytest
+
+from tests.harness.people.acts import ACTS
+from tests.harness.people.traces import with_people
+from tests.harness.simulated_hours import Hours
+from tests.harness.simulated_hours_traces import trace_of
+
+PARTS = 10
+SOAK_RUNS, RUNS = (10, 100, 1.0), (3, 12, 0.6)
+"""How many runs of a part, the hours of each, and the size of their clusters. Without soak there is one part."""
+KINDS = (*ACTS, "uncordon", "untaint", "late binding", "preemption")
+LEAST = 30
+"""Acts of each kind in each part: 300 in all."""
+WRONG = ("budget", "forbidden", "homeless", "runaway", "silent", "kept out", "held", "lost", "endless")
+COMPARED = 5
+"""Every so many-th run passes without people too, for the money."""
+
+
+@pytest.mark.parametrize("part", range(PARTS), ids="part{}".format)
+def test_people_find_nobody_without_a_place_or_a_word(
+    part: int, seed: int, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    if part and not soaking:
+        pytest.skip("parts beside the first are for soak")
+    runs, hours, size = SOAK_RUNS if soaking else RUNS
+    counts: Counter[str] = Counter()
+    usd = {"with people": 0.0, "without": 0.0}
+    wrong: list[str] = []
+    begin = process_time()
+    for number in range(seed + part * runs, seed + (part + 1) * runs):
+        trace = with_people(trace_of(number, hours, size=size))
+        world = Hours(trace).run()
+        counts += world.judge.counts
+        wrong += [f"{trace.number}: {text}" for text in world.judge.wrong]
+        if (number - seed) % COMPARED == 0:
+            usd["with people"] += world.usd
+            usd["without"] += Hours(replace(trace, acts=[])).run().usd
+    acts = {kind: counts[f"act {kind}"] for kind in KINDS}
+    figures = {
+        "hours": runs * hours,
+        "seeds": [seed + part * runs, seed + (part + 1) * runs - 1],
+        "acts": sum(acts.values()),
+        **acts,
+        "evictions": counts["pods evict"],
+        "decisions": counts["decisions Replacing"],
+        **{kind: counts[kind] for kind in WRONG},
+        **{f"usd {who}": round(amount, 2) for who, amount in usd.items()},
+        "seconds": round(process_time() - begin),
+    }
+    record_property(f"figure:hours_with_people_{part}", figures)
+    assert wrong == []
+    assert sum(acts.values()) >= runs * hours
+    assert not soaking or min(acts.values()) >= LEAST, acts
