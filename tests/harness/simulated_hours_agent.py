@@ -6,7 +6,7 @@ for, with the moment until which the agent could have known the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -66,6 +66,8 @@ class PlayedAgent:
     _reported_at: datetime | None = None
     _changed_at: datetime | None = None
     _waiting: bool = False
+    _nodes: Mapping[str, Any] = field(default_factory=dict)
+    """What nodes were when they were last looked at: of a change of one is told soon."""
 
     def __post_init__(self) -> None:
         self._begin()
@@ -104,8 +106,9 @@ class PlayedAgent:
         now = self.now()
         self._changed_at = self._changed_at or now
         due = (self._reported_at or now) + timedelta(seconds=self._pace)
-        if self._pods.news != news or self._reported_at is None:
-            due = now
+        nodes = listed(cast(Kubernetes, self.kube)).nodes
+        if self._pods.news != news or self._reported_at is None or nodes != self._nodes:
+            due, self._nodes = now, nodes
         elif self._waiting:
             due = (self._reported_at or now) + RETRY
         due = max(due, now + SOON)

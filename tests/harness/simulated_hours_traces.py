@@ -91,6 +91,8 @@ class Trace:
     """How many volumes each node takes; None: any number."""
     acts: list[tuple[float, str, float]] = field(default_factory=list)
     """What people do, as faults are written."""
+    people: bool = False
+    """Whether pods that wait are judged too."""
 
 
 def trace_of(number: int, hours: int, *, troubled: bool = True, size: float = 1.0) -> Trace:

@@ -14,6 +14,7 @@ from time import process_time
 import pytest
 
 from tests.harness.people.acts import ACTS
+from tests.harness.people.scenes import MUTANTS
 from tests.harness.people.traces import with_people
 from tests.harness.simulated_hours import Hours
 from tests.harness.simulated_hours_traces import trace_of
@@ -64,3 +65,11 @@ def test_people_find_nobody_without_a_place_or_a_word(
     assert wrong == []
     assert sum(acts.values()) >= runs * hours
     assert not soaking or min(acts.values()) >= LEAST, acts
+
+
+@pytest.mark.parametrize("mend", MUTANTS)
+def test_each_mend_that_is_taken_out_again_is_found(mend: str) -> None:
+    scene, taken_out = MUTANTS[mend]
+    assert scene.play().judge.wrong == []
+    with taken_out():
+        assert scene.play().judge.wrong != [], "the judge finds nothing"

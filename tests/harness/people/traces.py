@@ -43,7 +43,7 @@ def with_people(trace: Trace) -> Trace:
     while (seconds := seconds + chance.expovariate(PER_HOUR / HOUR)) < trace.hours * HOUR:
         acts.append((seconds, chance.choice(sorted(ACTS)), chance.random()))
     slots = chance.choice((None, 2, 3))
-    return replace(trace, apps=apps, steps=sorted(steps), acts=acts, zones=ZONES, slots=slots)
+    return replace(trace, apps=apps, steps=sorted(steps), acts=acts, zones=ZONES, slots=slots, people=True)
 
 
 def _selecting(app: App) -> dict[str, Any]:

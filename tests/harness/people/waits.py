@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MINUTE, LOOK = timedelta(minutes=1), 20.0
 LOST_AFTER, KEPT_AFTER, HELD_AFTER = timedelta(minutes=15), timedelta(minutes=10), timedelta(minutes=10)
+SETTLED = timedelta(seconds=30)
+"""How long the scheduler of a cluster may need for a node that is ready, before it is said that it takes a pod not."""
 MOST_IN_VAIN, WINDOW = 5, timedelta(hours=2)
 IN_VAIN = "took none"
 """Words of a text which says that nodes were made for pods and did not help."""
@@ -53,6 +55,7 @@ class Waits:
     """Looks at the pods that wait three times a minute."""
 
     world: Hours
+    most_in_vain: int = MOST_IN_VAIN
     _told: dict[str, datetime] = field(default_factory=dict)
     """When pods were told as waiting first, by uid."""
     _judged: set[tuple[str, str]] = field(default_factory=set)
@@ -63,10 +66,12 @@ class Waits:
     _changed_at: datetime | None = None
     _excused_until: datetime | None = None
     _failed_since: datetime | None = None
+    _came_at: datetime | None = None
+    """When a claim was on its way last."""
 
     def begin(self) -> None:
         """Look from now on."""
-        if self.world.trace.acts:
+        if self.world.trace.people:
             self.world.time.later(LOOK, self._look)
 
     def changed(self) -> None:
@@ -110,9 +115,11 @@ class Waits:
     def _judge(self, pending: Iterable[Object], now: datetime) -> None:
         text = self._text()
         coming = any(not claim.deleting and claim.phase not in ("Available", "Failed") for claim in self._claims())
+        self._came_at = now if coming else self._came_at
         for pod in pending:
             uid = pod["metadata"]["uid"]
-            since = max(filter(None, (self._told.get(uid), self._excused_until)), default=None)
+            came_at = self._came_at and self._came_at + SETTLED
+            since = max(filter(None, (self._told.get(uid), self._excused_until, came_at)), default=None)
             if uid not in self._told or since is None:
                 continue
             if now - since > MINUTE and not coming and (problem := self._unsaid(pod, text)):
@@ -123,7 +130,7 @@ class Waits:
                 self._fault("lost", pod, f"{pod['disturbed']}: {text}")
             since = max(pod["created"], self._changed_at or pod["created"])
             in_vain = sum(made > since for made, _ in self._vain)
-            if in_vain > MOST_IN_VAIN:
+            if in_vain > self.most_in_vain:
                 self._fault("endless", pod, f"{in_vain} nodes came and went in vain")
 
     def _helps(self, pod: Object) -> bool:
@@ -171,7 +178,7 @@ class Waits:
         """What is shown of pods that wait."""
         cluster = self.world.store.get(Cluster, self.world.cluster.id)
         conditions = cluster.conditions if cluster is not None else ()
-        return " ".join(part.message for part in conditions if part.type.startswith("Pods") and part.status == "False")
+        return " ".join(part.message for part in conditions if part.type.startswith("Pods"))
 
     def _unsaid(self, pod: Object, text: str) -> str:
         """What the text does not say of the pod; empty where it says enough."""

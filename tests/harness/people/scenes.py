@@ -1,0 +1,138 @@
+"""Scenes of a few hours, each made to show one fault, and the mends without which it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+from stockyard.lifecycle.waiting.unused import GroupMemory
+from stockyard.operations.fleet.state import picture, reported
+from stockyard.operations.machines.pending_pods import DETAIL_TYPE
+from stockyard.scheduling.packing import row_source
+from tests.harness import simulated_hours
+from tests.harness.people import acts
+from tests.harness.people.scheduler import SPREAD
+from tests.harness.people.traces import PORT, RULES, ZONES
+from tests.harness.simulated_hours import Hours
+from tests.harness.simulated_hours_pods import App, Daemon
+from tests.harness.simulated_hours_traces import CAPACITY, Trace
+
+START = datetime(2026, 11, 27, 8, tzinfo=UTC)
+Act = Callable[[Hours], None]
+POOL: Mapping[str, Any] = {
+    "name": "pool",
+    "limits": {"nodes": 40},
+    "requirements": [{"key": CAPACITY, "operator": "In", "values": ["on-demand"]}],
+    "disruption": {"consolidate_after": "30s", "budgets": [{"nodes": "100%"}]},
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``steps`` are (minutes, deployment, replicas), ``acts`` (minutes, what is done)."""
+
+    apps: Sequence[App]
+    steps: Sequence[tuple[float, str, int]]
+    acts: Sequence[tuple[float, Act]] = ()
+    hours: int = 3
+    in_vain: int = 0
+    """How many nodes may come and go in vain."""
+    slots: int | None = None
+
+    def play(self) -> Hours:
+        """The hours, when they are over."""
+        trace = Trace(1, START, self.hours, SPREAD, people=True, zones=ZONES, slots=self.slots)
+        trace.pools = [dict(POOL)]
+        trace.apps = [replace(app) for app in self.apps]
+        trace.steps = [(60 * minutes + 1, app, replicas) for minutes, app, replicas in self.steps]
+        world = Hours(trace)
+        world.waits.most_in_vain = self.in_vain
+        for minutes, act in self.acts:
+            world.time.at(START + timedelta(minutes=minutes), lambda act=act: act(world))  # type: ignore[misc]
+        return world.run()
+
+
+def _on_all(act: Callable[[Hours, str, float], None], number: float = 0.7) -> Act:
+    def on_all(world: Hours) -> None:
+        for name in list(world.kube.nodes):
+            act(world, name, number)
+            if name in world.kube.nodes:
+                world.kube.touch(name)
+
+    return on_all
+
+
+def _daemon(**fields: Any) -> Act:
+    def install(world: Hours) -> None:
+        world.kube.daemons["metrics"] = Daemon("metrics", **fields)
+
+    return install
+
+
+def _bar(world: Hours) -> None:
+    world.kube.barred.add("a")
+
+
+def _app(name: str, cpu: int = 700, rule: str = "", **fields: Any) -> App:
+    app = App(name, cpu, 256, **fields)
+    if rule:
+        RULES[rule](app)
+    return app
+
+
+TWO = (_app("a"), _app("b"))
+COUNTED_ON = [(0.0, "a", 4), (10.0, "b", 3), (60.0, "a", 1)]
+"""The first node is closed when the second app comes, and has room when pods of the first one go."""
+
+
+def _closed(act: Callable[[Hours, str, float], None]) -> Scene:
+    return Scene(TWO, COUNTED_ON, [(10.0, _on_all(act))], hours=4)
+
+
+@contextmanager
+def _without(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
+        yield
+
+
+def _taints_but(keep: Callable[[Any], bool]) -> Callable[..., Any]:
+    real = reported.taints_of
+    return lambda claim, facts, *, initialized: tuple(filter(keep, real(claim, facts, initialized=initialized)))
+
+
+def _promised(self: Any, claim: Any, _facts: Any, *, initialized: bool) -> Any:
+    return self.promises.allocatable(claim)
+
+
+MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
+    "a cordoned node is room": (
+        _closed(acts._cordon),
+        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != reported.UNSCHEDULABLE)),
+    ),
+    "a tainted node is room": (
+        _closed(acts._taint),
+        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != "maintenance")),
+    ),
+    "a smaller node has its room": (
+        _closed(acts._shrink),
+        lambda: patch.object(picture._Reading, "_allocatable", _promised),
+    ),
+    "nobody holds back a third node": (
+        Scene([_app("a")], [(5.0, "a", 1)], [(1.0, _bar)], in_vain=2),
+        lambda: patch.object(GroupMemory, "is_held", property(lambda _: False)),
+    ),
+    "ports of daemon sets are free": (
+        Scene([_app("a", port=PORT)], [(5.0, "a", 1)], [(1.0, _daemon(port=PORT))]),
+        lambda: patch.object(row_source, "replace", lambda row, **_: row),
+    ),
+    "reports wake nobody": (
+        Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)]),
+        lambda: patch.dict(simulated_hours._WAKE, {DETAIL_TYPE: lambda _: False}),
+    ),
+}
