@@ -53,5 +53,33 @@ def test_those_that_are_gone_for_longest_end_first() -> None:
     ended = vanished.to_end(gone[::-1], 10, START + timedelta(seconds=170))
     assert [node.id for node in ended] == ["a", "b"]
     assert len(vanished.to_end(gone, 1, START + timedelta(seconds=170))) == 1
-    changed, transition = vanished.note_return(gone[0], moment(150))
-    assert (vanished.gone_since(changed), transition.reason) == (None, "JoinedAgain")
+
+
+def note(node: NodeClaim, facts: object, seconds: int, *, has_pods: bool = False) -> tuple[str, str, bool] | None:
+    """Status and reason that are noted, and whether that is told."""
+    new = vanished.noted(node, facts, moment(seconds), moment(seconds), has_pods=has_pods)  # type: ignore[arg-type]
+    if new is None:
+        return None
+    [joined] = [part for part in new[0].conditions if part.type == "Joined"]
+    return joined.status, joined.reason, new[1] is not None
+
+
+def test_what_is_noted_of_a_node_object() -> None:
+    there = object()
+    waiting = NodeClaim("a", "a", moment(0), moment(0), pool="p")
+    missing = claim(phase="Pending", reason=vanished.NODE_MISSING)
+    for node, facts, seconds, has_pods, expected in (
+        (claim(), None, 121, False, ("False", vanished.NODE_GONE, True)),
+        (claim(), None, 110, True, None),
+        (claim(), there, 121, True, None),
+        (claim(reason=vanished.NODE_GONE), None, 130, False, None),
+        (claim(reason=vanished.NODE_GONE), there, 130, False, ("True", vanished.REJOINED, True)),
+        # It came and went before anybody saw it join; or it has only just come.
+        (waiting, None, 30, True, ("Unknown", vanished.NODE_MISSING, False)),
+        (waiting, None, 30, False, None),
+        (missing, there, 110, True, ("Unknown", "Pending", False)),
+    ):
+        assert note(node, facts, seconds, has_pods=has_pods) == expected
+    assert not vanished.has_vanished(missing, None, moment(119))
+    assert vanished.has_vanished(missing, None, moment(120))
+    assert vanished.to_end([missing], 1, START + timedelta(seconds=150)) == [missing]

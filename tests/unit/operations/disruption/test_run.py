@@ -114,11 +114,12 @@ def test_what_has_come_is_waited_for_until_the_agent_has_told_of_it(
     (old,) = pods.on
     pods.on[old] = [pod("1")]
     until(pods, REPLACING)
-    reports = pods.workload
+    reports, observed_at = pods.workload, pods.workload().observed_at
 
     def workload() -> Workload:
         picture = reports()
-        return replace(picture, nodes={name: facts for name, facts in (picture.nodes or {}).items() if name == old})
+        nodes = {name: facts for name, facts in (picture.nodes or {}).items() if name == old}
+        return replace(picture, nodes=nodes, observed_at=observed_at)
 
     monkeypatch.setattr(pods, "workload", workload)
     pods.run(2)

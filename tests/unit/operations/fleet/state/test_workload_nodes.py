@@ -170,3 +170,12 @@ def test_facts_that_do_not_hold_together_are_refused(agent: Agent, fields: dict[
     with pytest.raises(InvalidInput) as refusal:
         agent.post(**fields)
     assert [problem.pointer for problem in refusal.value.errors] == [pointer]
+
+
+def test_pods_on_a_node_that_nobody_has_told_of_wake_a_pass_once(agent: Agent) -> None:
+    """Its Node object may have come and gone between two reports."""
+    groups = {WEB: template()}
+    agent.post(groups=groups, nodes={"a": facts()}, budgets={}, running={"a": {WEB: 1}})
+    assert agent.change(running={"b": {WEB: 1}}, nodes={}, budgets={}).woken
+    assert not agent.change(running={"b": {WEB: 2}}, nodes={}, budgets={}).woken
+    assert not agent.change(running={"c": {WEB: 1}}, nodes={"c": facts()}, budgets={}).woken

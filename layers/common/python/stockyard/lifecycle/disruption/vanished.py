@@ -15,7 +15,7 @@ from stockyard.domain.pool_records import CONTROL_PLANE
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES, shown_phase
+from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES, PENDING, shown_phase
 from stockyard.lifecycle.node_phases import JOINED
 
 REPORT_SECONDS = 20
@@ -27,7 +27,9 @@ minute."""
 MOST_PERCENT = 20
 """Of a pool's nodes at most so many, rounded up, are ended at once: an API server that was restored from an older
 snapshot lacks many, and their pods need others first."""
-NODE_GONE, REJOINED = "NodeGone", "JoinedAgain"
+NODE_GONE, NODE_MISSING, REJOINED = "NodeGone", "NodeMissing", "JoinedAgain"
+"""Reasons of the condition of joining: the Node object of a node that had joined is gone; pods are bound to a node
+whose joining nobody has seen, and that is not there; it is there again."""
 
 
 def has_vanished(claim: NodeClaim, facts: NodeFacts | None, observed_at: str) -> bool:
@@ -38,19 +40,21 @@ def has_vanished(claim: NodeClaim, facts: NodeFacts | None, observed_at: str) ->
     joined = _joined(claim)
     if joined is not None and joined.reason == NODE_GONE:
         return True
+    if joined is not None and joined.reason == NODE_MISSING:
+        return times.from_text(joined.last_transition_time) + _REPORT <= times.from_text(observed_at)
     if joined is not None and joined.status == "True":
         since = joined.last_transition_time
     elif claim.phase == AVAILABLE:
         since = claim.created_at
     else:
         return False
-    return times.from_text(since) + timedelta(seconds=REPORT_SECONDS) < times.from_text(observed_at)
+    return times.from_text(since) + _REPORT < times.from_text(observed_at)
 
 
 def gone_since(claim: NodeClaim) -> datetime | None:
     """When it was noted that the claim's Node object is gone; None while it is there."""
     joined = _joined(claim)
-    if joined is None or joined.reason != NODE_GONE:
+    if joined is None or joined.reason not in (NODE_GONE, NODE_MISSING):
         return None
     return times.from_text(joined.last_transition_time)
 
@@ -60,18 +64,29 @@ def is_looked_after(claim: NodeClaim) -> bool:
     return not (claim.deleting or claim.phase == FAILED or (claim.control_plane and claim.pool == CONTROL_PLANE))
 
 
-def note_gone(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
-    """The claim whose Node object is gone, and what is told of it."""
-    text = (
-        f"Node {claim.node_name or claim.name} was deleted in its cluster. Its machine is ended unless the node joins "
-        f"again within {REJOIN_SECONDS} seconds."
-    )
-    return _noted(claim, "False", NODE_GONE, text, now)
+def noted(
+    claim: NodeClaim, facts: NodeFacts | None, observed_at: str, now: str, *, has_pods: bool
+) -> tuple[NodeClaim, Transition | None] | None:
+    """The claim with what is new of its Node object, and what is told of it; None where nothing is new.
 
-
-def note_return(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
-    """The claim whose node has joined again."""
-    return _noted(claim, "True", REJOINED, f"Node {claim.node_name or claim.name} has joined again.", now)
+    ``has_pods``: the report has pods on the node. A Node object was there for them, also where nobody saw it; one that
+    has only just come may be missing in the report for a moment, so nothing is told of that.
+    """
+    name, joined = claim.node_name or claim.name, _joined(claim)
+    if facts is not None and joined is not None and joined.reason == NODE_MISSING:
+        return _noted(claim, "Unknown", "Pending", f"Node {name} is there.", now)[0], None
+    is_noted = gone_since(claim) is not None
+    if is_noted and facts is not None:
+        return _noted(claim, "True", REJOINED, f"Node {name} has joined again.", now)
+    if is_noted or not is_looked_after(claim):
+        return None
+    end = f"Its machine is ended unless the node joins again within {REJOIN_SECONDS} seconds."
+    if has_vanished(claim, facts, observed_at):
+        return _noted(claim, "False", NODE_GONE, f"Node {name} was deleted in its cluster. {end}", now)
+    if facts is None and has_pods and claim.phase == PENDING:
+        text = f"Pods are bound to node {name}, which is not there. {end}"
+        return _noted(claim, "Unknown", NODE_MISSING, text, now)[0], None
+    return None
 
 
 def to_end(claims: Sequence[NodeClaim], size: int, now: datetime) -> Sequence[NodeClaim]:
@@ -89,7 +104,7 @@ def ends_at(claim: NodeClaim) -> datetime | None:
     return since + _REJOIN if since is not None else None
 
 
-_REJOIN = timedelta(seconds=REJOIN_SECONDS)
+_REPORT, _REJOIN = timedelta(seconds=REPORT_SECONDS), timedelta(seconds=REJOIN_SECONDS)
 
 
 def _joined(claim: NodeClaim) -> Condition | None:

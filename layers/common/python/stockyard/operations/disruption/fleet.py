@@ -13,6 +13,7 @@ from stockyard.domain.node_types import SPOT
 from stockyard.domain.pool_records import DYNAMIC, STATIC, USD_HOUR, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption import candidates, forced
 from stockyard.lifecycle.disruption.costs import disruption_cost, eviction_cost
 from stockyard.lifecycle.disruption.update_strategy import budgets_of_updates, replaceable_now
@@ -62,10 +63,8 @@ class View:
     """By the name of a static pool with limits: how many more nodes like those it has its limits allow."""
     sequence: int = 0
     """Of the report of pods that it was made of."""
-    gone: Sequence[NodeClaim] = ()
-    """Claims whose Node object is not there any more, and was when it was looked at before."""
-    returned: Sequence[NodeClaim] = ()
-    """Claims whose Node object is there again."""
+    notes: Sequence[tuple[NodeClaim, Transition | None]] = ()
+    """Claims with what is new of their Node object: it is gone, or there again."""
     vanished: Sequence[NodeClaim] = ()
     """Claims whose Node object has been gone for so long that they end."""
 

@@ -32,10 +32,11 @@ from stockyard.operations.disruption.decide import decide, holding, interrupted,
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import write
-from stockyard.operations.disruption.vanished_nodes import note_nodes, with_vanished
+from stockyard.operations.disruption.vanished_nodes import with_vanished
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
+from stockyard.operations.node_claims.vanished_nodes import note_nodes
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.reconcile import reconcile
 from stockyard.operations.services import Services
@@ -95,7 +96,7 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
         return record
     view, _ = view_now(services, cluster, record, pools, claims)
     if view is not None:
-        note_nodes(services, view)
+        note_nodes(services, view.notes)
     if view is not None and _is_urgent(view) and _is_fresh(services, cluster):
         # Whatever else is being done: these nodes are lost, or will be soon.
         if view.vanished:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +138,7 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     # When the last pod has found a node, what the cluster says of its pods is out of date.
     wait_anew = _more_wait(earlier, picture) or _wait_otherwise(earlier, picture)
     gone = _gone_nodes(earlier, picture)
-    woken = none_left or wait_anew or bool(gone)
+    woken = none_left or wait_anew or bool(gone or _unseen_nodes(earlier, picture))
     woken_at = now if wait_anew else last.woken_at if last is not None else ""
     current = WorkloadReport(
         cluster.id, sequence, report["observed_at"], now, content, parts, woken_at, version=version
@@ -261,6 +261,16 @@ def _gone_nodes(earlier: Picture | None, picture: Picture) -> set[str]:
         return set()
     before = (earlier or {}).get("nodes") or {}
     return {name for name, facts in before.items() if name not in now and not _is_drained(facts)}
+
+
+def _unseen_nodes(earlier: Picture | None, picture: Picture) -> Set[str]:
+    """The nodes to which pods are bound by now and that no report has told of: they come just now, or came and went."""
+    if picture.get("nodes") is None:
+        return frozenset()
+    bound = {name for name, pods in picture["running"].items() if pods}
+    before = earlier or {}
+    known = {*picture["nodes"], *(before.get("nodes") or ()), *(before.get("running") or ())}
+    return bound - known
 
 
 def _is_drained(facts: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.disruption.update_strategy import most_new
+from stockyard.lifecycle.disruption.vanished import REJOIN_SECONDS
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -46,6 +47,7 @@ from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
+from stockyard.operations.node_claims.vanished_nodes import note_nodes
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.adoption import adopt
 from stockyard.operations.pools.claims import batch_size, commit_claims, draft_claim
@@ -164,6 +166,10 @@ def _scale_up(
         return ()
     message, waits = "", ""
     present = claims_of(services, cluster.id) if claims is None else claims
+    if notes := [note for claim in present if (note := workload.noted(claim, services.clock.now())) is not None]:
+        # It is noted at once: pods that were bound to a node that is gone do not tell of it for long.
+        note_nodes(services, notes)
+        watch(services, cluster.id, REJOIN_SECONDS)
     if workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present):
         # The packer is loaded only where something waits.
         from stockyard.operations.pools import scale_up, unused_room

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
+from stockyard.domain import times
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.vanished import noted
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing.manifests import read_pod
@@ -63,6 +67,13 @@ class Workload:
         nodes = self.nodes or {}
         facts = nodes.get(claim.node_name or claim.name)
         return facts if facts is not None or not claim.host_name else nodes.get(claim.host_name)
+
+    def noted(self, claim: NodeClaim, now: datetime) -> tuple[NodeClaim, Transition | None] | None:
+        """What is new of the claim's Node object; see ``vanished.noted``."""
+        if self.nodes is None:
+            return None
+        has_pods = bool(self.running.get(claim.node_name or claim.name))
+        return noted(claim, self.facts_of(claim), self.observed_at, times.to_text(now), has_pods=has_pods)
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:
