@@ -26,6 +26,14 @@ def message(pool: Pool) -> str:
     return pool.condition.message if pool.condition is not None else ""
 
 
+def why(pool: Pool) -> str:
+    """Why it lacks nodes: what its condition says, or which limit keeps pods waiting; empty for neither."""
+    if pool.condition is not None and pool.condition.status != "True":
+        return pool.condition.message
+    limits = (condition for condition in pool.conditions if condition.type == "WithinLimits")
+    return next((condition.message for condition in limits if condition.status == "False"), "")
+
+
 class PlannedNodes(Model):
     """Equal nodes of a plan: one of them, how many, and the pods on all."""
 
@@ -63,7 +71,7 @@ POOLS: Sheet[Pool] = Sheet(
         Column("LIMITS", lambda p: pairs_of(p.limits), give=2),
         Column("USD/HOUR", lambda p: dollars(p.nodes.usd_hour)),
         Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
-        Column("WHY", lambda p: "" if p.condition is None or p.condition.status == "True" else message(p), give=3),
+        Column("WHY", why, give=3),
         Column("PROVIDER", lambda p: p.provider, wide=True),
         Column("WEIGHT", lambda p: p.weight or None, wide=True),
         Column("CREATED", lambda p: p.created_at, wide=True),

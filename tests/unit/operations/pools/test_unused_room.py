@@ -138,3 +138,17 @@ def test_a_claim_names_the_pods_that_it_is_made_for(pods: Pods) -> None:
     with_node(pods)
     [claim] = pods.yard.claims(POOL)
     assert claim.pod_groups == ("g0",)
+
+
+def test_a_pool_says_which_limit_keeps_pods_waiting(pods: Pods) -> None:
+    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL, limits={"nodes": "1"})
+    pods.waiting = [pod("2", "1Gi", "web")] * 3
+    pods.run(4)
+    expected = "The pool's limit of nodes is reached: default/web-0 and 1 like it wait."
+    assert pods.yard.condition(pods.yard.now(POOL), "WithinLimits") == ("False", "LimitReached", expected)
+    version = pods.yard.now(POOL).version
+    pods.yard.look()
+    assert pods.yard.now(POOL).version == version
+    pods.waiting.clear()
+    pods.run(1)
+    assert pods.yard.condition(pods.yard.now(POOL), "WithinLimits")[0] == "True"

@@ -31,6 +31,8 @@ POOLS_READY = "PoolsReady"
 POOLS_NOT_READY = "PoolsNotReady"
 PODS_HAVE_ROOM = "PodsHaveRoom"
 """The condition of a cluster that says whether the pools could make a node for each pod that waits."""
+WITHIN_LIMITS, LIMIT_REACHED = "WithinLimits", "LimitReached"
+"""The condition of a pool whose limits keep pods waiting, or did so once."""
 NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
@@ -154,6 +156,18 @@ def pods_condition(message: str, now: str, waits: str = "") -> Condition:
         return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", f"{message} {waits}".rstrip(), now)
     text = f"Every pod that waits has a node or one on its way. {waits}".rstrip()
     return Condition(PODS_HAVE_ROOM, "True", SATISFIED, text, now)
+
+
+def within_limits(pool: Pool, message: str, now: str) -> Pool | None:
+    """The pool that says which pods its limits keep waiting; empty for none. None where it says so already."""
+    last = next((condition for condition in pool.conditions if condition.type == WITHIN_LIMITS), None)
+    if message:
+        condition = Condition(WITHIN_LIMITS, "False", LIMIT_REACHED, message, now)
+    else:
+        condition = Condition(WITHIN_LIMITS, "True", SATISFIED, "The limits of the pool keep no pod waiting.", now)
+    if (last is None and not message) or (last is not None and last.message == condition.message):
+        return None
+    return replace(pool, conditions=with_condition(pool.conditions, condition), updated_at=now)
 
 
 def is_ready(pool: Pool) -> bool:

@@ -39,6 +39,7 @@ from stockyard.lifecycle.pool import (
     pods_condition,
     pools_condition,
     refused,
+    within_limits,
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
@@ -164,37 +165,69 @@ def _scale_up(
     workload = workload_of(services, cluster.id) if dynamic else None
     if workload is None:
         return ()
-    message, waits = "", ""
     present = claims_of(services, cluster.id) if claims is None else claims
     if notes := [note for claim in present if (note := workload.noted(claim, services.clock.now())) is not None]:
         # It is noted at once: pods that were bound to a node that is gone do not tell of it for long.
         note_nodes(services, notes)
         watch(services, cluster.id, REJOIN_SECONDS)
-    if workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present):
-        # The packer is loaded only where something waits.
-        from stockyard.operations.pools import scale_up, unused_room
-
-        try:
-            for pool in dynamic:
-                ensure_provider(services, cluster, pool)
-            plan, belief = scale_up.believed_plan(services, cluster, pools, present, workload, going)
-            memory = unused_room.remember(services, cluster.id, belief, plan, workload)
-            remarks = unused_room.remarks(belief, memory, workload)
-            pausing = [pool for pool in dynamic if pauses(pool, services.now())]
-            refusals = scale_up.left_out(plan, workload, pausing, belief.withheld)
-            message, waits = f"{refusals} {remarks.fails}".strip(), remarks.waits
-            if any(not entry.is_empty for entry in memory.values()):
-                _look_soon(services, dynamic[0], unused_room.LOOK_SECONDS)
-            report.created += scale_up.create_claims(services, cluster, pools, plan, going)
-        except Conflict:
-            report.lost += 1
-        except QuotaExceeded as refusal:
-            message = f"{refusal.detail} {message}".strip()
-    else:
+    if not (workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present)):
         _forget_unused(services, cluster.id)
-    if message:
-        _look_soon(services, dynamic[0])
-    return [pods_condition(message, services.now(), waits)]
+        _show_limits(services, dynamic, {})
+        return [pods_condition("", services.now())]
+    return [_place(services, cluster, pools, dynamic, present, workload, report, going)]
+
+
+def _place(
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    dynamic: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
+    report: Report,
+    going: Set[str],
+) -> Condition:
+    """Make nodes for pods that wait and for headroom; the condition that says whether all have a place."""
+    # The packer is loaded only where something waits.
+    from stockyard.operations.pools import scale_up, unused_room
+
+    message, waits, seconds = "", "", LOOK_AGAIN_SECONDS
+    limits: Mapping[str, str] = {}
+    try:
+        for pool in dynamic:
+            ensure_provider(services, cluster, pool)
+        plan, belief = scale_up.believed_plan(services, cluster, pools, claims, workload, going)
+        memory = unused_room.remember(services, cluster.id, belief, plan, workload)
+        remarks = unused_room.remarks(belief, memory, workload)
+        pausing = [pool for pool in dynamic if pauses(pool, services.now())]
+        refusals = scale_up.left_out(plan, workload, pausing, belief.withheld)
+        message, waits = f"{refusals} {remarks.fails}".strip(), remarks.waits
+        limits = scale_up.limits_reached(plan, workload)
+        if any(not entry.is_empty for entry in memory.values()):
+            seconds = unused_room.LOOK_SECONDS
+        report.created += scale_up.create_claims(services, cluster, pools, plan, going)
+    except Conflict:
+        report.lost += 1
+    except QuotaExceeded as refusal:
+        message = f"{refusal.detail} {message}".strip()
+    # Claims are made at the versions of the pools as they were read: what is written on these comes later.
+    _show_limits(services, dynamic, limits)
+    if message or seconds < LOOK_AGAIN_SECONDS:
+        _look_soon(services, dynamic[0], seconds)
+    return pods_condition(message, services.now(), waits)
+
+
+def _show_limits(services: Services, pools: Sequence[Pool], limits: Mapping[str, str]) -> None:
+    """Say on pools whether their limits keep pods waiting; ``limits`` has which, by the name of the pool. Writes only
+    what is new."""
+    for pool in pools:
+        if within_limits(pool, limits.get(pool.name, ""), services.now()) is None:
+            continue
+        current = services.store.get(Pool, pool.id)
+        changed = within_limits(current, limits.get(pool.name, ""), services.now()) if current is not None else None
+        if changed is not None:
+            with suppress(Conflict):
+                services.store.commit(Replace(replace(changed, version=changed.version + 1)))
 
 
 def _forget_unused(services: Services, cluster_id: str) -> None:

@@ -29,6 +29,7 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
+from stockyard.scheduling.packing.reasons import LIMIT
 from stockyard.scheduling.packing.ways import Ways, possible_ways
 
 MOST_CLAIMS = 500
@@ -172,6 +173,20 @@ def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withh
     texts = [_refusal(entry, names, no_reason) for entry in entries[:_NAMED]]
     more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""
     return "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else ""
+
+
+def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
+    """Which limit of a pool keeps which pods waiting, by the name of the pool, in words."""
+    names = {group.id: group.names for group in workload.pending}
+    texts: dict[str, str] = {}
+    for entry in plan.left_out:
+        group = group_id(entry.pods[0])
+        for reason in entry.reasons if group in names else ():
+            if reason.rule == LIMIT:
+                example, count = next(iter(names[group]), "a pod"), len(entry.pods) - 1
+                more = f" and {count} like it wait" if count else " waits"
+                texts.setdefault(reason.pool, f"{reason.message.rstrip('.')}: {example}{more}.")
+    return texts
 
 
 def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]], no_reason: str) -> str:
