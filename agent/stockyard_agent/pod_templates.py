@@ -43,6 +43,7 @@ def scheduling_part(spec: Object, *, daemon: bool = False) -> dict[str, Any]:
         "initContainers": list(_containers(spec, "initContainers")),
         "containers": list(_containers(spec, "containers")),
         "resources": _resources(spec),
+        "resourceClaims": [_only(claim, ("name",)) for claim in spec.get("resourceClaims") or ()],
     }
     return {**part, **{name: value for name, value in listed.items() if value}}
 
@@ -94,6 +95,7 @@ def selected_keys(part: Mapping[str, Any]) -> frozenset[str]:
         keys.update(selector.get("matchLabels") or ())
         keys.update(expression["key"] for expression in selector.get("matchExpressions") or ())
         keys.update(rule.get("matchLabelKeys") or ())
+        keys.update(rule.get("mismatchLabelKeys") or ())
     return frozenset(keys)
 
 

@@ -61,6 +61,7 @@ RULES: dict[str, Any] = {
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
     "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}],
     "resources": {"limits": {"cpu": "2"}},
+    "resourceClaims": [{"name": "gpu", "resourceClaimName": "web-gpu"}],
     "containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}],
 }
 
@@ -92,6 +93,7 @@ def test_ports_count_on_the_node_alone() -> None:
             for strength, term in (
                 ("required", {"labelSelector": selector, "topologyKey": "z"}),
                 ("preferred", {"weight": 1, "podAffinityTerm": {"labelSelector": selector, "topologyKey": "z"}}),
+                ("required", {"labelSelector": {}, "mismatchLabelKeys": ["app"], "topologyKey": "z"}),
             )
         ),
     ],

@@ -12,7 +12,7 @@ from stockyard.domain.budgets import Budget
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import INSTANCE_TYPE
 from stockyard.scheduling.consolidation.model import BALANCED, WHEN_EMPTY, WHEN_UNDERUTILIZED
-from stockyard.scheduling.packing.model import Pod, Pool
+from stockyard.scheduling.packing.model import HostPort, Pod, Pool
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, PodKind, PoolPolicy, Trace
 from stockyard.scheduling.simulation.replay import replay
 from tests.harness.prefix_rule import prefix_decision
@@ -180,3 +180,15 @@ def test_another_rule_can_decide():
     assert karpenter.complete
     assert {event.reason for event in karpenter.events} == {"Empty", "Underutilized"}
     assert replay(rules, STEPS).usd <= karpenter.usd * 1.02
+
+
+def test_a_port_of_a_daemon_set_is_taken_on_each_node():
+    daemon = replace(kind("edge").pod, requests=(), ports=(HostPort(8080),))
+    wanted = kind("late")
+    wanted = replace(wanted, pod=replace(wanted.pod, ports=daemon.ports))
+    played = trace(Arrival(0, kind()), Arrival(HOUR, wanted), until=2 * HOUR, policy=None)
+    outcome = replay(replace(played, daemons=(daemon,)), STEPS)
+    (homeless,) = outcome.homeless
+    assert (homeless.app, homeless.count) == ("late", 1)
+    assert "8080/TCP" in homeless.why
+    assert (outcome.nodes, outcome.pods) == (1, 2)

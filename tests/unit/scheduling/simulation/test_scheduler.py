@@ -96,3 +96,9 @@ def test_of_many_nodes_a_part_is_ranked_and_all_are_used():
     apart = pod(anti_affinity=beside(1))
     places = bound(nodes, *[apart] * 131)
     assert (len(set(places[:130])), places[130]) == (130, None)
+
+
+def test_a_spread_over_hosts_counts_nodes_by_its_policies():
+    nodes = [node("n1", pods=[PlacedPod("default", WEB, ())]), node("n2", taints=(Taint("only"),))]
+    for honors_taints, place in ((False, None), (True, "n1")):
+        assert bound(nodes, pod(spreads=(Spread(HOSTNAME, 1, OWN, honors_taints=honors_taints),))) == [place]

@@ -130,7 +130,7 @@ class SimulatedNode:
             free,
             self.claim.pool.taints,
             tuple(PlacedPod(pod.namespace, pod.labels, pod.anti_affinity) for pod in pods),
-            tuple(port for pod in pods for port in pod.ports),
+            (*self.claim.row.ports, *(port for pod in pods for port in pod.ports)),
             initialized=is_ready,
         )
 

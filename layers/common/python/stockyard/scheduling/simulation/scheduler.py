@@ -15,7 +15,7 @@ from math import log
 from stockyard.domain.node_types import CPU, MEMORY
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass
-from stockyard.scheduling.packing.known import KnownNode, counts_for, passes
+from stockyard.scheduling.packing.known import KnownNode, passes
 from stockyard.scheduling.packing.model import (
     PREFER_NO_SCHEDULE,
     Node,
@@ -123,7 +123,7 @@ class KubeScheduler:
         share = max(LEAST_SHARE, SHARE_SCORED - count // NODES_A_SHARE)
         most = max(FEWEST_SCORED, count * share // 100)
         spreads = [rule for rule in level.host_rules if isinstance(rule, SpreadRule)]
-        smallest = {rule: self._smallest(level, rule) for rule in spreads}
+        smallest = {rule: self._smallest(rule) for rule in spreads}
         found: list[int] = []
         for step in range(count if mask else 0):
             number = (self._start + step) % count
@@ -135,9 +135,9 @@ class KubeScheduler:
         self._meter.spent += 1 + len(found) + (count // 8 if mask else 0)
         return sorted(found)
 
-    def _smallest(self, level: Level, rule: SpreadRule) -> int:
+    def _smallest(self, rule: SpreadRule) -> int:
         """The pods of the emptiest host that the spread counts: none where there are fewer hosts than it asks for."""
-        hosts = [entry.node.name for entry in self._known.nodes if counts_for(level, entry.node)]
+        hosts = [entry.node.name for entry in self._known.nodes if passes(entry.node, rule.where)]
         if rule.constraint.min_domains is not None and len(hosts) < rule.constraint.min_domains:
             return 0
         self._meter.spent += len(hosts) // 4
