@@ -170,7 +170,7 @@ def test_pods_that_claim_devices_get_no_node() -> None:
     assert [(reason.pool, reason.rule, reason.subject) for reason in left_out.reasons] == [
         ("", "ResourceClaims", "gpu, nic")
     ]
-    assert "spec.resourceClaims" in left_out.reasons[0].message
+    assert left_out.reasons[0].text.startswith("The pod's spec.resourceClaims ask for devices (gpu, nic)")
     assert (plan.claims, plan.placements) == ((), ())
 
 

@@ -192,7 +192,7 @@ def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
 def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]], no_reason: str) -> str:
     example = next(iter(names.get(entry.pods[0].rpartition("/")[0], ())), "a pod")
     more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
-    why = "; ".join(f"{reason.pool}: {reason.message.rstrip('.')}" for reason in entry.reasons[:_NAMED])
+    why = "; ".join(reason.text.rstrip(".") for reason in entry.reasons[:_NAMED])
     why = why and f"{why}."
     return f"{example}{more}: {why or no_reason}"
 

@@ -22,12 +22,18 @@ NO_TURN = "The plan's steps of work were used up before the pod had its turn."
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One pool and the rule that refused the pod there. ``subject`` is the rule's taint, label, resource or limit."""
+    """One pool and the rule that refused the pod there; no pool where the rule holds everywhere. ``subject`` is the
+    rule's taint, label, resource or limit."""
 
     pool: str
     rule: str
     subject: str
     message: str
+
+    @property
+    def text(self) -> str:
+        """The reason for people, with its pool."""
+        return f"{self.pool}: {self.message}" if self.pool else self.message
 
 
 def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:

@@ -364,9 +364,7 @@ class _Replay:
 
     def _homeless(self) -> tuple[Homeless, ...]:
         whys = {
-            name: "; ".join(f"{reason.pool}: {reason.message}" for reason in item.reasons[:3])
-            for item in self._refused
-            for name in item.pods
+            name: "; ".join(reason.text for reason in item.reasons[:3]) for item in self._refused for name in item.pods
         }
         counts: Counter[tuple[str, str]] = Counter(
             (pod.kind.app, whys.get(pod.name, "")) for pod in self._waiting.values() if pod.planned is None
