@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import threading
 import time
 import urllib.error
@@ -214,7 +215,10 @@ class LocalCloud:
         self.clusters = Clusters(logs / "agents.log")
         self._stack.enter_context(addressed_balancers(own_address))  # where a cluster's API listens
         if self._kubernetes:
-            initialize = partial(RealCluster.initialized, environment=self._trust)
+            planes = self.home / "planes"
+            # After the clusters have ended, which have their state in it.
+            self._stack.callback(partial(shutil.rmtree, planes, ignore_errors=True))
+            initialize = partial(RealCluster.initialized, environment=self._trust, planes=planes)
             self.clusters = Clusters(logs / "agents.log", initialize)
         self._stack.callback(self.clusters.close)
         self.clusters.start()

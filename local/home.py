@@ -11,7 +11,7 @@ from typing import IO
 from local.warden import clear
 
 ENVIRONMENT, PROCESSES = "env", "processes"
-LEFTOVERS = ("machines", "managed", "pki")
+LEFTOVERS = ("machines", "managed", "planes", "pki")
 """Folders of what an earlier local cloud has made. ``logs`` and ``cache`` stay."""
 
 

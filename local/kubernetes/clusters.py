@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from local.kubernetes.cluster import Cluster, JoinFailed
+from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed
 from local.kubernetes.membership import Membership
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
@@ -60,9 +60,10 @@ class Clusters:
         self, endpoint: str, objects: Mapping[Key, Object], keys: tuple[str, str], folder: Path
     ) -> SimulatedCluster:
         """The simulated cluster as a snapshot has it, without any member. One that is gone is made anew in ``folder``,
-        with its authority's certificate and key."""
-        present = self._clusters.get(endpoint)
-        cluster = present if isinstance(present, SimulatedCluster) else None
+        with its authority's certificate and key. Raises ``InitFailed`` for a real one, which stays as it is."""
+        cluster = self._clusters.get(endpoint)
+        if cluster is not None and not isinstance(cluster, SimulatedCluster):
+            raise InitFailed("snapshots of a real control plane are not restored in the local cloud")
         if cluster is None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             cluster = SimulatedCluster(endpoint, "v1.0.0", folder, self._log, keys)

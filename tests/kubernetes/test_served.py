@@ -35,6 +35,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield served
     assert served.stop() == 0
     assert not (served.home / "pki").exists()
+    assert not (served.home / "planes").exists()
 
 
 def good(cloud: Served, method: str, path: str, body: Any = None) -> Any:
@@ -48,17 +49,23 @@ def succeeded(cloud: Served, operation: str) -> None:
     assert ended_operation["status"] == "succeeded", ended_operation["error"]
 
 
-def programs_of(home: Path) -> list[str]:
-    """The command lines of all processes that name the folder, but for the local cloud's own."""
+def programs_of(cloud: Served) -> list[str]:
+    """The command lines of all processes of machines and control planes."""
+    folders = [f"{cloud.home / name}/" for name in ("machines", "planes")]
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if f"{home}/" in line:
+        if any(folder in line for folder in folders):
             lines.append(line)
     return lines
+
+
+def files_of(cloud: Served) -> list[Path]:
+    """The folders of machines and control planes."""
+    return [path for name in ("machines", "planes") for path in (cloud.home / name).glob("*")]
 
 
 @pytest.fixture(scope="module")
@@ -168,12 +175,11 @@ def test_events_tell_the_story_in_order(story: Story) -> None:
 
 
 def test_a_deleted_cluster_leaves_no_process_and_no_file(cloud: Served, cluster: dict[str, Any]) -> None:
-    machines = cloud.home / "machines"
-    assert len(programs_of(machines)) >= 5
+    assert len(programs_of(cloud)) >= 5
     deletion = good(cloud, "DELETE", f"clusters/{cluster['id']}")
     succeeded(cloud, deletion["id"])
-    cloud.wait("the end of the cluster's programs", lambda: not programs_of(machines), 30)
-    cloud.wait("the end of the cluster's files", lambda: not list(machines.iterdir()), 30)
+    cloud.wait("the end of the cluster's programs", lambda: not programs_of(cloud), 30)
+    cloud.wait("the end of the cluster's files", lambda: not files_of(cloud), 30)
 
 
 def test_a_cluster_on_cudo_lives_on_a_real_control_plane(cloud: Served) -> None:
@@ -196,5 +202,4 @@ def test_a_cluster_on_cudo_lives_on_a_real_control_plane(cloud: Served) -> None:
     cloud.wait("its node", available, 120)
     deletion = good(cloud, "DELETE", f"clusters/{cluster['id']}")
     succeeded(cloud, deletion["id"])
-    machines = cloud.home / "machines"
-    cloud.wait("the end of its programs", lambda: not programs_of(machines), 30)
+    cloud.wait("the end of its programs", lambda: not programs_of(cloud), 30)

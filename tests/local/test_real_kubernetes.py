@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from moto.elbv2.models import ELBv2Backend
 
 from local.authority import Authority, trusted
@@ -15,9 +17,10 @@ from local.aws.corrections.balancers import addressed_balancers
 from local.cloud import LocalCloud, StartError
 from local.identity.server import IdentityServer
 from local.kubernetes.cluster import InitFailed
+from local.kubernetes.clusters import Clusters
 from local.kubernetes.real import build
 from local.kubernetes.real.cluster import RealCluster
-from local.kubernetes.real.control_plane import PORT, own_address
+from local.kubernetes.real.control_plane import PORT, ControlPlane, own_address
 
 
 @pytest.fixture
@@ -37,7 +40,42 @@ def test_a_machine_says_that_its_version_is_not_built(tmp_path: Path, monkeypatc
     monkeypatch.setattr("local.kubernetes.real.cluster.missing", lambda: "")
     (tmp_path / "kubeadm.yaml").write_text("kind: ClusterConfiguration\nkubernetesVersion: v1.30.0\n")
     with pytest.raises(InitFailed, match=rf"v1\.30\.0 is not built, only v{build.release()}"):
-        RealCluster.initialized(tmp_path, "ip-10-0-0-5", tmp_path / "log", {})
+        RealCluster.initialized(tmp_path, "ip-10-0-0-5", tmp_path / "log", {}, tmp_path / "planes")
+
+
+def test_a_control_plane_is_kept_in_a_folder_of_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first machine, which has only a link to it, may be replaced; nothing else would be left of the cluster."""
+    monkeypatch.setattr("local.kubernetes.real.cluster.missing", lambda: "")
+    monkeypatch.setattr(ControlPlane, "initialize", lambda plane: (plane.folder / "pki").mkdir())
+    machine, planes = tmp_path / "machines" / "i-1", tmp_path / "planes"
+    (machine / "api").mkdir(parents=True)
+    (machine / "api" / "audit.yaml").write_text("kind: Policy\n")
+    settings = {
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{build.release()}",
+        "apiServer": {"certSANs": []},
+    }
+    documents = [{**settings, "controlPlaneEndpoint": "127.1.2.3:6443"}]
+    (machine / "kubeadm.yaml").write_text(yaml.safe_dump_all(documents))
+    for _ in range(2):
+        # The second try begins with nothing of the first.
+        cluster = RealCluster.initialized(machine, "ip-10-0-0-5", tmp_path / "log", {}, planes)
+    assert (machine / "kubernetes" / "pki").is_dir()
+    shutil.rmtree(machine)
+    assert cluster.plane.folder.parent == planes
+    assert (cluster.plane.folder / "pki").is_dir()
+    assert (cluster.plane.files / "audit.yaml").read_text() == "kind: Policy\n"
+    cluster.remove()
+    assert not list(planes.iterdir())
+
+
+def test_no_snapshot_takes_the_place_of_a_real_control_plane(tmp_path: Path) -> None:
+    clusters = Clusters(tmp_path / "log")
+    real = RealCluster("127.1.2.3:6443", SimpleNamespace(processes=[]), tmp_path / "log", {})  # type: ignore[arg-type]
+    clusters.add(real)
+    with pytest.raises(InitFailed, match="not restored in the local cloud"):
+        clusters.restored(real.endpoint, {}, ("", ""), tmp_path / "folder")
+    assert clusters.at(real.endpoint) is real
 
 
 def test_each_control_plane_gets_a_loopback_address_where_nobody_listens() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import yaml
 
-from local.kubernetes.cluster import CONTROL_PLANE, InitFailed, Kubelet, Registration
+from local.kubernetes.cluster import CONTROL_PLANE, InitFailed, JoinFailed, Kubelet, Registration
 from local.kubernetes.real import kubelet as real_kubelet
 from local.kubernetes.real.build import missing, release
 from local.kubernetes.real.client import MERGE, Client, Refused
@@ -37,8 +37,15 @@ class RealCluster:
         self._lock = threading.Lock()
 
     @classmethod
-    def initialized(cls, state: Path, node: str, log: Path, environment: Mapping[str, str]) -> RealCluster:
-        """What ``kubeadm init`` makes of the ``kubeadm.yaml`` in ``state``. Raises ``InitFailed``."""
+    def initialized(
+        cls, state: Path, node: str, log: Path, environment: Mapping[str, str], planes: Path
+    ) -> RealCluster:
+        """What ``kubeadm init`` makes of the ``kubeadm.yaml`` in ``state``, the folder of the first machine. Raises
+        ``InitFailed``.
+
+        All that the control plane keeps is in a folder of the cluster's own below ``planes``: it outlives the machine,
+        which may be replaced. The machine has a link to it.
+        """
         if reason := missing():
             raise InitFailed(reason)
         documents = list(yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8")))
@@ -46,14 +53,12 @@ class RealCluster:
         wish = str(configuration["kubernetesVersion"])
         if wish != f"v{release()}":
             raise InitFailed(f"Kubernetes {wish} is not built, only v{release()}; the cluster must be of that version")
-        endpoint, folder = str(configuration["controlPlaneEndpoint"]), state / "kubernetes"
-        # An earlier try that failed leaves nothing.
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
+        endpoint = str(configuration["controlPlaneEndpoint"])
+        folder = _own_folder(planes / endpoint.replace(":", "-"), state)
         address = _address(configuration)
         # A name that only machines of the cluster know leads nowhere on this one.
         configuration["controlPlaneEndpoint"] = f"{address}:{endpoint.rpartition(':')[2]}"
-        plane = ControlPlane(folder, documents, state / "api", environment, address=address, node=node)
+        plane = ControlPlane(folder, documents, folder / "api", environment, address=address, node=node)
         try:
             plane.initialize()
         except StartFailed as error:
@@ -128,7 +133,13 @@ class RealCluster:
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool]) -> str:
         """See ``Cluster``."""
-        return real_kubelet.join(configuration, kubelet, self.plane.url, self.plane.folder / "nodes", alive)
+        name = real_kubelet.join(configuration, kubelet, self.plane.url, self.plane.folder / "nodes", alive)
+        if "controlPlane" in configuration:
+            try:
+                self._label(name, CONTROL_PLANE, "")
+            except (OSError, Refused) as error:
+                raise JoinFailed(str(error)) from None
+        return name
 
     def power(self, name: str, *, on: bool) -> None:
         """See ``Cluster``. Without its label kwok no longer plays the kubelet, and the node's lease ends."""
@@ -148,6 +159,21 @@ class RealCluster:
     def _say(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"{self.endpoint}: {text}\n")
+
+
+def _own_folder(folder: Path, state: Path) -> Path:
+    """The folder of a new control plane, with what its first machine wrote for the API server, and the machine's link
+    to it. An earlier try that failed leaves nothing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    if (state / "api").exists():
+        shutil.copytree(state / "api", folder / "api")
+    link = state / "kubernetes"
+    if link.is_symlink():
+        link.unlink()
+    shutil.rmtree(link, ignore_errors=True)
+    link.symlink_to(folder.absolute(), target_is_directory=True)
+    return folder
 
 
 def _address(configuration: Mapping[str, Any]) -> str:
