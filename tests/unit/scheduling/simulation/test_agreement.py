@@ -195,7 +195,8 @@ def test_a_replay_decides_as_the_products_own_passes(name, monkeypatch, record_p
     figures = (len(outcome.events), outcome.evictions, round(outcome.usd, 4))
     record_property("figure:agreement", {name: {"passes": own_figures, "replay": figures}})
     assert outcome.complete
-    # An idle cluster's agent tells up to five minutes late that pods are gone: who waits for quiet may decide otherwise.
+    # An idle cluster's agent tells up to five minutes late that pods are gone: who waits for quiet may decide
+    # otherwise.
     late = "consolidate_after" in demand.disruption
     assert abs(figures[0] - own_figures[0]) <= late
     # Nodes of the played cluster are ready one after the other, and pods with a wish go to the first of them: which of

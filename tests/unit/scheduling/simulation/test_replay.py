@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 
 import pytest
 
@@ -192,3 +193,14 @@ def test_a_port_of_a_daemon_set_is_taken_on_each_node():
     assert (homeless.app, homeless.count) == ("late", 1)
     assert "8080/TCP" in homeless.why
     assert (outcome.nodes, outcome.pods) == (1, 2)
+
+
+def test_a_replay_ends_where_its_caller_waits_no_longer():
+    events = [Arrival(hour * HOUR, kind(f"app-{hour}", 500 + hour), 3) for hour in range(9)]
+    asked = count()
+    part = replay(trace(*events), STEPS, expired=lambda: next(asked) > 12)
+    assert not part.complete
+    assert 0 < part.end < 9 * HOUR
+    # What it has is what a trace to that moment comes to.
+    until = replay(trace(*(event for event in events if event.at < part.end), until=part.end), STEPS)
+    assert (part.usd, part.node_seconds) == (pytest.approx(until.usd), until.node_seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
@@ -125,6 +126,12 @@ class Services:
     def seconds_since(self, moment: str) -> float:
         """How long ago a moment was that a record has."""
         return (self.clock.now() - times.from_text(moment)).total_seconds()
+
+    def expires_in(self, seconds: float) -> Callable[[], bool]:
+        """A question that is answered with yes once so many seconds have passed. Who searches by steps asks it besides:
+        one machine is slower than another, and a caller waits only so long."""
+        ends_at = self.clock.now() + timedelta(seconds=seconds)
+        return lambda: self.clock.now() >= ends_at
 
     def now(self) -> str:
         """The current moment as the API shows it."""

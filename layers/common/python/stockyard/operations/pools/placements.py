@@ -24,6 +24,8 @@ MOST_PODS, MOST_KINDS = 20_000, 2_000
 """Pods of one question, and different ones among them."""
 STEPS, STEPS_A_POD = 1_000_000, 50
 """The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
+DEADLINE_SECONDS = 15
+"""After so many seconds a question ends with what it has, however slow its machine is: a request has 29 seconds."""
 MOST_NAMES, MOST_REMARKS = 20, 20
 EVERY = "*"
 """The pool that stands for all providers where no cluster is named."""
@@ -33,13 +35,14 @@ def plan_placements(
     services: Services, cluster: Cluster | None, manifests: Sequence[Mapping[str, Any]], *, preferences: bool = True
 ) -> dict[str, Any]:
     """The answer as a ``PlacementsView`` document. Raises ``InvalidInput`` with the place in the manifests."""
+    expired = services.expires_in(DEADLINE_SECONDS)
     workloads = _workloads(manifests)
     stock = supply(services, cluster)
     everywhere = Supplied((every_provider(stock, EVERY),))
     supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock)
     daemons = {**supplied.daemons, **workloads.daemon_sets}
     steps = STEPS + STEPS_A_POD * len(workloads.pods)
-    settings = model.Settings(preferences, preferred_nodes=False, steps=steps)
+    settings = model.Settings(preferences, preferred_nodes=False, steps=steps, expired=expired)
     groups = grouped(workloads.pods)
     nodes, free = supplied.nodes, stock.availability.free
     problem = model.Problem(groups, supplied.pools, nodes, tuple(daemons.values()), settings, free)

@@ -38,6 +38,9 @@ MOST_GROUPS = 20
 """Groups of equal pods that a claim names as those that it is made for."""
 STEPS = 5_000_000
 """The packer's work in one pass: ten to twenty seconds of the function's 60. What gets no turn is left to the next."""
+DEADLINE_SECONDS = 30
+"""After so many seconds a plan ends with what it has, however slow its machine is. What gets no turn is left to the
+next pass, too."""
 HEADROOM = "headroom"
 """The namespace of pods that stand for a pool's headroom. No namespace of a cluster can have a slash."""
 LEAVING = "leaving"
@@ -74,6 +77,7 @@ def believed_plan(
     being replaced: they have no room. Raises ``QuotaExceeded`` when there are too many ways to make a node for one
     pass.
     """
+    expired = services.expires_in(DEADLINE_SECONDS)
     stock = supply(services, cluster)
     now = services.now()
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]
@@ -89,7 +93,7 @@ def believed_plan(
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
         fleet.packed,
         tuple(workload.daemons.values()),
-        model.Settings(preferred_nodes=False, steps=STEPS),
+        model.Settings(preferred_nodes=False, steps=STEPS, expired=expired),
         stock.availability.free,
     )
     too_large = excess(problem)

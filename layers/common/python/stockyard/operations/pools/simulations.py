@@ -51,7 +51,7 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def simulate(services: Services, cluster: Cluster | None, request: SimulationRequest) -> dict[str, Any]:
     """The answer as a ``SimulationView`` document. Raises ``InvalidInput`` with the place in the request."""
-    ends_at = services.clock.now() + timedelta(seconds=DEADLINE_SECONDS)
+    expired = services.expires_in(DEADLINE_SECONDS)
     arrivals, departures, skipped = _events(request)
     daemons = tuple(_daemons(request.daemon_sets, skipped))
     stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
@@ -78,7 +78,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     too_large = excess(model.Problem(groups, trace.pools, daemons=trace.daemons))
     if too_large:
         raise InvalidInput.at("/events", too_large)
-    outcome = replay(trace, STEPS, expired=lambda: services.clock.now() >= ends_at)
+    outcome = replay(trace, STEPS, expired=expired)
     return _view(trace, outcome, remarks)
 
 

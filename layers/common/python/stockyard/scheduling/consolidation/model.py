@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stockyard.domain.budgets import UNBOUNDED
@@ -76,6 +76,9 @@ class Settings:
     margin: float = 0.05
     spot_choices: int = 15
     careful: bool = False
+    expired: Callable[[], bool] | None = field(default=None, compare=False)
+    """Says that the caller waits no longer: the best of what was found by then is the answer. None: only the steps
+    count."""
 
     def budget(self, pods: int) -> int:
         """The steps for a cluster of so many pods."""

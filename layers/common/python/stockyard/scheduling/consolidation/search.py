@@ -108,7 +108,7 @@ class Search:
         self.fleet, self.settings = fleet, settings
         self.candidates = candidates_of(fleet)
         pods = sum(count for node in fleet.nodes for _, count in node.pods)
-        self.meter = Meter(settings.budget(pods))
+        self.meter = Meter(settings.budget(pods), settings.expired)
         self._checks = Meter(0)
         """The work of checks that no budget bounds: whether pods will find the places that a packing has for them."""
         self._searched = 0
@@ -154,7 +154,7 @@ class Search:
         arrivals = Arrivals(self.fleet) if self.settings.careful else None
         pods = sum(count for node in self.fleet.nodes for _, count in node.pods)
         self._searched += self.meter.spent
-        self.meter = Meter(self.settings.budget(pods))
+        self.meter = Meter(self.settings.budget(pods), self.settings.expired)
         failed = best
         if not self._fits(best, arrivals):
             sets = [trial for trial in self._trials.values() if trial is not failed and self._allows(trial)]
@@ -237,7 +237,7 @@ class Search:
         pods = sum(len(group.names) for group in groups)
         there = tuple(running.node for running in self.fleet.nodes if running.name not in names)
         steps = max(1, min(self.meter.remaining, PACKING_STEPS + PACKING_STEPS_A_POD * pods))
-        settings = PackingSettings(preferences=False, steps=steps)
+        settings = PackingSettings(preferences=False, steps=steps, expired=self.settings.expired)
         fleet = self.fleet
         plan = pack(Problem(groups, fleet.pools, there, fleet.daemons, settings, fleet.places))
         self.meter.spent += plan.steps + len(there) // 4 + pods

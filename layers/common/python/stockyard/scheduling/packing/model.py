@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -333,6 +333,10 @@ class Settings:
     """How much work a plan may take: steps of two to five microseconds of CPython. No clock is looked at, so the answer
     is the same on every machine. None: ``STEPS`` and ``STEPS_A_POD`` for each pod. To read the problem takes a few
     microseconds for each different pod, row and node besides."""
+
+    expired: Callable[[], bool] | None = field(default=None, compare=False)
+    """Says that the caller waits no longer, as one machine is slower than another: the packing ends as if its steps
+    were used up. None: only the steps count."""
 
     def budget(self, pods: int) -> int:
         """The steps for so many pods. Raises ``ValueError`` for fewer than one step."""

@@ -128,10 +128,10 @@ def pack(problem: Problem) -> Plan:
     moment, the second way plans it. Pods without rules between them are packed by the search for price as well.
     Ways are tried until the steps of the settings are used up. If the first way does not end before, pods are left out.
     """
-    meter = Meter(problem.settings.budget(sum(len(group.names) for group in problem.groups)))
+    meter = Meter(problem.settings.budget(sum(len(group.names) for group in problem.groups)), problem.settings.expired)
     problem, solver, apart = _with_whole_gangs(problem, meter)
     if solver.tempted and problem.settings.split and AGAIN * meter.spent <= meter.remaining:
-        part = Meter(meter.remaining // 2)
+        part = Meter(meter.remaining // 2, meter.expired)
         solver = min(solver, _solved(problem, part, split=True, earlier=solver), key=_quality)
         meter.spent += part.spent
     bound = None
@@ -191,7 +191,7 @@ def _with_whole_gangs(problem: Problem, meter: Meter) -> tuple[Problem, Solver, 
     exhausted = False
     while True:
         gangs = any(group.pod.gang for group in problem.groups)
-        part = Meter(max(meter.remaining // 2, 1) if gangs else meter.remaining)
+        part = Meter(max(meter.remaining // 2, 1) if gangs else meter.remaining, meter.expired)
         solver = _solved(problem, part, split=False)
         meter.spent += part.spent
         broken = {pod_class.pod.gang: pod_class for pod_class in solver.unplaced if pod_class.pod.gang}

@@ -6,6 +6,7 @@ for each of them, in any unit, as long as requests and rooms use the same one. P
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -159,17 +160,23 @@ class Answer:
 
 
 class Meter:
-    """Counts steps of work against a budget. A step takes one to two microseconds of CPython."""
+    """Counts steps of work against a budget. A step takes one to two microseconds of CPython.
 
-    __slots__ = ("limit", "spent")
+    ``expired`` says that the caller waits no longer: then no step remains. It is asked between pieces of work.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("expired", "limit", "spent")
+
+    def __init__(self, limit: int, expired: Callable[[], bool] | None = None) -> None:
         self.limit = limit
+        self.expired = expired
         self.spent = 0
 
     @property
     def remaining(self) -> int:
         """Steps that may still be spent."""
+        if self.expired is not None and self.expired():
+            self.limit = min(self.limit, self.spent)
         return self.limit - self.spent
 
 
