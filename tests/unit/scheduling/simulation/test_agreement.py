@@ -122,6 +122,7 @@ DEMANDS = {
     "a soft spread of eight": Demand([(5, "web", 8)], rules=SPREAD, hours=24),
     "six that prefer on-demand": Demand([(5, "web", 6)], rules=PREFERS_ON_DEMAND, kinds=("on-demand", "spot")),
     "a day": Demand(DAY),
+    "a day of pods that would rather be apart": Demand(DAY, rules=APART),
     "a day with spot": Demand(DAY, kinds=("on-demand", "spot")),
     "a day, one at a time": Demand(DAY, disruption={"budgets": [{"nodes": "1"}]}),
     "a day, empty nodes alone": Demand(DAY, disruption={"consolidation_policy": "WhenEmpty"}),
@@ -197,10 +198,10 @@ def test_a_replay_decides_as_the_products_own_passes(name, monkeypatch, record_p
     assert outcome.complete
     # An idle cluster's agent tells up to five minutes late that pods are gone: who waits for quiet may decide
     # otherwise.
-    late = "consolidate_after" in demand.disruption
-    assert abs(figures[0] - own_figures[0]) <= late
-    # Nodes of the played cluster are ready one after the other, and pods with a wish go to the first of them: which of
-    # them a decision moves later is chance.
-    if not (late or demand.rules):
+    # Which of several nodes pods with a wish are on, and so how many go together, is chance: the nodes of the played
+    # cluster are ready one after the other.
+    by_chance = "consolidate_after" in demand.disruption or bool(demand.rules)
+    assert abs(figures[0] - own_figures[0]) <= by_chance
+    if not by_chance:
         assert figures[1] == own_figures[1]
-    assert outcome.usd == pytest.approx(hours.usd, rel=0.04 if demand.rules else 0.01)
+    assert outcome.usd == pytest.approx(hours.usd, rel=0.02 if by_chance else 0.01)
