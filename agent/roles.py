@@ -23,7 +23,8 @@ USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 Document = dict[str, Any]
 _READ = (
     ("", "persistentvolumeclaims"), ("", "persistentvolumes"), ("storage.k8s.io", "storageclasses"),
-    ("apps", "daemonsets"), ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csinodes"), ("apps", "daemonsets"), ("", "limitranges"), ("", "namespaces"),
+    ("policy", "poddisruptionbudgets"),
 )  # fmt: skip
 
 _KINDS = ("nodepools", "nodeclaims")
@@ -48,8 +49,8 @@ def documents() -> list[Document]:
     return [
         *_bound("", _rule("", "nodes", "get", "list", "watch", "patch", "delete"),
                 _rule("", "pods", "list", "watch", "delete"), _rule("", "pods/eviction", "create"),
-                # Where pods that wait can run depends on their volumes, every node runs the DaemonSets, and budgets
-                # say which pods may be moved.
+                # Where pods that wait can run depends on their volumes and on pods of other namespaces, every node
+                # runs the DaemonSets, as large as LimitRanges make them, and budgets say which pods may be moved.
                 *(_rule(group, name, "list") for group, name in _READ), _rule(CERTIFICATES, REQUESTS, "list"),
                 _rule(CERTIFICATES, f"{REQUESTS}/approval", "update"),
                 _rule(CERTIFICATES, "signers", "approve", names=(CLIENT, SERVING)),

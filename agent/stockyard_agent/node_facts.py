@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from .cluster.csi import Handle
 from .cluster.nodes import NODES, node_of
 from .cluster.nodes import PAGE as NODES_PAGE
 from .kubernetes import Kubernetes, Object
@@ -36,10 +37,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Nodes by name and budgets, as they were listed."""
+    """Nodes by name and budgets, as they were listed. ``limits`` is how many volumes of each driver a node takes."""
 
     nodes: Mapping[str, Mapping[str, Any]]
     budgets: Sequence[Budget]
+    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def listed(kube: Kubernetes) -> Listed:
@@ -62,11 +64,15 @@ def _budget(item: Object) -> Budget:
 
 
 def facts_of(
-    pods: Iterable[KnownPod], events: Mapping[str, str], listing: Listed
+    pods: Iterable[KnownPod],
+    events: Mapping[str, str],
+    listing: Listed,
+    volumes: Callable[[KnownPod], Iterable[Handle]] = lambda _: (),
 ) -> tuple[dict[str, Any], dict[str, int]] | None:
     """The facts of each node by its name, and how many evictions each budget allows, by namespace and name.
 
-    ``events`` says when a pod last came to a node or left it. None when there are too many nodes or budgets to tell.
+    ``events`` says when a pod last came to a node or left it, ``volumes`` what a pod has attached. None when there are
+    too many nodes or budgets to tell.
     """
     on_nodes: defaultdict[str, list[KnownPod]] = defaultdict(list)
     for pod in pods:
@@ -74,12 +80,26 @@ def facts_of(
             on_nodes[pod.node].append(pod)
     guards = _Guards(listing.budgets)
     nodes = {
-        name: {**node, "pod_event_at": events.get(name) or None, **_keeping(on_nodes.get(name, ()), guards)}
+        name: {
+            **node,
+            "pod_event_at": events.get(name) or None,
+            **_keeping(on_nodes.get(name, ()), guards),
+            **_attached(on_nodes.get(name, ()), volumes, listing.limits.get(name)),
+        }
         for name, node in listing.nodes.items()
     }
     named = {f"{budget.namespace}/{budget.name}": budget.allowed for budget in listing.budgets}
     allowed = {name: named[name] for node in nodes.values() for name in node.get("budgets", ())}
     return None if len(nodes) > MOST_NODES or len(allowed) > MOST_BUDGETS else (nodes, allowed)
+
+
+def _attached(
+    pods: Iterable[KnownPod], volumes: Callable[[KnownPod], Iterable[Handle]], limits: Mapping[str, int] | None
+) -> dict[str, Any]:
+    """How many volumes of each driver the node takes, and how many different ones its pods have."""
+    counts = Counter(driver for driver, _ in {handle for pod in pods for handle in volumes(pod)})
+    facts = {"volume_limits": dict(sorted((limits or {}).items())), "volumes": dict(sorted(counts.items()))}
+    return {name: numbers for name, numbers in facts.items() if numbers}
 
 
 class _Guards:

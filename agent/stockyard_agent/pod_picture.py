@@ -8,6 +8,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .cluster.csi import Handle
+from .cluster.daemon_sets import OF_SET, current_pods, sized
+from .cluster.namespaces import Labels, resolved
 from .kubernetes import Kubernetes, Object
 from .pod_templates import GANG, daemon_part, group_id, selected_keys
 from .pods import KnownPod
@@ -21,7 +24,11 @@ FACTS = ("nodes", "budgets")
 _PAGE = 100
 _RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetwork")
 """What is kept of pods that have a node when there are too many different ones: the room that they take."""
-SINCE_0200 = {"": ("nominated",), "nodes": ("uid", "labels", "taints", "allocatable")}
+SINCE_0200 = {
+    "": ("nominated",),
+    "groups": ("attachments",),
+    "nodes": ("uid", "labels", "taints", "allocatable", "volume_limits", "volumes"),
+}
 """Members that Stockyard of before decision 200 refuses, of a report and of the entries of its maps."""
 Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
 """Where the claims of a pod can be, by namespace and names; None when no node would help."""
@@ -93,6 +100,10 @@ class DaemonSet:
     namespace: str
     labels: tuple[tuple[str, str], ...]
     part: Mapping[str, Any]
+    generation: str = ""
+    """Which generation of its template is the one of now; empty where it does not say it."""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """The specification of the template, whole."""
 
 
 def daemon_sets(kube: Kubernetes) -> list[DaemonSet]:
@@ -105,28 +116,43 @@ def _daemon_set(item: Object) -> DaemonSet | None:
     if "deletionTimestamp" in meta:
         return None
     labels = (template.get("metadata") or {}).get("labels") or {}
-    name, part = f"{meta['namespace']}/{meta['name']}", daemon_part(template.get("spec") or {})
-    return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), part)
+    name, spec = f"{meta['namespace']}/{meta['name']}", template.get("spec") or {}
+    generation = str((meta.get("annotations") or {}).get(OF_SET) or "")
+    return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), daemon_part(spec), generation, spec)
 
 
 def picture_of(
-    pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, nodes: Container[str] | None = None
+    pods: Iterable[KnownPod],
+    daemons: Iterable[DaemonSet],
+    places: Places,
+    nodes: Container[str] | None = None,
+    attached: Callable[[KnownPod], Iterable[Handle]] = lambda _: (),
+    namespaces: Labels | None = None,
 ) -> Picture:
     """The picture of these pods. ``nodes`` has the names of the nodes that are there; None where they are not known.
+    ``attached`` says what volumes a pod attaches to its node, ``namespaces`` what labels namespaces have.
 
-    A pod that was given a node which is gone waits as others do.
+    A pod that was given a node which is gone waits as others do. A DaemonSet's pod is as large as the newest of its
+    pods that was made by its template of now: admission may have made it larger.
     Of labels only those are kept that some rule selects pods by, so that pods which differ in others alone are equal.
     Where more different pods are than ``MOST_GROUPS``, of those with a node only the room is told that they take; what
     waits in the smallest groups is left out and counted.
     """
-    pods = list(pods)
+    pods, daemons = list(pods), list(daemons)
     parts = {pod.part: json.loads(pod.part) for pod in pods}
+    if namespaces is not None:
+        parts = {text: resolved(part, namespaces) for text, part in parts.items()}
+    current = current_pods(pods, {daemon.name: daemon.generation for daemon in daemons})
+    daemons = [
+        replace(daemon, part=sized(daemon.part, parts[current[daemon.name].part])) if daemon.name in current else daemon
+        for daemon in daemons
+    ]
     keys = frozenset({GANG}).union(*map(selected_keys, parts.values()))
     if nodes is not None:
         pods = [replace(pod, nominated="") if pod.nominated and pod.nominated not in nodes else pod for pod in pods]
-    picture = _drawn(pods, daemons, places, _Groups(parts, keys))
+    picture = _drawn(pods, daemons, places, _Groups(parts, keys, attached))
     if len(picture.groups) > MOST_GROUPS:
-        picture = _drawn(pods, daemons, places, _Groups(parts, keys, room_only=True))
+        picture = _drawn(pods, daemons, places, _Groups(parts, keys, attached, room_only=True))
     return picture if len(picture.groups) <= MOST_GROUPS else _bounded(picture)
 
 
@@ -136,6 +162,7 @@ class _Groups:
 
     parts: Mapping[str, Mapping[str, Any]]
     keys: frozenset[str]
+    attached: Callable[[KnownPod], Iterable[Handle]]
     room_only: bool = False
     templates: dict[str, Any] = field(default_factory=dict)
     ids: dict[Any, str] = field(default_factory=dict)
@@ -145,14 +172,15 @@ class _Groups:
         plain = self.room_only and bool(pod.node or pod.nominated)
         labels = () if plain else tuple(item for item in pod.labels if item[0] in self.keys)
         cost = 0 if plain else pod.deletion_cost
-        own = (pod.daemon_set, pod.static, cost, pod.ending)
+        attachments = {} if plain else dict(sorted(Counter(driver for driver, _ in self.attached(pod)).items()))
+        own = (pod.daemon_set, pod.static, cost, pod.ending, *attachments.items())
         key = (pod.namespace, labels, pod.part, json.dumps(volumes) if volumes else "", own)
         if key not in self.ids:
             part = self.parts[pod.part]
             spec = {name: part[name] for name in _RESOURCES if name in part} if plain else part
             namespace = "-" if plain else pod.namespace
             more = {"volumes": list(volumes), "daemon_set": pod.daemon_set, "static": pod.static}
-            more |= {"deletion_cost": cost, "ending": pod.ending}
+            more |= {"deletion_cost": cost, "ending": pod.ending, "attachments": attachments}
             self.ids[key] = self.add(namespace, labels, spec, more)
         return self.ids[key]
 
@@ -175,7 +203,8 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
     for pod in pods:
         if pod.node or pod.nominated:
             by_node = running if pod.node else nominated
-            by_node.setdefault(pod.node or pod.nominated, Counter())[groups.of(pod)] += 1
+            volumes = () if groups.room_only or pod.daemon_set else places(pod.namespace, pod.claims)
+            by_node.setdefault(pod.node or pod.nominated, Counter())[groups.of(pod, volumes or ())] += 1
         elif pod.waits and (volumes := places(pod.namespace, pod.claims)) is not None:
             group = groups.of(pod, volumes)
             counts[group] += 1

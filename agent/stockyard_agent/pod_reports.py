@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from . import VERSION
+from .cluster.csi import limits as volume_limits
 from .cluster.following import WATCH_SECONDS
-from .cluster.nodes import Nodes
+from .cluster.nodes import Nodes, shortened
+from .cluster.sources import READ_SECONDS, Permits, Sources
 from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
 from .node_facts import Listed, facts_of, listed_budgets
 from .observation import LIMIT, TooLarge, timestamp
-from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of, without_news
+from .pod_picture import MOST_GROUPS, Picture, picture_of, without_news
+from .pod_templates import node_keys
 from .pods import Pods
 from .stockyard_api import StockyardApi, StockyardRefused
 from .transport import Unreachable
-from .volumes import Volumes
 
 IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
 """A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
@@ -30,9 +32,6 @@ NODES_SECONDS = 4.0
 tainted, smaller, lost or back is other room. A node that joins changes many times; it is not told more often."""
 REFRESH_SECONDS = 3600.0
 """How often all is told again although nothing has changed."""
-READ_SECONDS = 10.0
-"""For how long what was read of volumes, DaemonSets and budgets is good where a report is made. A claim that is not
-known is looked for at once."""
 SHORTEST, LONGEST = 1.0, 3600.0
 """Bounds of what Stockyard may ask for."""
 _UNREADABLE = 422
@@ -59,8 +58,8 @@ class PodReports:
         self._now, self._monotonic, self._jitter, self._log = now, monotonic, jitter, log
         self._waiting = waiting
         self._pods = Pods(kube, now)
-        self._volumes, self._daemons = Volumes(), list[DaemonSet]()
-        self._daemons_at = self._volumes_at = -READ_SECONDS
+        self._permits = Permits(log)
+        self._sources = Sources(kube, monotonic, self._permits)
         self._unplaced = False
         """Whether a pod was left out because of its volumes: nothing tells when they are there."""
         self._sent: Picture | None = None
@@ -78,11 +77,12 @@ class PodReports:
         self._listed: Listed | None = None
         self._listed_sent: Listed | None = None
         self._listed_at, self._read_at = -READ_SECONDS, now()
-        self._forbidden = False
         self._nodes, self._nodes_at = Nodes(kube, monotonic, log), -NODES_SECONDS
         self._nodes_known_at = now()
         self._nodes_told = self._losses_told = 0
         """How many changes of nodes, and how many lost nodes, the last report has."""
+        self._label_keys: frozenset[str] | None = None
+        """The labels of nodes that rules of pods name, where a report has no room for all labels; None: it has."""
         self._facts_differ = False
         """Whether nodes and budgets are other ones than Stockyard knows of."""
         self._followed_at: datetime | None = None
@@ -154,7 +154,11 @@ class PodReports:
 
     def _look(self) -> None:
         """Look from time to time whether budgets are as they were told: of them no watch says it."""
-        if self._sent is None or self._monotonic() - self._listed_at < max(READ_SECONDS, self._pace / 2):
+        if self._sent is None:
+            return
+        # Where pods wait it is looked sooner: a driver that has just come to a node may take few volumes.
+        soon = 0.0 if self._sent.pending else self._pace / 2
+        if self._monotonic() - self._listed_at < max(READ_SECONDS, soon):
             return
         self._list()
         # What pods changed is told with the pods.
@@ -165,21 +169,21 @@ class PodReports:
             self._tell()
 
     def _list(self) -> None:
-        """Read budgets. An agent that was upgraded under the roles of an older one may not; it tells of no node."""
+        """Read budgets, and how many volumes nodes take. Where budgets are forbidden, no node is told of."""
         self._read_at = min(self._now(), self._nodes_known_at)
-        try:
-            self._listed, forbidden = Listed(self._nodes.facts, listed_budgets(self._kube)), False
-        except Refused as refused:
-            if refused.status != 403:
-                raise
-            self._listed, forbidden = None, True
-            if not self._forbidden:
-                self._log(f"Nodes and budgets are not told: {refused}")
-        self._forbidden, self._listed_at = forbidden, self._monotonic()
+        budgets = self._permits.read("Nodes and budgets", lambda: listed_budgets(self._kube))
+        limits = self._permits.read("Limits of volumes", lambda: volume_limits(self._kube)) or {}
+        self._listed = None if budgets is None else Listed(self._nodes.facts, budgets, limits)
+        self._listed_at = self._monotonic()
 
     def _facts(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        facts = facts_of(self._pods, self._pods.events, self._listed) if self._listed is not None else None
-        return facts or (None, None)
+        if self._listed is None:
+            return None, None
+        facts = facts_of(self._pods, self._pods.events, self._listed, self._sources.attached)
+        if facts is None:
+            return None, None
+        nodes, budgets = facts
+        return nodes if self._label_keys is None else shortened(nodes, self._label_keys), budgets
 
     def _tell(self) -> None:
         """Say until when the last report is known to be true."""
@@ -229,28 +233,20 @@ class PodReports:
         raise Unreachable("Stockyard asks for all pods again and again")
 
     def _picture(self) -> Picture:
-        now = self._monotonic()
-        if now - self._daemons_at >= READ_SECONDS:
-            self._daemons, self._daemons_at = daemon_sets(self._kube), now
-        needed = {f"{pod.namespace}/{name}" for pod in self._pods for name in pod.claims}
-        old = now - self._volumes_at >= READ_SECONDS
-        if needed and (old or not needed <= self._volumes.claims.keys()):
-            self._volumes, self._volumes_at = Volumes.read(self._kube), now
-        if now - self._listed_at >= READ_SECONDS:
+        pods = list(self._pods)
+        self._sources.refresh(pods)
+        if self._monotonic() - self._listed_at >= READ_SECONDS:
             self._list()
         elif self._listed is not None:
             self._listed = replace(self._listed, nodes=self._nodes.facts)
-        self._unplaced = False
-        picture = picture_of(self._pods, self._daemons, self._places, self._nodes.facts)
+        sources = self._sources
+        pods, nodes = sources.nominated(pods), self._nodes.facts
+        self._unplaced = any(pod.waits and sources.places(pod.namespace, pod.claims) is None for pod in pods)
+        picture = picture_of(pods, sources.daemons, sources.places, nodes, sources.attached, sources.namespaces)
+        if self._label_keys is not None:
+            self._label_keys = _node_keys(picture)
         picture.nodes, picture.budgets = self._facts()
         return picture
-
-    def _places(self, namespace: str, names: Sequence[str]) -> Sequence[Any] | None:
-        if not names:
-            return ()
-        places = self._volumes.places(namespace, names)
-        self._unplaced = self._unplaced or places is None
-        return places
 
     def _encoded(self, picture: Picture) -> bytes:
         """The body of a report: what changed, or all of it. Raises ``TooLarge``."""
@@ -265,6 +261,11 @@ class PodReports:
             if len(data) <= LIMIT:
                 return data
         data = _text(told({**head, "base": None, **picture.whole()}))
+        if len(data) > LIMIT and picture.nodes is not None and self._label_keys is None:
+            self._log(f"Labels of nodes that no rule names are left out: a report has {len(data)} bytes, over {LIMIT}")
+            self._label_keys = _node_keys(picture)
+            picture.nodes = shortened(picture.nodes, self._label_keys)
+            data = _text(told({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT and picture.nodes is not None:
             # Pods that wait come first; without the facts no node is disrupted.
             self._log(f"Nodes and budgets are not told: with them a report has {len(data)} bytes, over {LIMIT}")
@@ -280,6 +281,10 @@ class PodReports:
         self._log(f"Reports of pods wait: {text} (failure {self._failures})")
         longest = min(BACK_OFF * 2.0 ** min(self._failures - 1, 16), BACK_OFF_MOST)
         return max(longest * (0.5 + 0.5 * self._jitter()), min(at_least, LONGEST))
+
+
+def _node_keys(picture: Picture) -> frozenset[str]:
+    return frozenset[str]().union(*map(node_keys, picture.groups.values()))
 
 
 def _text(body: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ _AS_THEY_ARE = ("nodeSelector", "topologySpreadConstraints", "overhead", "hostNe
 _RESOURCES = ("requests", "limits")
 _PORT = ("hostIP", "protocol")
 _TOLERATION = ("key", "operator", "value", "effect")
-_TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 _NODE = "node.kubernetes.io/"
 _OF_EVERY_DAEMON = tuple(
     {"key": _NODE + key, "operator": "Exists", "effect": effect}
@@ -86,7 +86,7 @@ def selected_keys(part: Mapping[str, Any]) -> frozenset[str]:
     affinity = part.get("affinity") or {}
     rules = list(part.get("topologySpreadConstraints") or ())
     for kind in ("podAffinity", "podAntiAffinity"):
-        for name in _TERMS:
+        for name in TERMS:
             terms = (affinity.get(kind) or {}).get(name) or ()
             rules += [term.get("podAffinityTerm", term) for term in terms]
     keys: set[str] = set()
@@ -97,6 +97,28 @@ def selected_keys(part: Mapping[str, Any]) -> frozenset[str]:
         keys.update(rule.get("matchLabelKeys") or ())
         keys.update(rule.get("mismatchLabelKeys") or ())
     return frozenset(keys)
+
+
+def node_keys(template: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of the labels of nodes that a template's rules and volumes name."""
+    spec = template["spec"]
+    affinity = spec.get("affinity") or {}
+    keys = {*(spec.get("nodeSelector") or ())}
+    for rule in (affinity.get("nodeAffinity"), template.get("volumes")):
+        keys.update(_values(rule, "key"))
+    for rule in (affinity, spec.get("topologySpreadConstraints")):
+        keys.update(_values(rule, "topologyKey"))
+    return frozenset(keys)
+
+
+def _values(document: Any, name: str) -> Iterator[str]:
+    """The texts of all members of that name."""
+    if isinstance(document, dict):
+        if isinstance(document.get(name), str):
+            yield document[name]
+        document = list(document.values())
+    for item in document if isinstance(document, list) else ():
+        yield from _values(item, name)
 
 
 def daemon_set_of(pod: Object) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from .cluster.csi import Handle, inline_volumes
 from .cluster.following import Following
 from .kubernetes import Kubernetes, Object
 from .pod_rules import deletion_cost, has_to_leave, is_static, protection_of
-from .pod_templates import canonical, claims_of, daemon_set_of, nominated_node, scheduling_part, waits
+from .pod_templates import canonical, claims_of, daemon_set_of, is_to_place, nominated_node, scheduling_part, waits
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
@@ -23,9 +24,11 @@ class KnownPod:
     """``part`` is the text of its scheduling part. ``node`` is empty for a pod that has none.
 
     ``nominated`` is the node that the scheduler has given to a pod which is not bound yet, empty for none. Such a pod
-    may still be marked as unschedulable, as it was before. ``static``: it mirrors a static pod. ``leaves``: a drain has
-    to move it. ``ending``: it is being deleted. ``protection`` is what its annotation says of disruption.
-    ``started_at`` is when it started, empty before, ``bound_at`` when it got its node.
+    may still be marked as unschedulable, as it was before. ``unbound``: the scheduler is to find a node for it.
+    ``claims`` are the names of its PersistentVolumeClaims, ``inline`` volumes that it names itself. ``static``: it
+    mirrors a static pod. ``leaves``: a drain has to move it. ``ending``: it is being deleted. ``protection`` is what
+    its annotation says of disruption. ``started_at`` is when it started, empty before, ``bound_at`` when it got its
+    node.
     """
 
     namespace: str
@@ -42,6 +45,9 @@ class KnownPod:
     ending: bool = False
     protection: str = ""
     nominated: str = ""
+    unbound: bool = False
+    inline: tuple[Handle, ...] = ()
+    created_at: str = field(default="", compare=False)
     started_at: str = field(default="", compare=False)
     bound_at: str = field(default="", compare=False)
     healthy: bool = field(default=True, compare=False)
@@ -101,7 +107,7 @@ class Pods:
         daemon_set, pending = daemon_set_of(pod), waits(pod)
         part = canonical(scheduling_part(spec, daemon=bool(daemon_set)))
         labels = tuple(sorted((meta.get("labels") or {}).items()))
-        claims, node = claims_of(pod) if pending else (), str(spec.get("nodeName") or "")
+        claims, node = claims_of(pod), str(spec.get("nodeName") or "")
         namespace, share = meta["namespace"], self._texts.setdefault
         status, protection = pod.get("status") or {}, protection_of(pod)
         started_at = str(status.get("startTime") or "")
@@ -112,6 +118,7 @@ class Pods:
         return meta["uid"], KnownPod(
             share(namespace, namespace), meta["name"], share(labels, labels), share(part, part), share(node, node),
             pending, claims, share(daemon_set, daemon_set), deletion_cost(pod), is_static(pod), has_to_leave(pod),
-            "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), started_at, bound_at,
+            "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), is_to_place(pod),
+            inline_volumes(pod), str(meta.get("creationTimestamp") or ""), started_at, bound_at,
             conditions.get("Ready", {}).get("status") == "True",
         )  # fmt: skip

@@ -49,6 +49,7 @@ RESOURCES = (
     Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False),
     Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False),
+    Resource("", "v1", "limitranges", "LimitRange", True),
     Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from ..kubernetes import Kubernetes, Object, Refused
@@ -15,6 +15,11 @@ BLIND_SECONDS, BLIND_MANY_SECONDS, FEW_NODES = 15.0, 60.0, 100
 """How often nodes are listed that may not be watched, the second where there are more than ``FEW_NODES``."""
 STALE_SECONDS = 60.0
 """After a silence that long nodes are listed anew: all their heartbeats since might be more than one answer holds."""
+DOMAINS = (
+    "stockyard.dev/", "topology.", "node.kubernetes.io/", "kubernetes.io/", "beta.kubernetes.io/", "karpenter.",
+    "failure-domain.beta.kubernetes.io/", "node-role.kubernetes.io/", "vcluster.com/",
+)  # fmt: skip
+"""How labels begin that are told of every node."""
 Facts = dict[str, Any]
 _FORBIDDEN = 403
 
@@ -87,6 +92,15 @@ def node_of(node: Object) -> tuple[str, Facts]:
         "taints": sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         "allocatable": dict(status.get("allocatable") or {}),
     }
+
+
+def shortened(facts: Mapping[str, Facts], keys: Container[str]) -> dict[str, Facts]:
+    """The nodes with those labels alone that begin as ``DOMAINS`` say or have one of these keys."""
+    return {name: {**node, "labels": _kept(node["labels"], keys)} for name, node in facts.items()}
+
+
+def _kept(labels: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
+    return {name: value for name, value in labels.items() if name.startswith(DOMAINS) or name in keys}
 
 
 def _named(node: Object) -> tuple[str, tuple[str, Facts]]:

@@ -160,7 +160,9 @@ def _world(rig: Rig, number: int) -> None:
     if number == 2:
         rig.bind(Key("", "pods", "web", "early"), "b")
         claim = {"persistentVolumeClaim": {"claimName": "data"}}
-        rig.add_waiting("late", volumes=[{"name": "data", **claim}])
+        near = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "db"}}}
+        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": near}]}}
+        rig.add_waiting("late", volumes=[{"name": "data", **claim}], affinity=affinity)
     platform = rig.platform
     if number in MIRRORS:
         platform.mirror, platform.mirrored = MIRRORS[number]

@@ -54,10 +54,13 @@ ALLOWED = {
     ("GET", "/api/v1/nodes"),
     ("GET", "/api/v1/persistentvolumes"),
     ("GET", "/apis/storage.k8s.io/v1/storageclasses"),
+    ("GET", "/apis/storage.k8s.io/v1/csinodes"),
+    ("GET", "/api/v1/namespaces"),
     *(
         ("GET", f"{root}/namespaces/{name}/{resource}")
         for root, resource in (
             ("/api/v1", "persistentvolumeclaims"),
+            ("/api/v1", "limitranges"),
             ("/apis/apps/v1", "daemonsets"),
             ("/apis/policy/v1", "poddisruptionbudgets"),
         )

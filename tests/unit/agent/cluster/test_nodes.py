@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from agent.stockyard_agent import pod_reports
 from agent.stockyard_agent.cluster import nodes
 from agent.stockyard_agent.kubernetes import Object
+from agent.stockyard_agent.pod_templates import node_keys
 from local.kubernetes.api import Fault
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import Rig
@@ -27,6 +29,16 @@ def changed(rig: Rig, name: str, change: Callable[[Object], object]) -> None:
 
 def ready(status: str) -> Callable[[Object], object]:
     return lambda node: node["status"].update(conditions=[{**READY, "status": status}])
+
+
+def beats(number: int) -> Callable[[Object], object]:
+    """A heartbeat of the kubelet, with the images that the node has now."""
+    condition, images = {**READY, "lastHeartbeatTime": str(number)}, [{"names": [f"image-{number}"]}]
+    return lambda node: node["status"].update(conditions=[condition], images=images)
+
+
+def at_step(number: int) -> Callable[[Object], object]:
+    return lambda node: node["metadata"]["labels"].update(step=str(number))
 
 
 CHANGES: dict[str, tuple[Callable[[Object], object], Callable[[Any], bool]]] = {
@@ -80,11 +92,7 @@ def test_heartbeats_and_images_are_no_news(rig: Rig) -> None:
     reports = rig.reports()
     rig.steps(reports, 2)
     for number in range(30):
-        beat = {**READY, "lastHeartbeatTime": str(number)}
-        images = [{"names": [f"image-{number}"]}]
-        changed(
-            rig, "a", lambda node, beat=beat, images=images: node["status"].update(conditions=[beat], images=images)
-        )
+        changed(rig, "a", beats(number))
         rig.steps(reports)
     assert len(rig.platform.pods.posts) == 1
 
@@ -94,7 +102,7 @@ def test_a_node_that_joins_makes_few_reports(rig: Rig) -> None:
     rig.steps(reports)
     rig.add_node("a")
     for number in range(20):
-        changed(rig, "a", lambda node, number=number: node["metadata"]["labels"].update(step=str(number)))
+        changed(rig, "a", at_step(number))
         rig.steps(reports)
     assert len(rig.platform.pods.posts) <= 1 + 20 // 4
 
@@ -140,3 +148,47 @@ def test_nodes_are_known_again_after_a_watch_that_failed(rig: Rig, status: int) 
     changed(rig, "a", lambda node: node["spec"].update(unschedulable=True))
     rig.steps(reports, 12)
     assert rig.platform.pods.picture["nodes"]["a"]["unschedulable"]
+
+
+def test_labels_that_no_rule_names_are_left_out_where_a_report_has_no_room(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone, long = "topology.kubernetes.io/zone", {f"example.test/{number}": "x" * 60 for number in range(20)}
+    for node in "abcdefgh":
+        rig.add_node(node)
+        changed(rig, node, lambda document: document["metadata"]["labels"].update({zone: "a", "disk": "ssd", **long}))
+    rig.add_waiting("web", nodeSelector={"disk": "ssd"})
+    monkeypatch.setattr(pod_reports, "LIMIT", 8_000)
+    reports = rig.reports()
+    rig.steps(reports, 2)
+    for told in rig.platform.pods.picture["nodes"].values():
+        assert told["labels"].items() >= {zone: "a", "disk": "ssd"}.items()
+        assert told["labels"].keys().isdisjoint(long)
+    rig.add_waiting("other", nodeSelector={"example.test/1": "x"})
+    rig.steps(reports, 3)
+    assert "example.test/1" in rig.platform.pods.picture["nodes"]["a"]["labels"]
+    rig.steps(reports, 60)
+    assert len([line for line in rig.logs if "left out" in line]) == 1
+    assert len(rig.platform.pods.posts) == 2, "what is left out is no change"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"nodeSelector": {"disk": "ssd"}},
+        {"topologySpreadConstraints": [{"topologyKey": "disk"}]},
+        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "disk"}]}}},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]
+                    }
+                }
+            }
+        },
+    ],
+)
+def test_labels_of_nodes_that_rules_name(rules: dict[str, Any]) -> None:
+    assert node_keys({"spec": {**rules, "containers": [{}]}}) == {"disk"}
+    assert node_keys({"spec": {}, "volumes": [[{"key": "disk", "operator": "In", "values": []}]]}) == {"disk"}

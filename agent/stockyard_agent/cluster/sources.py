@@ -1,0 +1,120 @@
+"""What a report needs beside pods and nodes, read when one is made: volumes, DaemonSets and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..kubernetes import Kubernetes, Refused
+from ..pod_picture import DaemonSet, daemon_sets
+from ..pod_templates import daemon_part
+from ..pods import KnownPod
+from ..volumes import Volumes
+from .csi import Handle
+from .daemon_sets import current_pods, defaults, limited
+from .namespaces import Labels, has_selector, labels_of_namespaces
+
+T = TypeVar("T")
+READ_SECONDS = 10.0
+"""For how long what was read is good. A claim that is not known is looked for at once."""
+AGAIN_SECONDS = 3600.0
+"""How often volumes are read again that are known already."""
+_FORBIDDEN = 403
+
+
+class Permits:
+    """Reads what an agent that was upgraded under the roles of an older one may not read, and says once that it may
+    not."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
+        self._denied: set[str] = set()
+
+    def read(self, what: str, read: Callable[[], T]) -> T | None:
+        """What ``read`` returns; None where it is forbidden. Raises ``Refused``, ``Unreachable``."""
+        try:
+            value = read()
+        except Refused as refused:
+            if refused.status != _FORBIDDEN:
+                raise
+            if what not in self._denied:
+                self._log(f"{what} are not told: {refused}")
+            self._denied.add(what)
+            return None
+        self._denied.discard(what)
+        return value
+
+
+class Sources:
+    """Not for threads. ``daemons`` are the DaemonSets, ``namespaces`` the labels of namespaces where a rule of a pod
+    selects by them; None where nothing is known of them."""
+
+    def __init__(self, kube: Kubernetes, monotonic: Callable[[], float], permits: Permits) -> None:
+        self._kube, self._monotonic, self._permits = kube, monotonic, permits
+        self._volumes = Volumes()
+        self._daemons_at = self._volumes_at = self._namespaces_at = -AGAIN_SECONDS
+        self.daemons: Sequence[DaemonSet] = ()
+        self.namespaces: Labels | None = None
+
+    def refresh(self, pods: Sequence[KnownPod]) -> None:
+        """Read what is too old, as far as these pods need it. Raises ``Refused``, ``Unreachable``."""
+        now = self._monotonic()
+        if now - self._daemons_at >= READ_SECONDS:
+            self.daemons, self._daemons_at = self._daemon_sets(pods), now
+        if self._needs_volumes(pods, now - self._volumes_at):
+            self._volumes, self._volumes_at = Volumes.read(self._kube), now
+        if any(map(has_selector, {pod.part for pod in pods})):
+            if now - self._namespaces_at >= READ_SECONDS:
+                self.namespaces = self._permits.read("Selected namespaces", self._labels_of_namespaces)
+                self._namespaces_at = now
+        else:
+            self.namespaces = None
+
+    def places(self, namespace: str, claims: Sequence[str]) -> Sequence[object] | None:
+        """See ``Volumes.places``."""
+        return self._volumes.places(namespace, claims) if claims else ()
+
+    def attached(self, pod: KnownPod) -> set[Handle]:
+        """The volumes that the pod attaches to its node."""
+        return self._volumes.handles_of(pod.namespace, pod.claims) | {*pod.inline}
+
+    def nominated(self, pods: Sequence[KnownPod]) -> list[KnownPod]:
+        """The pods, those with a node for which volumes are being made nominated to it, as kube-scheduler 1.35 does
+        it itself."""
+        return [
+            replace(pod, nominated=node)
+            if pod.unbound
+            and not pod.nominated
+            and pod.claims
+            and (node := self._volumes.selected_node(pod.namespace, pod.claims))
+            else pod
+            for pod in pods
+        ]
+
+    def _labels_of_namespaces(self) -> Labels:
+        return labels_of_namespaces(self._kube)
+
+    def _needs_volumes(self, pods: Sequence[KnownPod], age: float) -> bool:
+        """Whether volumes have to be read: of pods without a node as they are now, of others once."""
+        waiting = {f"{pod.namespace}/{name}" for pod in pods if pod.unbound for name in pod.claims}
+        if waiting and (age >= READ_SECONDS or not waiting <= self._volumes.claims.keys()):
+            return True
+        if age < READ_SECONDS:
+            return False
+        placed = (f"{pod.namespace}/{name}" for pod in pods if pod.node for name in pod.claims)
+        return any(age >= AGAIN_SECONDS or not self._volumes.knows(claim) for claim in placed)
+
+    def _daemon_sets(self, pods: Sequence[KnownPod]) -> Sequence[DaemonSet]:
+        """All DaemonSets, those that have no pod yet as LimitRanges will complete it."""
+        daemons = daemon_sets(self._kube)
+        current = current_pods(pods, {daemon.name: daemon.generation for daemon in daemons})
+        if all(daemon.name in current for daemon in daemons):
+            return daemons
+        ranges = self._permits.read("Defaults of LimitRanges", lambda: defaults(self._kube)) or {}
+        return [
+            replace(daemon, part=daemon_part(limited(daemon.spec, ranges[daemon.namespace])))
+            if daemon.namespace in ranges
+            else daemon
+            for daemon in daemons
+        ]

@@ -1,0 +1,102 @@
+"""A DaemonSet's pod is as large as those that run, and where none runs, as LimitRanges will make it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from agent.stockyard_agent.cluster.daemon_sets import limited
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.store import Key, stamp
+from tests.unit.agent.rig import Rig
+
+GENERATION = "deprecated.daemonset.template.generation"
+OWNER = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "o", "controller": True}]
+
+
+def containers(cpu: str = "", **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "image": "x", **({"resources": {"requests": {"cpu": cpu}}} if cpu else {}), **more}]
+
+
+def daemon_set(rig: Rig, generation: str = "", **spec: Any) -> None:
+    meta: dict[str, Any] = {"name": "log", "namespace": "web"}
+    meta |= {"annotations": {GENERATION: generation}} if generation else {}
+    about = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta}
+    rig.kube.install([{**about, "spec": {"template": {"metadata": {"labels": {"app": "log"}}, "spec": spec}}}])
+
+
+def running(rig: Rig, name: str, cpu: str, *, age: int = 0, generation: str = "", **more: Any) -> None:
+    document = kube_pods.pod(name, "a", owner="DaemonSet")
+    document["metadata"] |= {"ownerReferences": OWNER, "creationTimestamp": stamp(rig.clock.now - timedelta(0, age))}
+    document["metadata"]["labels"] = {"pod-template-generation": generation} if generation else {}
+    document["spec"] |= {"containers": containers(cpu), **more}
+    rig.kube.store.create(Key("", "pods", "web", name), document)
+
+
+def told(rig: Rig) -> dict[str, Any]:
+    """The specification of what the DaemonSet makes, as it is told."""
+    rig.add_node("a")
+    rig.steps(rig.reports())
+    picture = rig.platform.pods.picture
+    spec: dict[str, Any] = picture["groups"][picture["daemon_sets"]["web/log"]]["spec"]
+    return spec
+
+
+def cpu_of(spec: dict[str, Any]) -> list[str]:
+    return [container["resources"]["requests"]["cpu"] for container in spec.get("containers", ())]
+
+
+def test_the_newest_pod_says_what_is_taken_and_the_template_where(rig: Rig) -> None:
+    daemon_set(rig, nodeSelector={"disk": "ssd"}, containers=containers("100m"))
+    running(rig, "log-1", "2", age=60)
+    port = [{"containerPort": 80, "hostPort": 8080}]
+    running(rig, "log-2", "1", containers=containers("1", ports=port), nodeSelector={"other": "x"})
+    spec = told(rig)
+    assert cpu_of(spec) == ["1"]
+    assert spec["containers"][0]["ports"] == [{"hostPort": 8080}]
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"} in spec[
+        "tolerations"
+    ]
+
+
+def test_pods_of_an_earlier_template_say_nothing(rig: Rig) -> None:
+    daemon_set(rig, "2", containers=containers("100m"))
+    running(rig, "log-1", "2", generation="1")
+    assert cpu_of(told(rig)) == ["100m"]
+
+
+def test_pods_of_the_template_of_now_count_alone(rig: Rig) -> None:
+    daemon_set(rig, "2", containers=containers("100m"))
+    running(rig, "log-1", "1", age=60, generation="2")
+    running(rig, "log-2", "2", generation="1")
+    assert cpu_of(told(rig)) == ["1"]
+
+
+def test_a_limit_range_completes_the_template_where_no_pod_runs(rig: Rig) -> None:
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "1"}, "default": {"cpu": "2", "memory": "1Gi"}}]
+    about = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "all", "namespace": "web"}}
+    rig.kube.install([{**about, "spec": {"limits": [*limits, {"type": "Pod", "max": {"cpu": "9"}}]}}])
+    daemon_set(rig, containers=containers())
+    (container,) = told(rig)["containers"]
+    assert container["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_a_limit_range_fills_what_is_not_said() -> None:
+    quantities = {"cpu": "1", "memory": "1Gi"}
+    said = {
+        "containers": containers("2"),
+        "initContainers": [{"name": "i", "resources": {"limits": {"memory": "2Gi"}}}],
+    }
+    spec = limited(said, quantities)
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2", "memory": "1Gi"}}
+    assert spec["initContainers"][0]["resources"] == {"limits": {"memory": "2Gi"}, "requests": {"cpu": "1"}}
+    whole = {**said, "resources": {"requests": {"cpu": "3"}}}
+    assert limited(whole, quantities) == whole, "the pod itself says it"
+
+
+def test_limit_ranges_are_not_read_where_every_set_has_a_pod(rig: Rig) -> None:
+    daemon_set(rig, containers=containers("100m"))
+    running(rig, "log-1", "2")
+    assert cpu_of(told(rig)) == ["2"]
+    assert not any(call.action.resource == "limitranges" for call in rig.kube.calls)
