@@ -66,6 +66,7 @@ def documents() -> list[Document]:
         *_own_requests_only(),
         *_definitions_only(),
         *_mirror_only(),
+        *_own_pools_do_nothing(),
         *_joining(),
     ]  # fmt: skip
 
@@ -170,6 +171,19 @@ def _mirror_only() -> list[Document]:
     return _policy(f"{NAME}-mirror", MIRROR, resources, ("CREATE", "UPDATE", "DELETE"), checks, everybody=True)
 
 
+def _own_pools_do_nothing() -> list[Document]:
+    """A policy that warns: Stockyard does nothing for a NodePool or a NodeClaim that somebody writes here. It refuses
+    nothing, as a Karpenter of the cluster's own may be there; the claims that this makes are not warned of."""
+    own = f"has(object.metadata.labels) && '{MIRRORED}' in object.metadata.labels"
+    checks = {
+        "Stockyard makes no nodes for a NodePool or NodeClaim that is written here: apply it to Stockyard (stockyard"
+        " apply -f FILE), which mirrors its pools in this cluster": f"request.userInfo.username == '{USER}' || ({own})"
+        " || (request.resource.resource == 'nodeclaims'"
+        " && request.userInfo.username.startsWith('system:serviceaccount:'))",
+    }
+    return _policy(f"{NAME}-own-pools", MIRROR, _KINDS, ("CREATE", "UPDATE"), checks, everybody=True, warns=True)
+
+
 def _policy(
     name: str,
     group: str,
@@ -178,19 +192,20 @@ def _policy(
     checks: Mapping[str, str],
     *,
     everybody: bool = False,
+    warns: bool = False,
 ) -> list[Document]:
     """What holds for the agent's writes of resources, or for everybody's: expressions by what they demand, and its
-    binding."""
+    binding. ``warns``: it refuses nothing, not even where it cannot be judged."""
     resources = [resource] if isinstance(resource, str) else list(resource)
     by_agent = {"name": "by-the-agent", "expression": f"request.userInfo.username == '{USER}'"}
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": resources}
     spec = {
-        "failurePolicy": "Fail",
+        "failurePolicy": "Ignore" if warns else "Fail",
         "matchConstraints": {"resourceRules": [rule]},
         **({} if everybody else {"matchConditions": [by_agent]}),
         "validations": [{"expression": expression, "message": message} for message, expression in checks.items()],
     }
-    binding = {"policyName": name, "validationActions": ["Deny"]}
+    binding = {"policyName": name, "validationActions": ["Warn" if warns else "Deny"]}
     return [
         document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicy", name, "", spec=spec),
         document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicyBinding", name, "", spec=binding),

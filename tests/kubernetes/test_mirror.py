@@ -150,6 +150,22 @@ def test_nobody_but_the_agent_writes_the_mirror_and_it_nothing_else(real_rig: Re
     until(lambda: not rig.exists(f"{CLAIMS}/burst-1"), 90)
 
 
+def test_a_person_who_writes_a_pool_here_is_warned_and_not_refused(real_rig: RealRig) -> None:
+    tell(real_rig, real_rig.mirror(), "v1", node_pool("burst"))
+    assert not any("Warning" in line for line in real_rig.logs)
+    path = real_rig.plane.folder / "mine.json"
+    for kind, spec in (("NodePool", {"weight": 1}), ("NodeClaim", {"requirements": []})):
+        path.write_text(json.dumps({**foreign("mine"), "kind": kind, "spec": spec}))
+
+        def warning() -> str:
+            return str(real_rig.plane.kubectl("apply", "-f", str(path), check=False).stderr)
+
+        # A policy takes a moment until it is heeded.
+        until(lambda warning=warning: "Stockyard makes no nodes for a NodePool or NodeClaim" in warning())
+    assert "mine" in items(real_rig, POOLS)
+    assert "mine" in items(real_rig, CLAIMS)
+
+
 def test_agent_may_write_the_mirror_and_read_no_other_definition(real_rig: RealRig) -> None:
     def may(verb: str, resource: str) -> bool:
         about = ["auth", "can-i", verb, *resource.split(" "), "--as", f"system:serviceaccount:{NAMESPACE}:{NAME}"]

@@ -41,7 +41,7 @@ def test_manifest_has_every_object_once_in_creation_order() -> None:
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
     assert [item["kind"] for item in objects] == [
         "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role",
-        "RoleBinding", *policy * 4, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
+        "RoleBinding", *policy * 5, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
         "Deployment",
     ]  # fmt: skip
     places = [(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in objects]

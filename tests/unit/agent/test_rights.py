@@ -104,9 +104,12 @@ def test_roles_allow_patching_own_deployment_only(rig: Rig) -> None:
 
 
 def test_admission_policy_matches_agent_account_and_secrets() -> None:
-    policy, requests, definitions, mirror = (
+    policy, requests, definitions, mirror, own_pools = (
         item["spec"] for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy"
     )
+    bindings = [item for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert [item["spec"]["validationActions"] for item in bindings] == [["Deny"]] * 4 + [["Warn"]]
+    assert own_pools["failurePolicy"] == "Ignore"
     assert policy["failurePolicy"] == "Fail"
     assert policy["matchConditions"] == [
         {"name": "by-the-agent", "expression": f"request.userInfo.username == '{roles.USER}'"}
