@@ -13,6 +13,7 @@ from agent.stockyard_agent.cluster import csi, daemon_sets, namespaces
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.pod_picture import daemon_sets as listed_daemon_sets
 from agent.stockyard_agent.volumes import CLASSES, VOLUMES, Volumes
+from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import MERGE
 from local.kubernetes.real.client import Refused
 from tests.kubernetes.rigs import WEB, ContractRig, RealRig, until
@@ -57,6 +58,32 @@ def test_a_nominated_pod_keeps_its_room(rig: ContractRig) -> None:
     rig.steps(rig.reports())
     assert rig.platform.pods.nominated == {"a": 1}
     assert not any("web/web-1" in names for _, names in rig.platform.pods.pending)
+
+
+def test_a_pod_whose_volume_is_being_made_keeps_its_room(real_rig: RealRig) -> None:
+    """As kube-scheduler itself says it: no driver is there, so it waits for the volume."""
+    real_rig.add_node("a")
+    real_rig.administer("PATCH", "/api/v1/nodes/a", {"spec": {"taints": None}}, MERGE)
+    about = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"}}
+    late = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "example.test/slow"}
+    real_rig.administer("POST", CLASSES, {**about, **late})
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "web"}}
+    size = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"]}
+    real_rig.administer("POST", CLAIMS, {**claim, "spec": {**size, "storageClassName": "slow"}})
+    document = kube_pods.waiting("db-0", cpu="1", owner="")
+    document["spec"] |= {
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        "automountServiceAccountToken": False,
+    }
+    document["spec"]["containers"][0]["image"] = "none"
+    real_rig.administer("POST", WEB, document)
+    until(lambda: real_rig.administer("GET", f"{WEB}/db-0")["status"].get("nominatedNodeName") == "a")
+    real_rig.steps(real_rig.reports())
+    pods = real_rig.platform.pods
+    assert pods.nominated == {"a": 1}
+    (group,) = pods.picture["nominated"]["a"]
+    assert pods.picture["groups"][group]["attachments"] == {"example.test/slow": 1}
+    assert not any("web/db-0" in names for _, names in pods.pending)
 
 
 def test_what_nodes_take_of_volumes_is_read(rig: ContractRig) -> None:
