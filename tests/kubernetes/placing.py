@@ -7,24 +7,39 @@ on which nodes they run. Pods and daemon sets bear the taints of nodes that no k
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from local.kubernetes.real.client import Client
+from local.kubernetes.real.client import MERGE, Client
 from local.kubernetes.real.control_plane import ControlPlane
-from tests.harness.packing_checker import HOSTNAME, allowed, tolerates
+from tests.harness.packing.manifests import (
+    CONTAINER,
+    PRIORITY_CLASS,
+    node_document,
+    pod_manifest,
+    port_manifest,
+    resources,
+    volume_manifests,
+)
+from tests.harness.packing.rules import MAINTENANCE, PRIORITIES
+from tests.harness.packing_checker import HOSTNAME, ZONE, allowed, tolerates
 from tests.kubernetes.rigs import until
 
 Json = Any
 PROBLEM, PLANNED, PLACE = "example.com/problem", "example.com/planned", "example.com/place"
 """Labels of a node: its problem, and that it is planned. The key of the taint that only pods planned for it bear."""
 CALLERS = 4
-CONTAINER = {"name": "c", "image": "none"}
+_NO_FINALIZERS = {"metadata": {"finalizers": None}}
 SILENT = [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists"} for reason in ("not-ready", "unreachable")]
-UNITS = {"cpu": "m", "memory": "Mi"}
-POD_KEYS = ("node_selector", "required_terms", "preferred_terms", "spreads", "affinity", "anti_affinity", "ports")
+ANY = ("only", MAINTENANCE, "node.kubernetes.io/unschedulable")
+"""Keys of the taints that nodes of problems have."""
+ZONES_OF = "example.com/zone-{}"
+"""The label that stands for the zone in a problem."""
 
 
 def acceptable(problem: Mapping[str, Json]) -> bool:
@@ -34,41 +49,44 @@ def acceptable(problem: Mapping[str, Json]) -> bool:
 
 
 def manifest(pod: Mapping[str, Json], mark: str, node: str) -> Json:
-    """A pod of the problem ``mark``, which bears the taints of no node but ``node``."""
-    rules = {key: pod[key] for key in POD_KEYS if key in pod}
+    """A pod of the problem ``mark``, which bears the taints of no node but ``node``; of all its nodes when empty."""
     pin = {"key": PLACE, "operator": "Equal", "value": node, "effect": "NoSchedule"}
-    requests = _resources(pod["requests"])
-    extended = {name: amount for name, amount in requests.items() if "/" in name}
-    container: Json = {**CONTAINER, "resources": {"requests": requests, "limits": extended}}
-    container["ports"] = [{"containerPort": port, "hostPort": port} for port in rules.get("ports", ())]
-    spec = {
-        "automountServiceAccountToken": False,
-        "containers": [container],
-        "nodeSelector": {**rules.get("node_selector", {}), PROBLEM: mark},
-        "tolerations": [*_tolerations(pod), *SILENT, pin],
-        "affinity": {
-            "nodeAffinity": _node_affinity(rules),
-            "podAffinity": _pod_terms(rules.get("affinity", ()), mark),
-            "podAntiAffinity": _pod_terms(rules.get("anti_affinity", ()), mark),
-        },
-        "topologySpreadConstraints": [_spread(spread) for spread in rules.get("spreads", ())],
-    }
-    meta = {"name": pod["name"], "namespace": f"{pod['namespace']}-{mark}", "labels": pod["labels"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    document = _own(pod_manifest(pod, lambda name: f"{name}-{mark}"), mark)
+    spec = document["spec"]
+    spec["automountServiceAccountToken"] = False
+    spec["nodeSelector"] = {**spec["nodeSelector"], PROBLEM: mark}
+    spec["tolerations"] = [*_tolerations(pod), *SILENT, pin if node else {"key": PLACE, "operator": "Exists"}]
+    return document
+
+
+def _own(document: Json, mark: str) -> Json:
+    """The document with labels of zones that other problems have not: a spread that counts nodes which the pod may not
+    use, and a term that selects namespaces by their labels, would count theirs."""
+    text = json.dumps(document).replace(f'"{ZONE}"', f'"{ZONES_OF.format(mark)}"')
+    chosen = '"namespaceSelector": {"matchLabels": {'
+    own = f'"{PROBLEM}": "{mark}"'
+    text = text.replace(f"{chosen}}}", f"{chosen}{own}}}").replace(f'{chosen}"', f'{chosen}{own}, "')
+    return json.loads(text.replace(f"{own}, {own}", own))
 
 
 def node_manifest(node: Mapping[str, Json], mark: str) -> Json:
     """A node that is there, or planned, with room, labels and taints."""
+    document = _own(node_document(node), mark)
+    name = document["metadata"]["name"] = _host(node["name"], mark)
+    labels = document["metadata"]["labels"]
+    labels |= {HOSTNAME: name, PROBLEM: mark, **({PLANNED: mark} if "pool" in node else {})}
+    document["spec"]["taints"].append({"key": PLACE, "value": name, "effect": "NoSchedule"})
+    return document
+
+
+def csi_node_manifest(node: Mapping[str, Json], mark: str) -> Json:
+    """How many volumes a node that is there takes."""
     name = _host(node["name"], mark)
-    labels = {**node["labels"], HOSTNAME: name, PROBLEM: mark}
-    if "pool" in node:
-        labels[PLANNED] = mark
-    taints = [*node["taints"], {"key": PLACE, "value": name, "effect": "NoSchedule"}]
-    room = _resources(node["allocatable"])
-    ready = {"type": "Ready", "status": "True"}
-    status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-    meta = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"taints": taints}, "status": status}
+    drivers = [
+        {"name": driver, "nodeID": name, "allocatable": {"count": count}} for driver, count in node["attach"].items()
+    ]
+    meta = {"name": name, "labels": {PROBLEM: mark}}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": meta, "spec": {"drivers": drivers}}
 
 
 def daemon_manifest(daemon: Mapping[str, Json], number: int, mark: str) -> Json:
@@ -76,14 +94,33 @@ def daemon_manifest(daemon: Mapping[str, Json], number: int, mark: str) -> Json:
     labels = {PROBLEM: mark, "daemon": str(number)}
     spec = {
         "automountServiceAccountToken": False,
-        "containers": [{**CONTAINER, "resources": {"requests": _resources(daemon["requests"])}}],
+        "containers": [
+            {
+                **CONTAINER,
+                "resources": {"requests": resources(daemon["requests"])},
+                "ports": [port_manifest(port) for port in daemon.get("ports", ())],
+            }
+        ],
         "nodeSelector": {**daemon.get("node_selector", {}), PLANNED: mark},
         "tolerations": [*_tolerations(daemon), {"key": PLACE, "operator": "Exists"}],
     }
-    template = {"metadata": {"labels": labels}, "spec": spec}
+    template = {"metadata": {"labels": labels}, "spec": _own(spec, mark)}
     meta = {"name": f"daemon-{mark}-{number}", "namespace": "kube-system"}
     body = {"selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": body}
+
+
+@dataclass
+class Verdict:
+    """What kube-scheduler did: the pods of the plan that it ``refused``, with its words, and the nodes of those that
+    were left out and that it ``bound`` all the same."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    bound: dict[str, str] = field(default_factory=dict)
+
+
+Case = tuple[Mapping[str, Json], Mapping[str, Json]]
+"""A problem and its plan."""
 
 
 class Judge:
@@ -92,42 +129,71 @@ class Judge:
     def __init__(self, plane: ControlPlane) -> None:
         self._client = Client.of_kubeconfig(plane.kubeconfig)
         self._problems = 0
+        for value in sorted({*PRIORITIES} - {0}):
+            meta = {"name": PRIORITY_CLASS.format(value)}
+            document = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta}
+            # A pod that pushes others out would change what the plan has placed.
+            self._create([{**document, "value": value, "preemptionPolicy": "Never"}])
 
-    def refused(self, cases: Sequence[tuple[Mapping[str, Json], Mapping[str, Json]]]) -> list[str]:
+    def refused(self, cases: Sequence[Case]) -> list[str]:
         """For each problem and plan the scheduler's words on the first pod that it does not bind; empty: it binds all.
 
         Pods come in the order of the plan, each when the one before it is bound, and each bears the taint of its
         planned node alone. So the scheduler judges every placement of the plan by all its filters, with what was placed
         before, and has no other choice. Taints do not change which nodes spread counts, as node affinity would.
         """
+        return [
+            next((f"{name}: {text}" for name, text in verdict.refused.items()), "") for verdict in self.judged(cases)
+        ]
+
+    def judged(self, cases: Sequence[Case], left_out: Sequence[Sequence[str]] = ()) -> list[Verdict]:
+        """What becomes of the pods of each plan, as in ``refused``, and then of those that it has left out: they come
+        in the order given, and bear the taints of all nodes. A pod of the plan that is refused ends its case, unless
+        others are to be looked at then."""
         marks = [str(self._problems + number) for number in range(len(cases))]
         self._problems += len(cases)
-        self._make(cases, marks)
-        verdicts = [""] * len(cases)
+        verdicts = [Verdict() for _ in cases]
         try:
-            for turn in range(max((len(plan["order"]) for _, plan in cases), default=0)):
+            self._make(cases, marks)
+            orders = [[(name, plan["where"][name]) for name in plan["order"]] for _, plan in cases]
+            for number, names in enumerate(left_out):
+                orders[number] += [(name, "") for name in names]
+            for turn in range(max(map(len, orders), default=0)):
                 waiting: dict[tuple[str, str], int] = {}
                 documents = []
-                for number, (problem, plan) in enumerate(cases):
-                    if turn < len(plan["order"]) and not verdicts[number]:
-                        name = plan["order"][turn]
-                        pod = next(pod for pod in problem["pods"] if pod["name"] == name)
-                        documents.append(manifest(pod, marks[number], _host(plan["where"][name], marks[number])))
-                        waiting[documents[-1]["metadata"]["namespace"], name] = number
+                for number, (problem, _) in enumerate(cases):
+                    if turn >= len(orders[number]) or (verdicts[number].refused and not left_out):
+                        continue
+                    name, where = orders[number][turn]
+                    pod = next(pod for pod in problem["pods"] if pod["name"] == name)
+                    documents.append(manifest(pod, marks[number], _host(where, marks[number]) if where else ""))
+                    waiting[documents[-1]["metadata"]["namespace"], name] = number
                 self._create(documents)
-                for key, message in self._judged(set(waiting)).items():
-                    verdicts[waiting[key]] = f"{key[1]}: {message}" if message else ""
+                for key, (node, message) in self._looked_at(set(waiting)).items():
+                    number = waiting[key]
+                    planned = key[1] in cases[number][1]["where"]
+                    if planned and not node:
+                        verdicts[number].refused[key[1]] = message
+                    elif node and not planned:
+                        verdicts[number].bound[key[1]] = node.removeprefix(f"p{marks[number]}-")
         finally:
             self._clear(marks)
         return verdicts
 
-    def _make(self, cases: Sequence[tuple[Mapping[str, Json], Mapping[str, Json]]], marks: Sequence[str]) -> None:
+    def _make(self, cases: Sequence[Case], marks: Sequence[str]) -> None:
         """All but the pods that wait; daemon sets run where the checker expects them before anything else comes."""
-        spaces, nodes, bound, daemons = [], [], [], []
+        spaces, nodes, bound, daemons, volumes = [], [], [], [], []
         expected: dict[tuple[str, str], int] = {}
         for (problem, plan), mark in zip(cases, marks, strict=True):
+            named = partial("{1}-{0}".format, mark)
             names = sorted({pod["namespace"] for pod in problem["pods"]} | {"one", "two"})
-            spaces += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{n}-{mark}"}} for n in names]
+            labels = problem.get("namespaces", {})
+            metas: list[Json] = [{"name": named(n), "labels": {PROBLEM: mark, **labels.get(n, {})}} for n in names]
+            spaces += [{"apiVersion": "v1", "kind": "Namespace", "metadata": meta} for meta in metas]
+            nodes += [csi_node_manifest(node, mark) for node in problem["nodes"] if "attach" in node]
+            there = [pod for node in problem["nodes"] for pod in node["pods"]]
+            for pod in (*there, *problem["pods"]):
+                volumes += [_own(each, mark) for each in volume_manifests(pod, named)]
             nodes += [node_manifest(node, mark) for node in (*problem["nodes"], *plan["nodes"])]
             for node in problem["nodes"]:
                 for pod in node["pods"]:
@@ -145,6 +211,8 @@ class Judge:
         for space in spaces:
             path = f"/api/v1/namespaces/{space['metadata']['name']}/serviceaccounts"
             until(lambda path=path: self._client.call("GET", path)["items"], 60)
+        self._create(volumes)
+        until(self._volumes_are_bound, 60)
         self._create(bound)
         self._create(daemons)
         until(lambda: self._running() == {key: count for key, count in expected.items() if count}, 60)
@@ -159,9 +227,13 @@ class Judge:
                 counts[key] = counts.get(key, 0) + 1
         return counts
 
-    def _judged(self, waiting: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """For each of these pods why it is refused, empty when it is bound, once the scheduler has looked at all."""
-        verdicts: dict[tuple[str, str], str] = {}
+    def _volumes_are_bound(self) -> bool:
+        claims = self._client.call("GET", "/api/v1/persistentvolumeclaims")["items"]
+        return all((claim.get("status") or {}).get("phase") == "Bound" for claim in claims)
+
+    def _looked_at(self, waiting: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """The node of each of these pods, or why it has none, once the scheduler has looked at all."""
+        verdicts: dict[tuple[str, str], tuple[str, str]] = {}
 
         def complete() -> bool:
             for pod in self._pods():
@@ -169,12 +241,12 @@ class Judge:
                 if key in waiting and key not in verdicts:
                     conditions = pod["status"].get("conditions") or ()
                     if pod["spec"].get("nodeName"):
-                        verdicts[key] = ""
+                        verdicts[key] = pod["spec"]["nodeName"], ""
                     elif any(entry.get("reason") == "Unschedulable" for entry in conditions):
-                        verdicts[key] = next(entry["message"] for entry in conditions if "message" in entry)
+                        verdicts[key] = "", next(entry["message"] for entry in conditions if "message" in entry)
             return len(verdicts) == len(waiting)
 
-        until(complete, 60)
+        until(complete, 120)
         return verdicts
 
     def _pods(self, namespace: str = "") -> Iterable[Json]:
@@ -182,7 +254,11 @@ class Judge:
         return list(self._client.call("GET", path)["items"])
 
     def _create(self, documents: Sequence[Json]) -> None:
-        paths = {"Namespace": "namespaces", "Node": "nodes", "Pod": "pods", "DaemonSet": "daemonsets"}
+        paths = {
+            "Namespace": "namespaces", "Node": "nodes", "Pod": "pods", "DaemonSet": "daemonsets",
+            "PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims",
+            "CSINode": "csinodes", "PriorityClass": "priorityclasses",
+        }  # fmt: skip
         with ThreadPoolExecutor(CALLERS) as callers:
             list(callers.map(lambda body: self._client.call("POST", _collection(body, paths), body), documents))
 
@@ -201,6 +277,11 @@ class Judge:
                 self._client.call("DELETE", f"/api/v1/namespaces/{name}-{mark}/pods", now)
                 self._client.call("DELETE", f"/api/v1/namespaces/{name}-{mark}")
         self._client.call("DELETE", f"/api/v1/nodes?labelSelector={selector}")
+        self._client.call("DELETE", f"/apis/storage.k8s.io/v1/csinodes?labelSelector={selector}")
+        for volume in self._client.call("GET", "/api/v1/persistentvolumes")["items"]:
+            name = volume["metadata"]["name"]
+            self._client.call("PATCH", f"/api/v1/persistentvolumes/{name}", _NO_FINALIZERS, MERGE)
+            self._client.call("DELETE", f"/api/v1/persistentvolumes/{name}")
 
 
 def _collection(body: Json, paths: Mapping[str, str]) -> str:
@@ -214,57 +295,10 @@ def _host(name: str, mark: str) -> str:
     return f"p{mark}-{name}"
 
 
-def _resources(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Cores in thousandths, memory in MiB, everything else in pieces: any unit will do, since all use the same."""
-    return {name: f"{amount}{UNITS.get(name, '')}" for name, amount in amounts.items()}
-
-
 def _tolerations(pod: Mapping[str, Json]) -> list[Json]:
-    """A pod that bears any taint bears that of problems, but not that of another pod's node."""
+    """A pod that bears any taint bears those of problems, but not that of another pod's node."""
     return [
-        toleration if toleration.get("key") else {**toleration, "key": "only"}
+        {**toleration, "key": key}
         for toleration in pod.get("tolerations", ())
+        for key in ([toleration["key"]] if toleration.get("key") else ANY)
     ]
-
-
-def _expressions(requirements: Iterable[Mapping[str, Json]]) -> Json:
-    return {"matchExpressions": [dict(entry) for entry in requirements]}
-
-
-def _node_affinity(rules: Mapping[str, Json]) -> Json:
-    affinity: dict[str, Json] = {}
-    if rules.get("required_terms"):
-        terms = [_expressions(term) for term in rules["required_terms"]]
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
-    affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
-        {"weight": entry["weight"], "preference": _expressions(entry["requirements"])}
-        for entry in rules.get("preferred_terms", ())
-    ]
-    return affinity
-
-
-def _pod_terms(terms: Iterable[Mapping[str, Json]], mark: str) -> Json:
-    required: list[Json] = []
-    preferred: list[Json] = []
-    for entry in terms:
-        document = {"topologyKey": entry["key"], "labelSelector": {"matchLabels": entry["selector"]}}
-        if entry.get("namespaces"):
-            document["namespaces"] = [f"{name}-{mark}" for name in entry["namespaces"]]
-        if entry["weight"]:
-            preferred.append({"weight": entry["weight"], "podAffinityTerm": document})
-        else:
-            required.append(document)
-    ignored = "DuringSchedulingIgnoredDuringExecution"
-    return {f"required{ignored}": required, f"preferred{ignored}": preferred}
-
-
-def _spread(spread: Mapping[str, Json]) -> Json:
-    document = {
-        "topologyKey": spread["key"],
-        "maxSkew": spread["max_skew"],
-        "whenUnsatisfiable": "DoNotSchedule" if spread["hard"] else "ScheduleAnyway",
-        "labelSelector": {"matchLabels": spread["selector"]},
-    }
-    if spread["hard"] and spread.get("min_domains"):
-        document["minDomains"] = spread["min_domains"]
-    return document

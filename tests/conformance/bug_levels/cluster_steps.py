@@ -11,6 +11,7 @@ from moto.ec2.models import ec2_backends
 from local.kubernetes.store import Key
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE
+from stockyard.lifecycle.node_claim import AVAILABLE
 from tests.conformance.bug_levels.plane import NAMESPACE, App, Daemon
 from tests.conformance.bug_levels.reading import Json, Unreadable, check_fields, names_of
 from tests.conformance.bug_levels.scheduling import LATE, STORAGE
@@ -22,6 +23,8 @@ from tests.harness.inprocess import REGION
 PROVIDERS = ("ec2",)
 IMAGES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "arm64"}
 """Kubernetes' names of architectures, and EC2's."""
+JOIN_SECONDS = 120
+"""How long a claim may take until it is available."""
 PRIORITY = "scheduling.k8s.io"
 _LAUNCHES = ("ec2.RunInstances", "ec2.CreateFleet")
 _CLUSTER = frozenset({"pools", "provider", "types", "images", "refuse", "capacity_types"})
@@ -222,6 +225,11 @@ class Steps:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     def _nodes(self, which: Json) -> list[str]:
+        """The names of nodes, once their claims are available: nobody does anything to a machine that still joins."""
+        for _ in range(JOIN_SECONDS):
+            if all(claim.phase == AVAILABLE or claim.deleting for claim in self.yard.claims()):
+                break
+            self.yard.second()
         if which == "all nodes":
             return sorted(self.plane.nodes())
         found = []

@@ -62,6 +62,8 @@ TEMPLATE = ROOT / "local" / "dev_stage" / "Stockyard-dev.template.json"
 KUBE, API, TOKEN_URL = "https://kube.case", "https://api.stockyard.example", "https://id.stockyard.example/token"
 BOOT_SECONDS, RETRY_SECONDS = 8, 2
 """How long a machine boots until it asks how to join, and until it asks again."""
+LONGEST_WAIT = 3
+"""Seconds after which a workflow looks again, as in the local cloud, which has less patience than a stage."""
 TICK, SWEEPS = 7, 5
 """The second of a minute at which its schedules come, and after how many minutes the sweep comes."""
 ROLES = ("stockyard-operator", "stockyard-admin")
@@ -154,7 +156,8 @@ class Yard:
             step = act(walk.RUNNERS[function], self.services, payload)
         except StockyardError as error:
             return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
-        return Invocation(json.dumps({"done": step.done, "wait": step.wait}).encode())
+        wait = min(step.wait, LONGEST_WAIT) if isinstance(step.wait, int) else step.wait
+        return Invocation(json.dumps({"done": step.done, "wait": wait}).encode())
 
     def _passes(self) -> None:
         now = self.clock.now()

@@ -36,7 +36,12 @@ def pod_manifest(pod: Mapping[str, Json], space: Callable[[str], str] = str) -> 
     }
     if pod.get("sidecar_ports"):
         spec["initContainers"] = [
-            {**CONTAINER, "name": "s", "restartPolicy": "Always", "ports": list(map(_port, pod["sidecar_ports"]))}
+            {
+                **CONTAINER,
+                "name": "s",
+                "restartPolicy": "Always",
+                "ports": list(map(port_manifest, pod["sidecar_ports"])),
+            }
         ]
     if "pod_resources" in pod:
         spec["resources"] = {name: resources(amounts) for name, amounts in pod["pod_resources"].items()}
@@ -96,11 +101,12 @@ def volume_manifests(pod: Mapping[str, Json], space: Callable[[str], str] = str)
 def _container(pod: Mapping[str, Json]) -> Json:
     requests = resources(pod["requests"])
     extended = {name: amount for name, amount in requests.items() if "/" in name}
-    ports = list(map(_port, pod.get("ports", ())))
+    ports = list(map(port_manifest, pod.get("ports", ())))
     return {**CONTAINER, "resources": {"requests": requests, "limits": extended}, "ports": ports}
 
 
-def _port(port: Json) -> Json:
+def port_manifest(port: Json) -> Json:
+    """A port of a container that is one of its node."""
     if isinstance(port, int):
         return {"containerPort": port, "hostPort": port}
     address = {"hostIP": port["address"]} if port["address"] else {}

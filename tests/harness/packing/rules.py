@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stockyard.domain.requirements import INSTANCE_TYPE
-from tests.harness.packing_checker import HOSTNAME
+from tests.harness.packing_checker import HOSTNAME, ports_of
 from tests.harness.packing_problems import APPS, ARCHS, ZONE, ZONES, random_problem
 
 Json = Any
@@ -32,9 +32,10 @@ def ruled_problem(seed: int) -> dict[str, Json]:
         _put(pod, shapes[number])
     for node in problem["nodes"]:
         _close(chance, node, list(shapes.values()))
-    for daemon in problem["daemonsets"]:
+    # Two DaemonSets with one port would keep each other from a node, whatever the plan is.
+    for daemon, port in zip(problem["daemonsets"], chance.sample((80, 443, 9000), 3), strict=False):
         if chance.random() < 0.2:
-            daemon["ports"] = [chance.choice((80, 443, 9000))]
+            daemon["ports"] = [port]
     return problem
 
 
@@ -44,7 +45,15 @@ def _put(pod: dict[str, Json], rules: dict[str, Json]) -> None:
         pod[name] = [*pod.get(name, ()), *value] if isinstance(value, list) else value
     if pod.get("gated"):
         pod.pop("gang", None)  # of a gang that waits for one of its pods nobody could be placed
-    # The API server takes one constraint of a label and a hardness.
+    # The API server takes a port once.
+    ports = {ports_of({"ports": [port]})[0]: port for port in pod.get("ports", ())}
+    if ports:
+        pod["ports"] = list(ports.values())
+    _once(pod)
+
+
+def _once(pod: dict[str, Json]) -> None:
+    """Leave one constraint of a label and a hardness: the API server takes no more."""
     spreads = {(each["key"], each["hard"]): each for each in pod.get("spreads", ())}
     if spreads:
         pod["spreads"] = list(spreads.values())
@@ -84,7 +93,8 @@ def _selecting(chance: random.Random) -> dict[str, Json]:
 
 
 def _keys(chance: random.Random, term: dict[str, Json], *names: str) -> None:
-    if term["selector"] is not None and "app" not in term["selector"] and chance.random() < 0.5:
+    named = term["selector"] is None or "app" in term["selector"] or "expressions" in term
+    if not named and chance.random() < 0.5:
         term[chance.choice(names)] = ["app"]
 
 
@@ -162,6 +172,7 @@ def _close(chance: random.Random, node: dict[str, Json], shapes: Sequence[dict[s
     zone = node["labels"].get(ZONE)
     ports: set[str] = set()
     for pod in node["pods"]:
+        _once(pod)
         rules = chance.choice(shapes) if shapes and chance.random() < 0.5 else {}
         if "anti_affinity" in rules:
             pod["anti_affinity"] = rules["anti_affinity"]
