@@ -7,17 +7,18 @@ for, with the moment until which the agent could have known the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, cast
 
+from agent.stockyard_agent.cluster.csi import limits
+from agent.stockyard_agent.cluster.sources import Permits, Sources
 from agent.stockyard_agent.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.node_facts import facts_of, listed
-from agent.stockyard_agent.pod_picture import Picture, daemon_sets, picture_of
+from agent.stockyard_agent.pod_picture import Picture, picture_of
 from agent.stockyard_agent.pods import Pods
-from agent.stockyard_agent.volumes import Volumes
 from stockyard.domain import times
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pending_pods import PendingPods
@@ -57,6 +58,7 @@ class PlayedAgent:
     posts: int = 0
     reports: int = 0
     _pods: Pods = field(init=False)
+    _sources: Sources = field(init=False)
     _inbox: CommandInbox = field(init=False)
     _sequence: int = 0
     _base: int = 0
@@ -75,6 +77,7 @@ class PlayedAgent:
     def _begin(self) -> None:
         kube = cast(Kubernetes, self.kube)
         self._pods = Pods(kube, self.now)
+        self._sources = Sources(kube, lambda: self.now().timestamp(), Permits(lambda _: None))
         self._inbox = CommandInbox(kube, now=self.now, monotonic=lambda: 0.0, log=lambda _: None)
 
     @property
@@ -122,10 +125,11 @@ class PlayedAgent:
             return
         self._pods.follow()
         kube = cast(Kubernetes, self.kube)
-        seen = listed(kube)
-        volumes = Volumes.read(kube)
-        picture = picture_of(self._pods, daemon_sets(kube), volumes.places, seen.nodes)
-        facts = facts_of(self._pods, self._pods.events, seen)
+        seen, sources = replace(listed(kube), limits=limits(kube)), self._sources
+        sources.refresh(list(self._pods))
+        pods = sources.nominated(list(self._pods))
+        picture = picture_of(pods, sources.daemons, sources.places, seen.nodes, sources.attached, sources.namespaces)
+        facts = facts_of(pods, self._pods.events, seen, sources.attached)
         if facts is not None:
             picture.nodes, picture.budgets = facts
         self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
+from agent.stockyard_agent import pod_picture
 from stockyard.lifecycle.waiting.unused import GroupMemory
 from stockyard.operations.fleet.state import picture, reported
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE
@@ -130,6 +131,14 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "ports of daemon sets are free": (
         Scene([_app("a", port=PORT)], [(5.0, "a", 1)], [(1.0, _daemon(port=PORT))]),
         lambda: patch.object(row_source, "replace", lambda row, **_: row),
+    ),
+    "slots for volumes are not counted": (
+        Scene([_app("a", cpu=100, rule="late volume")], [(0.0, "a", 1), (10.0, "a", 3)], slots=1),
+        lambda: patch.object(picture, "attachable_of", lambda *_: {}),
+    ),
+    "daemon sets are as large as their templates": (
+        Scene([_app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, _daemon(cpu=1200, template_cpu=100))], in_vain=1),
+        lambda: patch.object(pod_picture, "current_pods", lambda *_: {}),
     ),
     "reports wake nobody": (
         Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)]),
