@@ -213,7 +213,8 @@ def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workloa
             text = f"its scheduler has not used since {since}, so that it is not counted for them any more."
             fails.append(f"{pods}: {_few(distrusted)} had room by what the cluster reports, which {text}")
         elif entry.is_held and (made := sorted({*entry.nodes, *entry.unused})):
-            waits.append(f"{pods}: {_few(made)} were made for them; whether they are used is known soon.")
+            text = "no other node is made before it is known whether they have room for them."
+            waits.append(f"{pods}: {_few(made)} were made for them; {text}")
         elif settled := [name for name in entry.rooms if _is_settled(belief, entry, name)]:
             text = f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used"
             if late := entry.unused_rooms(belief.now, SETTLED_SECONDS):
