@@ -23,8 +23,8 @@ def test_a_packing_ends_when_its_caller_waits_no_longer():
     assert not whole.left_out
     patient = pack(problem(Settings(expired=lambda: False)))
     assert (patient.price, patient.order, patient.steps) == (whole.price, whole.order, whole.steps)
-    asked = count()
-    part = pack(problem(Settings(expired=lambda: next(asked) > 3)))
+    calls = count()
+    part = pack(problem(Settings(expired=lambda: next(calls) > 3)))
     placed = sum(len(claim.pods) for claim in part.claims)
     assert 0 < placed < 40
     assert placed + sum(len(item.pods) for item in part.left_out) == 40

@@ -68,6 +68,6 @@ def test_pods_with_and_without_volumes_share_what_is_there() -> None:
 
 def test_what_pods_leave_of_a_node_can_be_given_back() -> None:
     pods = [(group("p", 1, 2).pod, 2)]
-    taken = node("n", disk=5).less(pods)
-    assert (taken.free["cpu"], taken.attachable) == (7000, {DISK: 1})
-    assert taken.less((pod, -count) for pod, count in pods) == node("n", disk=5)
+    taken_node = node("n", disk=5).less(pods)
+    assert (taken_node.free["cpu"], taken_node.attachable) == (7000, {DISK: 1})
+    assert taken_node.less((pod, -count) for pod, count in pods) == node("n", disk=5)

@@ -68,11 +68,13 @@ def test_keys_of_labels_are_added_to_the_selector_as_the_api_server_does() -> No
 
 
 def test_namespaces_are_selected_by_their_labels() -> None:
-    known = {"shop": {"team": "a"}, "bank": {"team": "b"}, "bare": {}}
+    namespace_labels = {"shop": {"team": "a"}, "bank": {"team": "b"}, "bare": {}}
 
-    def selected(selector_document: dict[str, Any], known: Any = known, **fields: Any) -> list[str] | None:
+    def selected(
+        selector_document: dict[str, Any], namespace_labels: Any = namespace_labels, **fields: Any
+    ) -> list[str] | None:
         spec = beside(labelSelector={}, namespaceSelector=selector_document, **fields)
-        namespaces = read_pod({"spec": spec}, namespaces=known).affinity[0].namespaces
+        namespaces = read_pod({"spec": spec}, namespaces=namespace_labels).affinity[0].namespaces
         return None if namespaces is None else [name for name in ("shop", "bank", "bare", "else") if name in namespaces]
 
     no_team = [{"key": "team", "operator": "NotIn", "values": ["a"]}]
@@ -80,9 +82,9 @@ def test_namespaces_are_selected_by_their_labels() -> None:
     assert selected({"matchLabels": {"team": "a"}}) == ["shop"]
     assert selected({"matchLabels": {"team": "a"}}, namespaces=["bare"]) == ["shop", "bare"]
     assert selected({"matchExpressions": no_team}) == ["bank", "bare", "else"]
-    assert selected(by_name) == selected(by_name, known=None) == ["else"]
+    assert selected(by_name) == selected(by_name, namespace_labels=None) == ["else"]
     assert selected({}) is None  # all of them
-    assert selected({"matchLabels": {"team": "a"}}, known=None) is None  # nobody has said which these are
+    assert selected({"matchLabels": {"team": "a"}}, namespace_labels=None) is None  # nobody has said which these are
 
 
 @pytest.mark.parametrize(

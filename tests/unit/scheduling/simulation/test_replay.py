@@ -185,9 +185,9 @@ def test_another_rule_can_decide():
 
 def test_a_port_of_a_daemon_set_is_taken_on_each_node():
     daemon = replace(kind("edge").pod, requests=(), ports=(HostPort(8080),))
-    wanted = kind("late")
-    wanted = replace(wanted, pod=replace(wanted.pod, ports=daemon.ports))
-    played = trace(Arrival(0, kind()), Arrival(HOUR, wanted), until=2 * HOUR, policy=None)
+    late_kind = kind("late")
+    late_kind = replace(late_kind, pod=replace(late_kind.pod, ports=daemon.ports))
+    played = trace(Arrival(0, kind()), Arrival(HOUR, late_kind), until=2 * HOUR, policy=None)
     outcome = replay(replace(played, daemons=(daemon,)), STEPS)
     (homeless,) = outcome.homeless
     assert (homeless.app, homeless.count) == ("late", 1)
@@ -197,8 +197,8 @@ def test_a_port_of_a_daemon_set_is_taken_on_each_node():
 
 def test_a_replay_ends_where_its_caller_waits_no_longer():
     events = [Arrival(hour * HOUR, kind(f"app-{hour}", 500 + hour), 3) for hour in range(9)]
-    asked = count()
-    part = replay(trace(*events), STEPS, expired=lambda: next(asked) > 12)
+    calls = count()
+    part = replay(trace(*events), STEPS, expired=lambda: next(calls) > 12)
     assert not part.complete
     assert 0 < part.end < 9 * HOUR
     # What it has is what a trace to that moment comes to.

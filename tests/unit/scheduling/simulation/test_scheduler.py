@@ -57,8 +57,8 @@ def test_required_rules_keep_pods_from_nodes():
         holder = PlacedPod("default", WEB, beside(weight))
         assert bound([node("n1", pods=[holder]), node("n2", cpu=2000)], pod()) == [place]
     assert bound(nodes, pod(affinity=beside())) == ["n1"]
-    wanted = pod(ports=(HostPort(80),))
-    assert bound([node("n1", ports=(HostPort(80),)), node("n2", cpu=2000)], wanted, wanted) == ["n2", None]
+    port_pod = pod(ports=(HostPort(80),))
+    assert bound([node("n1", ports=(HostPort(80),)), node("n2", cpu=2000)], port_pod, port_pod) == ["n2", None]
     assert bound([node("n1", taints=(Taint("gpu"),)), node("n2", cpu=2000)], pod(), pod(), pod()) == ["n2", "n2", None]
 
 

@@ -43,7 +43,7 @@ class Arrivals:
         nodes = tuple(running.node for running in fleet.nodes)
         problem = Problem(groups, (), nodes, fleet.daemons)
         solver = Solver(problem, Meter(_WORK), split=False)
-        self._resources, self._known, self._volumes = solver.resources, solver.known, volumes_of(problem)
+        self._resources, self._known, self._volumes = solver.resources, solver.known_nodes, volumes_of(problem)
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}
         self._totals = {node.name: self._total(node) for node in fleet.nodes}

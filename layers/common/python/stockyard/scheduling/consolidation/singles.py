@@ -58,7 +58,7 @@ def verdicts(fleet: Fleet, candidates: Sequence[RunningNode], meter: Meter) -> l
 
 class _Trial:
     def __init__(self, solver: Solver) -> None:
-        self._solver, self._known, self._meter = solver, solver.known, solver.meter
+        self._solver, self._known, self._meter = solver, solver.known_nodes, solver.meter
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
         self._place = {pod_class.pod: place for place, pod_class in enumerate(solver.classes)}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}

@@ -233,8 +233,8 @@ def _class_of(
     guards = tuple(GuardRule(tally) for tally, _ in counted if tally in guarded)
     extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
     rules = (pod.preferences, pod.spreads, pod.affinity, pod.anti_affinity)
-    asked = (pod.terms, pod.volumes, pod.tolerations, pod.ports, pod.devices)
-    mark = (pod.namespace, pod.labels, extended, asked, rules)
+    own_needs = (pod.terms, pod.volumes, pod.tolerations, pod.ports, pod.devices)
+    mark = (pod.namespace, pod.labels, extended, own_needs, rules)
     levels = alike.get(mark)
     if levels is None:
         levels = alike[mark] = tuple(

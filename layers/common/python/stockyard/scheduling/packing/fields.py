@@ -108,6 +108,6 @@ def boolean(document: Document, key: str, place: Place) -> bool:
     return bool(value)
 
 
-def _needed(what: str, value: object) -> str:
+def _needed(kind: str, value: object) -> str:
     quotes = " (in quotes)" if isinstance(value, bool | int | float) else ""
-    return f"{what} is needed{quotes}, not {value!r}" if value not in ("", None) else f"{what} is needed"
+    return f"{kind} is needed{quotes}, not {value!r}" if value not in ("", None) else f"{kind} is needed"

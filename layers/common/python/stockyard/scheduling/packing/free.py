@@ -109,7 +109,7 @@ class FreePart:
         shapes = []
         for pod_class, mask in zip(solver.classes, self.masks, strict=True):
             offers = sum(1 << place for place, number in enumerate(self.offers) if mask >> number & 1)
-            spaces = solver.known.satisfying(pod_class.levels[-1])
+            spaces = solver.known_nodes.satisfying(pod_class.levels[-1])
             shapes.append(Shape(pod_class.requests, len(pod_class.names), offers, spaces))
         limits = dict(solver.limits.remaining[0]) if len(rows.pools) == 1 else {}
         money, nodes = limits.pop(MONEY, None), limits.pop(NODES, None)
@@ -136,7 +136,7 @@ class FreePart:
             ),
             tuple(
                 Space(known_node.node.name, (*(max(0, amount) for amount in known_node.free), *wider))
-                for known_node in solver.known.nodes
+                for known_node in solver.known_nodes.nodes
             ),
             Wishes(
                 nodes=None if nodes is None else max(0, int(nodes // 1000)),
@@ -163,7 +163,7 @@ class FreePart:
         """About how many steps the search takes at least, however few it is given: of few pods it tries every split."""
         pods = sum(len(pod_class.names) for pod_class in self.solver.classes)
         splits = 3**pods // 2 if pods <= MOST_PODS else SEARCH_STEPS
-        spaces = len(self.solver.known.nodes) // SPACES_A_STEP
+        spaces = len(self.solver.known_nodes.nodes) // SPACES_A_STEP
         return len(self.solver.classes) * (LEAST_STEPS + spaces) + splits
 
     def answer(self, meter: Meter) -> Answer:
@@ -225,7 +225,7 @@ class FreePart:
         for node_of_answer in answer.bins:
             pods = [(solver.classes[shape], count) for shape, count in node_of_answer.counts]
             if node_of_answer.space is not None:
-                known_node = solver.known.nodes[node_of_answer.space]
+                known_node = solver.known_nodes.nodes[node_of_answer.space]
                 _put(solver, pods, known_node.pods)
                 continue
             mask, totals = solver.rows.every, [0] * len(solver.resources)

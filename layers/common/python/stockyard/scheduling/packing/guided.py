@@ -242,7 +242,7 @@ class GuidedSolver(Solver):
 
     def _follow(self, pod_class: PodClass, level: Level) -> bool:
         """Put the next pod where the proposal has one of its class, unless a node that is there takes it."""
-        candidates = self.known.candidates(pod_class.requests, level)
+        candidates = self.known_nodes.candidates(pod_class.requests, level)
         if candidates and self._on_known(pod_class, level, candidates):
             return True
         for domains in self._domains(pod_class, level):

@@ -21,7 +21,7 @@ class ManyPods:
     meter: Meter
     resources: Sequence[str]
     rows: Rows
-    known: KnownNodes
+    known_nodes: KnownNodes
     limits: Limits
     index: StateIndex
     planned: list[PlannedNode]
@@ -32,7 +32,7 @@ class ManyPods:
     def place_many(self, pod_class: PodClass) -> bool:
         """Put as many pods of the class, to which only room and labels matter, as one would put one by one."""
         mask = pod_class.levels[0].mask
-        if self.known.candidates(pod_class.requests, pod_class.levels[0]):
+        if self.known_nodes.candidates(pod_class.requests, pod_class.levels[0]):
             return False
         step = next(self.index.ranking(pod_class.requests, mask).steps(), None)
         if step is None:

@@ -106,18 +106,18 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 class SelectedNamespaces:
     """Namespaces by name, and those that a selector of their labels selects.
 
-    ``names`` are named, or selected by the labels that are known of them. Of the ``known`` ones no other is selected;
+    ``names`` are named, or selected by the labels that are known of them. Of the ``known_names`` no other is selected;
     any other namespace has the label of its name alone.
     """
 
     names: frozenset[str]
-    known: frozenset[str]
+    known_names: frozenset[str]
     selector: Selector
 
     def __contains__(self, name: object) -> bool:
         if name in self.names:
             return True
-        return name not in self.known and self.selector.matches({NAMESPACE_NAME: str(name)})
+        return name not in self.known_names and self.selector.matches({NAMESPACE_NAME: str(name)})
 
 
 @dataclass(frozen=True, slots=True)

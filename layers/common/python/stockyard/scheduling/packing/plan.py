@@ -142,7 +142,7 @@ def pack(problem: Problem) -> Plan:
     return Plan(
         tuple(
             Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
-            for known_node in solver.known.nodes
+            for known_node in solver.known_nodes.nodes
             if known_node.pods
         ),
         tuple(_claim(solver, planned) for planned in solver.planned),

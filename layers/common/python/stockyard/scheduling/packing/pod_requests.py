@@ -51,15 +51,15 @@ def _of_pod(spec: Document, containers: Mapping[str, int]) -> dict[str, int]:
     """What the pod asks for as a whole, where it says so; otherwise the sum of its containers."""
     place: Place = ("spec", "resources")
     resources = object_at(spec, "resources", ("spec",))
-    limits, asked = (_amounts(resources.get(name), (*place, name)) for name in ("limits", "requests"))
-    for kind, amounts in (("limits", limits), ("requests", asked)):
+    limits, own_requests = (_amounts(resources.get(name), (*place, name)) for name in ("limits", "requests"))
+    for kind, amounts in (("limits", limits), ("requests", own_requests)):
         for name in amounts:
             if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
                 raise wrong((*place, kind, name), "a pod has only cpu, memory and hugepages-* of its own")
     defaults = {
         name: amount for name, amount in limits.items() if name not in containers or name.startswith(_HUGE_PAGES)
     }
-    return {**containers, **defaults, **asked}
+    return {**containers, **defaults, **own_requests}
 
 
 def _of_container(document: Document, place: Place) -> dict[str, int]:

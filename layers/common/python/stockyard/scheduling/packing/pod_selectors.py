@@ -66,18 +66,22 @@ def spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
 
 
 def pod_terms(
-    document: Document, place: Place, namespace: str, labels: Mapping[str, str], known: NamespaceLabels | None
+    document: Document,
+    place: Place,
+    namespace: str,
+    labels: Mapping[str, str],
+    known_namespaces: NamespaceLabels | None,
 ) -> Iterable[PodTerm]:
     """The terms of a pod's affinity or anti-affinity, the required ones first.
 
-    ``known`` are the labels of the namespaces that are known; None where nothing is known of any.
+    ``known_namespaces`` are the labels of the namespaces that are known; None where nothing is known of any.
     """
     for required, required_place in listed(document.get(REQUIRED), (*place, REQUIRED)):
-        yield _pod_term(required, required_place, 0, namespace, labels, known)
+        yield _pod_term(required, required_place, 0, namespace, labels, known_namespaces)
     for preferred, preferred_place in listed(document.get(PREFERRED), (*place, PREFERRED)):
         weight = read_weight(preferred, preferred_place)
         inner = object_at(preferred, "podAffinityTerm", preferred_place)
-        yield _pod_term(inner, (*preferred_place, "podAffinityTerm"), weight, namespace, labels, known)
+        yield _pod_term(inner, (*preferred_place, "podAffinityTerm"), weight, namespace, labels, known_namespaces)
 
 
 def of_one_pod(terms: Iterable[PodTerm]) -> Iterable[PodTerm]:
@@ -113,17 +117,19 @@ def _pod_term(
     weight: int,
     namespace: str,
     labels: Mapping[str, str],
-    known: NamespaceLabels | None,
+    known_namespaces: NamespaceLabels | None,
 ) -> PodTerm:
     key = normal_key(text(document.get("topologyKey"), (*place, "topologyKey")))
     names = frozenset(text_list(document.get("namespaces"), (*place, "namespaces")))
     selector = _selector(document, place, labels)
     if document.get("namespaceSelector") is None:
         return PodTerm(key, selector, names or frozenset({namespace}), weight)
-    return PodTerm(key, selector, _namespaces(document, place, names, known), weight)
+    return PodTerm(key, selector, _namespaces(document, place, names, known_namespaces), weight)
 
 
-def _namespaces(document: Document, place: Place, names: frozenset[str], known: NamespaceLabels | None) -> Namespaces:
+def _namespaces(
+    document: Document, place: Place, names: frozenset[str], known_namespaces: NamespaceLabels | None
+) -> Namespaces:
     """The namespaces that a term names or selects; None for all of them.
 
     A namespace whose labels are not known has the label of its name alone. Where nothing is known of any, a selector of
@@ -133,9 +139,9 @@ def _namespaces(document: Document, place: Place, names: frozenset[str], known: 
     requirements = _requirements(document["namespaceSelector"], here)
     if not requirements:
         return None
-    if known is None and any(key != NAMESPACE_NAME for key, _ in requirements):
+    if known_namespaces is None and any(key != NAMESPACE_NAME for key, _ in requirements):
         return None
-    selector, labels_of = Selector(requirements), known or {}
+    selector, labels_of = Selector(requirements), known_namespaces or {}
     selected = frozenset(
         name for name, labels in labels_of.items() if selector.matches({**labels, NAMESPACE_NAME: name})
     )

@@ -47,7 +47,7 @@ def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
         message = f"The pod's spec.resourceClaims ask for devices ({claimed}); no node is known or made for these."
         return (Reason("", DEVICES, claimed, message),)
     by_pool = tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
-    if pod_class in solver.refused or not solver.known.candidates(pod_class.requests, level):
+    if pod_class in solver.refused or not solver.known_nodes.candidates(pod_class.requests, level):
         return by_pool
     return Reason("", BUDGET, "steps", NO_TURN), *by_pool
 
@@ -108,8 +108,8 @@ def _by_ports(solver: Solver, level: Level, number: int) -> Iterator[tuple[str, 
     rows, pod = solver.rows, level.pod
     mask = rows.of_pool[number] & rows.of_terms(pod.terms) & (rows.of_terms(pod.volumes) if pod.volumes else -1)
     if not mask & rows.without_conflict(pod.ports):
-        taken = rows.first(mask).ports
-        port = next(port for port in pod.ports if conflict((port,), taken))
+        taken_ports = rows.first(mask).ports
+        port = next(port for port in pod.ports if conflict((port,), taken_ports))
         yield HOST_PORT, str(port), f"A daemon set takes the host port {port} on each node of the pool."
 
 

@@ -100,8 +100,8 @@ class RowSource:
             if any(amount < 0 for amount in room.values()) or not room.get(PODS, 1):
                 continue
             room = {**self._volumes, **room}
-            taken = [daemon for daemon in candidates if daemon.ports and self._runs_on(pool, node_type, daemon)]
-            ports = tuple(sorted({port for daemon in taken for port in daemon.ports}, key=repr))
+            port_daemons = [daemon for daemon in candidates if daemon.ports and self._runs_on(pool, node_type, daemon)]
+            ports = tuple(sorted({port for daemon in port_daemons for port in daemon.ports}, key=repr))
             for row in self._rows_of_type(number, pool, node_type, room):
                 yield replace(row, ports=ports) if ports else row
 

@@ -167,8 +167,8 @@ class Rows(RowSource):
     def without_conflict(self, ports: Sequence[HostPort]) -> int:
         """The rows whose daemon sets take none of these ports."""
         rows = self.every
-        for taken, mask in self._by_ports.items():
-            if conflict(ports, taken):
+        for taken_ports, mask in self._by_ports.items():
+            if conflict(ports, taken_ports):
                 rows &= ~mask
         return rows
 

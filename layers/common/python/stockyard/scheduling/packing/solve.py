@@ -31,7 +31,7 @@ Domains = tuple[Domain, ...]
 
 
 class Solver(ManyPods):
-    """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``.
+    """One packing of a problem. ``solve`` is called once: ``planned``, ``known_nodes`` and ``unplaced`` are its answer.
 
     ``earlier`` is another packing of the same pools and nodes: what it has read of them is not read again. Without
     steps left it ends, with a plan that obeys all rules.
@@ -48,7 +48,7 @@ class Solver(ManyPods):
         else:
             self.rows, self.placed_pods = earlier.rows, earlier.placed_pods
         self.tallies = Tallies()
-        self.known = KnownNodes(problem.nodes, self.resources, meter, volumes)
+        self.known_nodes = KnownNodes(problem.nodes, self.resources, meter, volumes)
         held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
         for term in dict.fromkeys(chain.from_iterable(held_terms)):
             if not term.weight:
@@ -125,7 +125,7 @@ class Solver(ManyPods):
 
     def _on_room(self, pod_class: PodClass, level: Level) -> bool:
         """Put the next pod onto a node that is there, if one has room."""
-        candidates = self.known.candidates(pod_class.requests, level)
+        candidates = self.known_nodes.candidates(pod_class.requests, level)
         return bool(candidates) and self._on_known(pod_class, level, candidates)
 
     def _in_room(self, pod_class: PodClass, number: int) -> bool:
@@ -177,23 +177,23 @@ class Solver(ManyPods):
         return product(*choices)
 
     def _universe(self, key: str, level: Level) -> list[Domain]:
-        return universe_of(level, key, self.rows, self.known, self.meter)
+        return universe_of(level, key, self.rows, self.known_nodes, self.meter)
 
     # --- nodes that are there ---------------------------------------------------------------------------------------
 
     def _on_known(self, pod_class: PodClass, level: Level, candidates: int) -> bool:
         """Put the next pod onto the first of the nodes that are there which takes it."""
         if pod_class.keys:
-            candidates &= self.known.within(pod_class.keys, list(self._domains(pod_class, level)))
+            candidates &= self.known_nodes.within(pod_class.keys, list(self._domains(pod_class, level)))
         while candidates:
             number = (candidates & -candidates).bit_length() - 1
             candidates &= candidates - 1
-            known_node = self.known.nodes[number]
+            known_node = self.known_nodes.nodes[number]
             node = known_node.node
             self.meter.spent += 1
             if conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
                 continue
-            self.known.take(number, pod_class.requests)
+            self.known_nodes.take(number, pod_class.requests)
             known_node.ports += pod_class.pod.ports
             self._take(pod_class, level, known_node.pods, node.name)
             self._count(pod_class, node.name, node.labels, partial(passes, node))

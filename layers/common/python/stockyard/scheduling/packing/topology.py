@@ -83,9 +83,9 @@ def counted_nodes(pod: Pod, constraint: Spread) -> NodeFilter:
     """The nodes that a spread constraint of the pod counts: those of its policies that have every label over which the
     pod has to be spread. Zone and host name are taken to be there."""
     terms = pod.terms if constraint.honors_affinity else ALL_NODES.terms
-    others = {spread.key for spread in pod.spreads if spread.hard} - {constraint.key, HOSTNAME, ZONE}
-    if constraint.hard and others:
-        needed = tuple((key, _EXISTS) for key in sorted(others))
+    other_keys = {spread.key for spread in pod.spreads if spread.hard} - {constraint.key, HOSTNAME, ZONE}
+    if constraint.hard and other_keys:
+        needed = tuple((key, _EXISTS) for key in sorted(other_keys))
         terms = tuple((*term, *needed) for term in terms)
     return NodeFilter(terms, pod if constraint.honors_taints else None)
 

@@ -67,27 +67,27 @@ def _number(least: Mapping[str, Requirement], key: str) -> int:
     return entry.min_values or 1 if entry is not None else 1
 
 
-def _together(first: str, others: Iterable[str], offers: Mapping[str, int], number: int) -> list[str]:
+def _together(first: str, other_values: Iterable[str], offers: Mapping[str, int], number: int) -> list[str]:
     """So many of the values, the first one and those that most ways have."""
-    ranked = sorted(dict.fromkeys(others), key=lambda value: (-offers[value], value))
+    ranked = sorted(dict.fromkeys(other_values), key=lambda value: (-offers[value], value))
     return [first, *(value for value in ranked if value != first)][:number]
 
 
 def _cut(types: Sequence[NodeType], least: Mapping[str, Requirement]) -> list[str]:
     """The names of the first types, and of those behind that bring values which are still needed."""
-    kept = list(types[:MOST_TYPES])
+    kept_types = list(types[:MOST_TYPES])
     for key, entry in least.items():
         if key in (ZONE, CAPACITY_TYPE, *NAME_KEYS):
             continue
-        values = {value for node_type in kept for value in _values(node_type, key, entry)}
+        values = {value for node_type in kept_types for value in _values(node_type, key, entry)}
         for node_type in types[MOST_TYPES:]:
             if len(values) >= (entry.min_values or 0):
                 break
-            brought = set(_values(node_type, key, entry)) - values
-            if brought:
-                kept.append(node_type)
-                values |= brought
-    return list(dict.fromkeys(node_type.name for node_type in kept))
+            new_values = set(_values(node_type, key, entry)) - values
+            if new_values:
+                kept_types.append(node_type)
+                values |= new_values
+    return list(dict.fromkeys(node_type.name for node_type in kept_types))
 
 
 def _values(node_type: NodeType, key: str, entry: Requirement) -> Collection[str]:

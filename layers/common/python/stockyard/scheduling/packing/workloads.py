@@ -107,10 +107,10 @@ def _foreign(document: Document) -> str:
     if version in (None, _VERSIONS[kind]):
         return ""
     own_group, group = _group(_VERSIONS[kind]), _group(version)
-    shown = f"{kind} of {version[:_LONGEST_VERSION]}"
+    full_name = f"{kind} of {version[:_LONGEST_VERSION]}"
     if group == own_group or group in _FORMER_GROUPS:
-        return f"{shown} is of a version that is not read; write it as {_VERSIONS[kind]}"
-    return f"{shown} is another kind than that of {_VERSIONS[kind]}"
+        return f"{full_name} is of a version that is not read; write it as {_VERSIONS[kind]}"
+    return f"{full_name} is another kind than that of {_VERSIONS[kind]}"
 
 
 def _group(version: str) -> str:

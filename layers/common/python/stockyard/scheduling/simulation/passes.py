@@ -57,12 +57,12 @@ class Yard(Protocol):
 
 @dataclass(slots=True)
 class _Plan:
-    """A decision that is carried out since ``begun``: its replacements are on their way."""
+    """A decision that is carried out since ``begun_at``: its replacements are on their way."""
 
     decision: Decision
     nodes: tuple[str, ...]
     replacements: tuple[str, ...]
-    begun: int
+    begun_at: int
 
 
 class Passes:
@@ -153,7 +153,7 @@ class Passes:
         due."""
         coming = [self._cluster.nodes[name] for name in plan.replacements]
         if any(node.ready_at > now for node in coming):
-            if now - plan.begun <= REPLACE_SECONDS:
+            if now - plan.begun_at <= REPLACE_SECONDS:
                 return now + LOOK_SECONDS
             return self._give_up(plan, now, hold=True)
         fleet = self._fleet(now)

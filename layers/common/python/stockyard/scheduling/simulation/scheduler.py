@@ -61,7 +61,7 @@ class KubeScheduler:
         groups = tuple(PodGroup(pod, ("",)) for pod in dict.fromkeys(pods))
         self._meter = Meter(_WORK)
         self._solver = _Filters(Problem(groups, (), tuple(nodes), (), Settings()), self._meter, split=False)
-        self._known = self._solver.known
+        self._known = self._solver.known_nodes
         self._classes = {pod_class.pod: pod_class for pod_class in self._solver.classes}
         resources = self._solver.resources
         self._totals = [[totals[entry.node.name].get(name, 0) for name in resources] for entry in self._known.nodes]
@@ -124,16 +124,16 @@ class KubeScheduler:
         most = max(FEWEST_SCORED, count * share // 100)
         spreads = [rule for rule in level.host_rules if isinstance(rule, SpreadRule)]
         smallest = {rule: self._smallest(rule) for rule in spreads}
-        found: list[int] = []
+        numbers: list[int] = []
         for step in range(count if mask else 0):
             number = (self._start + step) % count
             if mask >> number & 1 and self._takes(pod_class, level, self._known.nodes[number], smallest):
-                found.append(number)
-                if len(found) == most:
+                numbers.append(number)
+                if len(numbers) == most:
                     self._start = (number + 1) % count
                     break
-        self._meter.spent += 1 + len(found) + (count // 8 if mask else 0)
-        return sorted(found)
+        self._meter.spent += 1 + len(numbers) + (count // 8 if mask else 0)
+        return sorted(numbers)
 
     def _smallest(self, rule: SpreadRule) -> int:
         """The pods of the emptiest host that the spread counts: none where there are fewer hosts than it asks for."""
