@@ -255,22 +255,22 @@ class PodReports:
         self._sequence = max(self._sequence + 1, self._base + 1, int(moment.timestamp() * 1000))
         observed_at = timestamp(min(moment, self._read_at))
         head = {"sequence": self._sequence, "observed_at": observed_at, "agent_version": VERSION}
-        told: Callable[[dict[str, Any]], dict[str, Any]] = without_news if self._plain_until else dict
+        reduced: Callable[[dict[str, Any]], dict[str, Any]] = without_news if self._plain_until else dict
         if self._sent is not None:
-            data = _text(told({**head, "base": self._base, **picture.changes(self._sent)}))
+            data = _text(reduced({**head, "base": self._base, **picture.changes(self._sent)}))
             if len(data) <= LIMIT:
                 return data
-        data = _text(told({**head, "base": None, **picture.whole()}))
+        data = _text(reduced({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT and picture.nodes is not None and self._label_keys is None:
             self._log(f"Labels of nodes that no rule names are left out: a report has {len(data)} bytes, over {LIMIT}")
             self._label_keys = _node_keys(picture)
             picture.nodes = shortened(picture.nodes, self._label_keys)
-            data = _text(told({**head, "base": None, **picture.whole()}))
+            data = _text(reduced({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT and picture.nodes is not None:
             # Pods that wait come first; without the facts no node is disrupted.
             self._log(f"Nodes and budgets are not told: with them a report has {len(data)} bytes, over {LIMIT}")
             picture.nodes = picture.budgets = None
-            data = _text(told({**head, "base": None, **picture.whole()}))
+            data = _text(reduced({**head, "base": None, **picture.whole()}))
         if len(data) > LIMIT or len(picture.groups) > MOST_GROUPS:
             many = f"{len(picture.groups)} different pods make {len(data)} bytes"
             raise TooLarge(f"{many}; at most {MOST_GROUPS} and {LIMIT} can be told")

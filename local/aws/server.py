@@ -169,8 +169,8 @@ def running_aws(
         stack.enter_context(shown_consoles())
         stack.enter_context(key_pairs_everywhere())
         stack.enter_context(known_key_pairs())
-        for kept in (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines):
-            stack.enter_context(kept())
+        for correction in (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines):
+            stack.enter_context(correction())
         stack.enter_context(fifty_tags())
         stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())

@@ -101,11 +101,15 @@ def _limits(item: Object) -> dict[str, int]:
 
 def _storage(store: KubeStore) -> Storage:
     storage = Storage({}, {}, {})
-    found: dict[str, dict[str, Object]] = {"persistentvolumeclaims": {}, "persistentvolumes": {}, "storageclasses": {}}
+    by_resource: dict[str, dict[str, Object]] = {
+        "persistentvolumeclaims": {},
+        "persistentvolumes": {},
+        "storageclasses": {},
+    }
     for key, item in store.objects.items():
-        if key.resource in found:
-            found[key.resource][f"{key.namespace}/{key.name}" if key.namespace else key.name] = item
-    storage.claims, storage.volumes, storage.classes = found.values()
+        if key.resource in by_resource:
+            by_resource[key.resource][f"{key.namespace}/{key.name}" if key.namespace else key.name] = item
+    storage.claims, storage.volumes, storage.classes = by_resource.values()
     return storage
 
 
@@ -135,10 +139,10 @@ def _preempt(store: KubeStore, board: Board, pod: Pod) -> str:
     before = by_name.get(pod.nominated)
     if before is not None and any(other.ending for other in before.pods):
         return before.name
-    found = board.preempt(pod)
-    if found is None:
+    preemption = board.preempt(pod)
+    if preemption is None:
         return ""
-    node, victims = found
+    node, victims = preemption
     for victim in victims:
         delete(store, Key("", "pods", victim.namespace, victim.name), {})
         # What had no program to end is gone.

@@ -13,7 +13,7 @@ GENERATION = "pod-template-generation"
 """The label that the controller gives to pods: of which generation of the DaemonSet's template they are."""
 OF_SET = "deprecated.daemonset.template.generation"
 """The annotation of a DaemonSet with the same number."""
-TAKEN = ("containers", "initContainers", "overhead", "resources", "resourceClaims", "hostNetwork")
+SIZE_FIELDS = ("containers", "initContainers", "overhead", "resources", "resourceClaims", "hostNetwork")
 """The members of a scheduling part that say what a pod takes; the others say where it may be."""
 _PAGE = 250
 Defaults = Mapping[str, str]
@@ -30,24 +30,24 @@ def current_pods(pods: Iterable[KnownPod], generations: Mapping[str, str]) -> di
         number = generations.get(pod.daemon_set)
         if number is None or pod.ending or number not in ("", dict(pod.labels).get(GENERATION, number)):
             continue
-        known = newest.get(pod.daemon_set)
-        if known is None or (pod.created_at, pod.part) > (known.created_at, known.part):
+        newest_pod = newest.get(pod.daemon_set)
+        if newest_pod is None or (pod.created_at, pod.part) > (newest_pod.created_at, newest_pod.part):
             newest[pod.daemon_set] = pod
     return newest
 
 
 def sized(template: Mapping[str, Any], running: Mapping[str, Any]) -> dict[str, Any]:
     """The template's part with what a running pod takes."""
-    place = {name: value for name, value in template.items() if name not in TAKEN}
-    return {**place, **{name: running[name] for name in TAKEN if name in running}}
+    place = {name: value for name, value in template.items() if name not in SIZE_FIELDS}
+    return {**place, **{name: running[name] for name in SIZE_FIELDS if name in running}}
 
 
 def defaults(kube: Kubernetes) -> Mapping[str, Defaults]:
     """What containers request that say nothing, by namespace: LimitRanges. Raises ``Refused``, ``Unreachable``."""
-    found: dict[str, dict[str, str]] = {}
+    by_namespace: dict[str, dict[str, str]] = {}
     for namespace, quantities in sorted(kube.collect(LIMIT_RANGES, {}, _defaults, _PAGE), key=lambda item: item[0]):
-        found[namespace] = {**quantities, **found.get(namespace, {})}
-    return found
+        by_namespace[namespace] = {**quantities, **by_namespace.get(namespace, {})}
+    return by_namespace
 
 
 def _defaults(item: Object) -> tuple[str, dict[str, str]]:
@@ -63,7 +63,7 @@ def limited(spec: Mapping[str, Any], quantities: Defaults) -> dict[str, Any]:
     containers get none."""
     if not quantities or spec.get("resources"):
         return dict(spec)
-    return {**spec, **{name: _limited(spec[name], quantities) for name in TAKEN[:2] if spec.get(name)}}
+    return {**spec, **{name: _limited(spec[name], quantities) for name in SIZE_FIELDS[:2] if spec.get(name)}}
 
 
 def _limited(containers: Sequence[Mapping[str, Any]], quantities: Defaults) -> list[dict[str, Any]]:

@@ -56,5 +56,5 @@ def _term(term: Mapping[str, Any], namespaces: Labels) -> Mapping[str, Any]:
     if not selector or not any(selector.values()):
         return term
     names = {name for name, labels in namespaces.items() if selects(selector, labels)} | {*term.get("namespaces", ())}
-    rest = {name: value for name, value in term.items() if name != "namespaceSelector"}
-    return {**rest, "namespaces": sorted(names) or [NONE]}
+    other_fields = {name: value for name, value in term.items() if name != "namespaceSelector"}
+    return {**other_fields, "namespaces": sorted(names) or [NONE]}

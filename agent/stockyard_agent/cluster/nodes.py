@@ -96,10 +96,10 @@ def node_of(node: Object) -> tuple[str, Facts]:
 
 def shortened(facts: Mapping[str, Facts], keys: Container[str]) -> dict[str, Facts]:
     """The nodes with those labels alone that begin as ``DOMAINS`` say or have one of these keys."""
-    return {name: {**node, "labels": _kept(node["labels"], keys)} for name, node in facts.items()}
+    return {name: {**node, "labels": _needed_labels(node["labels"], keys)} for name, node in facts.items()}
 
 
-def _kept(labels: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
+def _needed_labels(labels: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name.startswith(DOMAINS) or name in keys}
 
 

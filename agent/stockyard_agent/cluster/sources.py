@@ -31,18 +31,18 @@ class Permits:
         self._log = log
         self._denied: set[str] = set()
 
-    def read(self, what: str, read: Callable[[], T]) -> T | None:
+    def read(self, subject: str, read: Callable[[], T]) -> T | None:
         """What ``read`` returns; None where it is forbidden. Raises ``Refused``, ``Unreachable``."""
         try:
             value = read()
         except Refused as refused:
             if refused.status != _FORBIDDEN:
                 raise
-            if what not in self._denied:
-                self._log(f"{what} are not told: {refused}")
-            self._denied.add(what)
+            if subject not in self._denied:
+                self._log(f"{subject} are not told: {refused}")
+            self._denied.add(subject)
             return None
-        self._denied.discard(what)
+        self._denied.discard(subject)
         return value
 
 

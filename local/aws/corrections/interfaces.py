@@ -94,8 +94,8 @@ def _has_interface(backend: Any, subnet_id: str) -> bool:
 def _is_used(backend: Any, group_id: str) -> bool:
     if any(group_id in {group.id for group in interface.group_set} for interface in _interfaces(backend)):
         return True
-    others = (group for groups in backend.groups.values() for group in groups.values() if group.id != group_id)
-    rules = (rule for group in others for rule in (*group.ingress_rules, *group.egress_rules))
+    other_groups = (group for groups in backend.groups.values() for group in groups.values() if group.id != group_id)
+    rules = (rule for group in other_groups for rule in (*group.ingress_rules, *group.egress_rules))
     return any(rule.source_group.get("GroupId") == group_id for rule in rules)
 
 

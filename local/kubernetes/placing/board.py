@@ -41,9 +41,9 @@ class Board:
 
     def faults(self, pod: Pod) -> dict[str, str]:
         """Why the pod cannot be on each node, as kube-scheduler words it; empty where it can."""
-        kept = [other for other in self.nominated if other is not pod and other.priority >= pod.priority]
+        kept_pods = [other for other in self.nominated if other is not pod and other.priority >= pod.priority]
         by_name = {node.name: node for node in self.nodes}
-        placed = [(by_name[other.nominated], other) for other in kept if other.nominated in by_name]
+        placed = [(by_name[other.nominated], other) for other in kept_pods if other.nominated in by_name]
         for node, other in placed:
             node.add(other)
         try:
@@ -107,15 +107,15 @@ class Board:
         """The node where fewest and lowest pods would have to go, and these; None where that helps nowhere."""
         if not pod.preempts:
             return None
-        found = []
+        options = []
         for node in self.nodes:
             victims = self._victims(pod, node)
             if victims:
                 highest = max(victim.priority for victim in victims)
-                found.append((highest, len(victims), node.name, node, victims))
-        if not found:
+                options.append((highest, len(victims), node.name, node, victims))
+        if not options:
             return None
-        *_, node, victims = min(found, key=lambda entry: entry[:3])
+        *_, node, victims = min(options, key=lambda entry: entry[:3])
         return node, victims
 
     def _victims(self, pod: Pod, node: Node) -> list[Pod]:

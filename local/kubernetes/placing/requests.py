@@ -42,9 +42,9 @@ def requests_of(pod: Mapping[str, Any]) -> dict[str, int]:
 def _with_own(spec: Mapping[str, Any], amounts: Counter[str]) -> dict[str, int]:
     """With the resources of the pod itself, and what its runtime takes."""
     own = spec.get("resources") or {}
-    asked = {name: milli(quantity) for name, quantity in (own.get("requests") or {}).items()}
+    own_requests = {name: milli(quantity) for name, quantity in (own.get("requests") or {}).items()}
     limited = {name: milli(quantity) for name, quantity in (own.get("limits") or {}).items() if name not in amounts}
-    together = Counter({**amounts, **limited, **asked})
+    together = Counter({**amounts, **limited, **own_requests})
     together.update({name: milli(quantity) for name, quantity in (spec.get("overhead") or {}).items()})
     return dict(together)
 
@@ -64,20 +64,20 @@ def ports_of(pod: Mapping[str, Any]) -> frozenset[Port]:
     """The host ports of the pod's containers and sidecars. On the node's network each port is one of the node."""
     spec = pod["spec"]
     sidecars = [container for container in spec.get("initContainers") or () if is_sidecar(container)]
-    taken = set()
+    ports = set()
     for container in (*(spec.get("containers") or ()), *sidecars):
         for port in container.get("ports") or ():
             number = port.get("hostPort") or (port.get("containerPort") if spec.get("hostNetwork") else 0)
             if number:
-                taken.add((port.get("hostIP") or ANY_ADDRESS, port.get("protocol") or "TCP", int(number)))
-    return frozenset(taken)
+                ports.add((port.get("hostIP") or ANY_ADDRESS, port.get("protocol") or "TCP", int(number)))
+    return frozenset(ports)
 
 
-def clash(ports: Iterable[Port], taken: Iterable[Port]) -> bool:
+def clash(ports: Iterable[Port], taken_ports: Iterable[Port]) -> bool:
     """Whether one of the ports is taken. An address of all clashes with each."""
-    taken = tuple(taken)
+    taken_ports = tuple(taken_ports)
     return any(
         protocol == other[1] and number == other[2] and (address == other[0] or ANY_ADDRESS in (address, other[0]))
         for address, protocol, number in ports
-        for other in taken
+        for other in taken_ports
     )

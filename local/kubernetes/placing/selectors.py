@@ -15,8 +15,8 @@ def selects(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
     """Whether a label selector selects these labels. None selects nothing, an empty one everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    return all(labels.get(name) == value for name, value in wanted.items()) and all(
+    match_labels = selector.get("matchLabels") or {}
+    return all(labels.get(name) == value for name, value in match_labels.items()) and all(
         holds(expression, labels) for expression in selector.get("matchExpressions") or ()
     )
 

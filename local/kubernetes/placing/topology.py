@@ -52,19 +52,19 @@ class Topology:
         self._spread = [(spread, self._counted(spread, hard)) for spread in hard]
 
     def _look_at_others(self) -> None:
-        pod, found = self.pod, False
+        pod, has_match = self.pod, False
         for node in self.nodes:
             for other in node.pods:
                 if pod.affinity and self._all_match(other):
                     # One on a node that has none of the labels counts for nobody.
-                    found = found or any(term.key in node.labels for term in pod.affinity)
+                    has_match = has_match or any(term.key in node.labels for term in pod.affinity)
                     self._with.update((t.key, node.labels[t.key]) for t in pod.affinity if t.key in node.labels)
                 self._apart |= {
                     (term.key, node.labels[term.key])
                     for term in pod.apart
                     if term.key in node.labels and term.matches(other, self.spaces)
                 }
-        self._first = not found and bool(pod.affinity) and self._all_match(pod)
+        self._first = not has_match and bool(pod.affinity) and self._all_match(pod)
 
     def _all_match(self, other: Pod) -> bool:
         return all(term.matches(other, self.spaces) for term in self.pod.affinity)

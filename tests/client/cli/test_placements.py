@@ -104,8 +104,8 @@ def test_what_holds_pods_or_ends_them_is_sent():
     gated = {"schedulingGates": [{"name": "quota"}], "resourceClaims": [{"name": "gpu"}]}
     conditions = [{"type": "Complete", "status": "True"}]
     job = {"kind": "Job", "metadata": {}, "status": {"conditions": conditions}, "spec": {"suspend": True}}
-    told = {**job, "status": {"conditions": [{**conditions[0], "message": SECRET}], "active": 1}}
-    assert reduced(told) == job
+    finished_job = {**job, "status": {"conditions": [{**conditions[0], "message": SECRET}], "active": 1}}
+    assert reduced(finished_job) == job
     assert reduced({"kind": "Pod", "metadata": {}, "spec": {**gated, "volumes": []}})["spec"] == gated
 
 

@@ -58,10 +58,10 @@ def test_volumes_of_a_node_are_told_by_driver_with_its_limits(rig: Rig) -> None:
     inline = {"name": "inline", "awsElasticBlockStore": {"volumeID": "vol-9"}}
     rig.kube.store.get(rig.add_pod("old", "a"))["spec"]["volumes"] = [inline]
     rig.steps(rig.reports())
-    told = rig.platform.pods.picture["nodes"]
-    assert told["a"]["volume_limits"] == {EBS: 25}
-    assert told["a"]["volumes"] == {EBS: 3, EFS: 1}
-    assert told["b"].keys().isdisjoint({"volumes", "volume_limits"})
+    nodes = rig.platform.pods.picture["nodes"]
+    assert nodes["a"]["volume_limits"] == {EBS: 25}
+    assert nodes["a"]["volumes"] == {EBS: 3, EFS: 1}
+    assert nodes["b"].keys().isdisjoint({"volumes", "volume_limits"})
 
 
 def test_pods_that_wait_tell_what_they_attach(rig: Rig) -> None:

@@ -33,7 +33,7 @@ def running(rig: Rig, name: str, cpu: str, *, age: int = 0, generation: str = ""
     rig.kube.store.create(Key("", "pods", "web", name), document)
 
 
-def told(rig: Rig) -> dict[str, Any]:
+def told_spec(rig: Rig) -> dict[str, Any]:
     """The specification of what the DaemonSet makes, as it is told."""
     rig.add_node("a")
     rig.steps(rig.reports())
@@ -51,7 +51,7 @@ def test_the_newest_pod_says_what_is_taken_and_the_template_where(rig: Rig) -> N
     running(rig, "log-1", "2", age=60)
     port = [{"containerPort": 80, "hostPort": 8080}]
     running(rig, "log-2", "1", containers=containers("1", ports=port), nodeSelector={"other": "x"})
-    spec = told(rig)
+    spec = told_spec(rig)
     assert cpu_of(spec) == ["1"]
     assert spec["containers"][0]["ports"] == [{"hostPort": 8080}]
     assert spec["nodeSelector"] == {"disk": "ssd"}
@@ -63,14 +63,14 @@ def test_the_newest_pod_says_what_is_taken_and_the_template_where(rig: Rig) -> N
 def test_pods_of_an_earlier_template_say_nothing(rig: Rig) -> None:
     daemon_set(rig, "2", containers=containers("100m"))
     running(rig, "log-1", "2", generation="1")
-    assert cpu_of(told(rig)) == ["100m"]
+    assert cpu_of(told_spec(rig)) == ["100m"]
 
 
 def test_pods_of_the_template_of_now_count_alone(rig: Rig) -> None:
     daemon_set(rig, "2", containers=containers("100m"))
     running(rig, "log-1", "1", age=60, generation="2")
     running(rig, "log-2", "2", generation="1")
-    assert cpu_of(told(rig)) == ["1"]
+    assert cpu_of(told_spec(rig)) == ["1"]
 
 
 def test_a_limit_range_completes_the_template_where_no_pod_runs(rig: Rig) -> None:
@@ -78,25 +78,25 @@ def test_a_limit_range_completes_the_template_where_no_pod_runs(rig: Rig) -> Non
     about = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "all", "namespace": "web"}}
     rig.kube.install([{**about, "spec": {"limits": [*limits, {"type": "Pod", "max": {"cpu": "9"}}]}}])
     daemon_set(rig, containers=containers())
-    (container,) = told(rig)["containers"]
+    (container,) = told_spec(rig)["containers"]
     assert container["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
 def test_a_limit_range_fills_what_is_not_said() -> None:
     quantities = {"cpu": "1", "memory": "1Gi"}
-    said = {
+    own_spec = {
         "containers": containers("2"),
         "initContainers": [{"name": "i", "resources": {"limits": {"memory": "2Gi"}}}],
     }
-    spec = limited(said, quantities)
+    spec = limited(own_spec, quantities)
     assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2", "memory": "1Gi"}}
     assert spec["initContainers"][0]["resources"] == {"limits": {"memory": "2Gi"}, "requests": {"cpu": "1"}}
-    whole = {**said, "resources": {"requests": {"cpu": "3"}}}
+    whole = {**own_spec, "resources": {"requests": {"cpu": "3"}}}
     assert limited(whole, quantities) == whole, "the pod itself says it"
 
 
 def test_limit_ranges_are_not_read_where_every_set_has_a_pod(rig: Rig) -> None:
     daemon_set(rig, containers=containers("100m"))
     running(rig, "log-1", "2")
-    assert cpu_of(told(rig)) == ["2"]
+    assert cpu_of(told_spec(rig)) == ["2"]
     assert not any(call.action.resource == "limitranges" for call in rig.kube.calls)

@@ -45,8 +45,8 @@ def test_terms_name_the_namespaces_that_they_select(before: dict[str, Any], afte
             "affinity": {kind: {REQUIRED: [term(**after)]}, "nodeAffinity": {"x": 1}}, "priority": 1,
         }  # fmt: skip
         weighted = {"affinity": {kind: {PREFERRED: [{"weight": 1, "podAffinityTerm": term(**before)}]}}}
-        (told,) = resolved(weighted, NAMESPACES)["affinity"][kind][PREFERRED]
-        assert told == {"weight": 1, "podAffinityTerm": term(**after)}
+        (resolved_term,) = resolved(weighted, NAMESPACES)["affinity"][kind][PREFERRED]
+        assert resolved_term == {"weight": 1, "podAffinityTerm": term(**after)}
 
 
 def test_reports_have_the_names_and_only_then_are_namespaces_read(rig: Rig) -> None:
@@ -59,5 +59,5 @@ def test_reports_have_the_names_and_only_then_are_namespaces_read(rig: Rig) -> N
     rule = {"podAffinity": {REQUIRED: [term(namespaceSelector={"matchLabels": {"team": "db"}})]}}
     rig.add_waiting("near", affinity=rule)
     rig.steps(reports, 2)
-    told = [template["spec"].get("affinity") for template in rig.platform.pods.templates()]
-    assert {"podAffinity": {REQUIRED: [term(namespaces=["prod"])]}} in told
+    affinities = [template["spec"].get("affinity") for template in rig.platform.pods.templates()]
+    assert {"podAffinity": {REQUIRED: [term(namespaces=["prod"])]}} in affinities

@@ -42,13 +42,14 @@ def at_step(number: int) -> Callable[[Object], object]:
 
 
 CHANGES: dict[str, tuple[Callable[[Object], object], Callable[[Any], bool]]] = {
-    "cordon": (lambda node: node["spec"].update(unschedulable=True), lambda told: told["unschedulable"]),
-    "taint": (lambda node: node["spec"].update(taints=[TAINT]), lambda told: told["taints"] == [TAINT]),
-    "label": (lambda node: node["metadata"]["labels"].update(a="b"), lambda told: told["labels"].get("a") == "b"),
+    "cordon": (lambda node: node["spec"].update(unschedulable=True), lambda facts: facts["unschedulable"]),
+    "taint": (lambda node: node["spec"].update(taints=[TAINT]), lambda facts: facts["taints"] == [TAINT]),
+    "label": (lambda node: node["metadata"]["labels"].update(a="b"), lambda facts: facts["labels"].get("a") == "b"),
     "smaller": (
-        lambda node: node["status"].update(allocatable={"cpu": "1"}), lambda told: told["allocatable"] == {"cpu": "1"},
+        lambda node: node["status"].update(allocatable={"cpu": "1"}),
+        lambda facts: facts["allocatable"] == {"cpu": "1"},
     ),
-    "lost": (ready("Unknown"), lambda told: told["ready"] == "Unknown"),
+    "lost": (ready("Unknown"), lambda facts: facts["ready"] == "Unknown"),
 }  # fmt: skip
 
 
@@ -63,8 +64,8 @@ def test_a_change_of_a_node_is_told_within_ten_seconds_while_nobody_waits(rig: R
     assert len(rig.platform.pods.posts) == 1
     changed(rig, "a", change)
     rig.steps(reports, 9)
-    told = rig.platform.pods.picture["nodes"]
-    assert [is_told(told[node]) for node in "ab"] == [True, False]
+    nodes = rig.platform.pods.picture["nodes"]
+    assert [is_told(nodes[node]) for node in "ab"] == [True, False]
     assert rig.platform.pods.posts[1]["nodes"].keys() == {"a"}
     rig.steps(reports, 40)
     assert len(rig.platform.pods.posts) == 2
@@ -161,9 +162,9 @@ def test_labels_that_no_rule_names_are_left_out_where_a_report_has_no_room(
     monkeypatch.setattr(pod_reports, "LIMIT", 8_000)
     reports = rig.reports()
     rig.steps(reports, 2)
-    for told in rig.platform.pods.picture["nodes"].values():
-        assert told["labels"].items() >= {zone: "a", "disk": "ssd"}.items()
-        assert told["labels"].keys().isdisjoint(long)
+    for facts in rig.platform.pods.picture["nodes"].values():
+        assert facts["labels"].items() >= {zone: "a", "disk": "ssd"}.items()
+        assert facts["labels"].keys().isdisjoint(long)
     rig.add_waiting("other", nodeSelector={"example.test/1": "x"})
     rig.steps(reports, 3)
     assert "example.test/1" in rig.platform.pods.picture["nodes"]["a"]["labels"]

@@ -48,11 +48,11 @@ def test_members_of_the_control_plane_are_healed_otherwise() -> None:
 
 
 def test_those_that_are_gone_for_longest_end_first() -> None:
-    gone = [claim(name, joined=100 + number, reason=vanished.NODE_GONE) for number, name in enumerate("abc")]
-    assert vanished.to_end(gone, 10, START + timedelta(seconds=149)) == []
-    ended = vanished.to_end(gone[::-1], 10, START + timedelta(seconds=170))
-    assert [node.id for node in ended] == ["a", "b"]
-    assert len(vanished.to_end(gone, 1, START + timedelta(seconds=170))) == 1
+    gone_claims = [claim(name, joined=100 + number, reason=vanished.NODE_GONE) for number, name in enumerate("abc")]
+    assert vanished.to_end(gone_claims, 10, START + timedelta(seconds=149)) == []
+    ended_claims = vanished.to_end(gone_claims[::-1], 10, START + timedelta(seconds=170))
+    assert [node.id for node in ended_claims] == ["a", "b"]
+    assert len(vanished.to_end(gone_claims, 1, START + timedelta(seconds=170))) == 1
 
 
 def note(node: NodeClaim, facts: object, seconds: int, *, has_pods: bool = False) -> tuple[str, str, bool] | None:

@@ -27,9 +27,13 @@ def at(seconds: int) -> str:
 
 
 def report(
-    memory: Mapping[str, GroupMemory], seconds: int, marks: Mapping[str, str] = NODES, mark: str = "m", **made: MadeNode
+    memory: Mapping[str, GroupMemory],
+    seconds: int,
+    marks: Mapping[str, str] = NODES,
+    mark: str = "m",
+    **made_nodes: MadeNode,
 ) -> Mapping[str, GroupMemory]:
-    return after_report(memory, {"g": made}, set(marks), marks.get, mark, at(seconds))
+    return after_report(memory, {"g": made_nodes}, set(marks), marks.get, mark, at(seconds))
 
 
 def made_at(seconds: int = 0, *, took: bool = False, is_full: bool = False) -> MadeNode:
@@ -39,9 +43,13 @@ def made_at(seconds: int = 0, *, took: bool = False, is_full: bool = False) -> M
 def test_two_nodes_that_took_none_are_enough() -> None:
     memory = report({}, 0)
     # Whether two that are ready help is awaited first.
-    for seconds, held, braked in ((10, True, False), (UNUSED_SECONDS, True, False), (UNUSED_SECONDS + 10, True, True)):
+    for seconds, is_held, braked in (
+        (10, True, False),
+        (UNUSED_SECONDS, True, False),
+        (UNUSED_SECONDS + 10, True, True),
+    ):
         memory = report(memory, seconds, a=made_at(), b=made_at())
-        assert (memory["g"].is_held, memory["g"].is_braked) == (held, braked)
+        assert (memory["g"].is_held, memory["g"].is_braked) == (is_held, braked)
     assert memory["g"].distrusted(START) == ["a", "b"]
     for changes, expected in (
         ({"mark": "other"}, set()),
@@ -81,6 +89,6 @@ def test_little_is_kept_and_only_what_matters() -> None:
     marks = {f"n{number:03}": "1" for number in range(MOST_NODES + 5)}
     memory = after_report({}, groups, set(marks), marks.get, "m", at(0))
     assert len(memory) == MOST_GROUPS
-    kept = after_plan(memory, {"g000": set(marks)}, set(), marks.get, at(0))["g000"]
-    assert len(kept.rooms) == MOST_NODES
-    assert GroupMemory.read(kept.document()) == kept
+    group_memory = after_plan(memory, {"g000": set(marks)}, set(), marks.get, at(0))["g000"]
+    assert len(group_memory.rooms) == MOST_NODES
+    assert GroupMemory.read(group_memory.document()) == group_memory

@@ -48,7 +48,7 @@ class Pods:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     budgets: dict[str, int] = field(default_factory=dict)
     age: float | None = 0.0
-    gone: set[str] = field(default_factory=set)
+    gone_names: set[str] = field(default_factory=set)
     ids: dict[Pod, str] = field(default_factory=dict)
     """The groups of equal pods that have waited."""
     refuses: Callable[[Pod, str], bool] = lambda pod, node: False
@@ -60,7 +60,7 @@ class Pods:
         """The nodes that pods can be on."""
         claims = claims_of(self.yard.nodes.services, self.yard.cluster.id)
         present = [claim for claim in claims if claim.phase == "Available" and not claim.deleting]
-        return [claim for claim in present if claim.node_name not in self.gone]
+        return [claim for claim in present if claim.node_name not in self.gone_names]
 
     def bind(self) -> None:
         """As the cluster's scheduler does: pods of nodes that have left wait, and go where there is room."""

@@ -239,10 +239,10 @@ def test_a_replacement_that_fails_ends_its_decision_and_holds_nobody_else(
     (old,) = pods.claims()
     refuse_small(pods, monkeypatch)
     until(pods, REPLACING)
-    begun = pods.record().decided_at
+    begun_at = pods.record().decided_at
     while pods.record().state == REPLACING:
         pods.run(1)
-    assert pods.yard.nodes.services.seconds_since(begun) < 180
+    assert pods.yard.nodes.services.seconds_since(begun_at) < 180
     assert pods.record().message == "A replacement did not come: no image serves small"
     assert not pods.record().no_savings_until(pods.yard.nodes.services.now())
     assert list(pods.record().held_until) == [f"Underutilized/{old.id}", f"Type/{SMALL}"]

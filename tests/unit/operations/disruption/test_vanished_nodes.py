@@ -11,12 +11,12 @@ from stockyard.operations.pools.pools import claims_of
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 from tests.unit.operations.disruption.test_run import LARGE, NOW, idle, reasons
 
-KEPT = {"disruption": {**NOW, "consolidate_after": "Never"}}
+KEPT_FIELDS = {"disruption": {**NOW, "consolidate_after": "Never"}}
 
 
 def delete_nodes(pods: Pods, *names: str) -> None:
     """As the report with which they are gone does."""
-    pods.gone |= set(names)
+    pods.gone_names |= set(names)
     pods.bind()
     watch(pods.yard.nodes.services, pods.yard.cluster.id)
 
@@ -32,7 +32,7 @@ def joined(claim: NodeClaim) -> tuple[str, str]:
 
 
 def test_a_node_that_is_deleted_in_its_cluster_ends_and_its_pods_get_another(pods: Pods) -> None:
-    idle(pods, 2, **KEPT)
+    idle(pods, 2, **KEPT_FIELDS)
     first, second = sorted(pods.on)
     pods.on[first] = [pod("7500m", "1Gi")]
     delete_nodes(pods, first)
@@ -62,19 +62,19 @@ def test_a_static_pool_replaces_it_too(pods: Pods) -> None:
 
 
 def test_a_node_that_joins_again_in_time_stays(pods: Pods) -> None:
-    idle(pods, 2, **KEPT)
+    idle(pods, 2, **KEPT_FIELDS)
     first, _ = sorted(pods.on)
     delete_nodes(pods, first)
     pods.yard.nodes.clock.advance(1)
     pods.look()
-    pods.gone.clear()
+    pods.gone_names.clear()
     pods.run(3)
     [claim] = [claim for claim in pods.yard.claims(POOL) if claim.node_name == first]
     assert (joined(claim), claim.deleting) == (("True", "JoinedAgain"), False)
 
 
 def test_a_node_whose_time_is_over_is_looked_at_later_while_the_agent_is_silent(pods: Pods) -> None:
-    idle(pods, 2, **KEPT)
+    idle(pods, 2, **KEPT_FIELDS)
     delete_nodes(pods, min(pods.on))
     pods.run(1)
     pods.age = 600.0
@@ -84,7 +84,7 @@ def test_a_node_whose_time_is_over_is_looked_at_later_while_the_agent_is_silent(
 
 
 def test_of_many_nodes_that_are_gone_a_fifth_ends_at_once(pods: Pods) -> None:
-    idle(pods, 6, **KEPT)
+    idle(pods, 6, **KEPT_FIELDS)
     names = set(pods.on)
     delete_nodes(pods, *names)
     remaining = []
@@ -99,7 +99,7 @@ def test_of_many_nodes_that_are_gone_a_fifth_ends_at_once(pods: Pods) -> None:
 
 
 def test_an_agent_that_tells_of_no_nodes_ends_none(pods: Pods) -> None:
-    idle(pods, 2, **KEPT)
+    idle(pods, 2, **KEPT_FIELDS)
     workload = pods.workload
     pods.workload = lambda: replace(workload(), nodes=None)  # type: ignore[method-assign]
     pods.run(5)

@@ -65,10 +65,10 @@ def warnings(*documents: Mapping[str, Any]) -> dict[tuple[str | int, ...], str]:
 def test_lists_are_taken_apart() -> None:
     bare = {name: value for name, value in node_pool("c").items() if name not in ("apiVersion", "kind")}
     sent = [items(node_pool("a"), items(lab())), node_pool("b"), items(bare, version=KA, kind="NodePoolList"), items()]
-    taken = sorted_out(sent)
-    assert taken.places == ((0, "items", 0), (0, "items", 1, "items", 0), (1,), (2, "items", 0))
-    assert taken.documents == (node_pool("a"), lab(), node_pool("b"), node_pool("c"))
-    assert not taken.warnings
+    sorted_documents = sorted_out(sent)
+    assert sorted_documents.places == ((0, "items", 0), (0, "items", 1, "items", 0), (1,), (2, "items", 0))
+    assert sorted_documents.documents == (node_pool("a"), lab(), node_pool("b"), node_pool("c"))
+    assert not sorted_documents.warnings
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_what_a_server_printed_is_applied(nodes: Nodes) -> None:
 
 def test_kinds_of_the_cluster_have_no_namespace(nodes: Nodes) -> None:
     claim = manifest(KA, "NodeClaim", "one", {"requirements": []}, namespace="karpenter")
-    asked = desired(nodes, node_pool(namespace="karpenter"), claim, node_pool("other", namespace=""))
-    assert {remark["pointer"] for remark in document_warnings(asked)} >= {
+    manifests = desired(nodes, node_pool(namespace="karpenter"), claim, node_pool("other", namespace=""))
+    assert {remark["pointer"] for remark in document_warnings(manifests)} >= {
         "/0/metadata/namespace",
         "/1/metadata/namespace",
     }
-    assert asked[1].document.labels == {}
-    apply_manifests(nodes.services, asked, "user:ann", "req-1")
+    assert manifests[1].document.labels == {}
+    apply_manifests(nodes.services, manifests, "user:ann", "req-1")
     assert {pool.name for pool in every(nodes.services.store, Pool)} == {"general", "other"}
 
 
@@ -142,10 +142,10 @@ def test_a_node_class_beside_pools_is_left_out(nodes: Nodes, version: str, kind:
 )
 def test_a_foreign_kind_is_left_out_beside_others(nodes: Nodes, version: str, kind: str) -> None:
     document = manifest(version, kind, "x", {})
-    asked = desired(nodes, document, node_pool())
+    manifests = desired(nodes, document, node_pool())
     text = f"{kind} of {version} is no kind that is read here: the document is left out."
-    assert {"pointer": "/0/kind", "detail": text} in plan_manifests(nodes.services, asked)["warnings"]
-    (result,) = apply_manifests(nodes.services, asked, "user:ann", "req-1")
+    assert {"pointer": "/0/kind", "detail": text} in plan_manifests(nodes.services, manifests)["warnings"]
+    (result,) = apply_manifests(nodes.services, manifests, "user:ann", "req-1")
     assert result["index"] == 1
     assert list(faults(nodes, document, document)) == ["/0/kind", "/1/kind"]
 

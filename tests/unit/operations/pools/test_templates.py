@@ -228,10 +228,10 @@ def test_providers_of_node_groups_serve_only_pools_that_name_them(yard: Yard) ->
 
 def test_types_of_which_no_node_can_be_made_yet_are_no_pools(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.nodes.provider("lab", GPU)
-    made = SimulatedNodes.node_types
+    node_types = SimulatedNodes.node_types
 
     def without_image(self: SimulatedNodes, provider: NodeProvider, account: Any) -> Any:
-        types = made(self, provider, account)
+        types = node_types(self, provider, account)
         return [replace(each, unserved="no image") if each.extended() else each for each in types]
 
     monkeypatch.setattr(SimulatedNodes, "node_types", without_image)

@@ -15,11 +15,11 @@ from tests.unit.operations.disruption.conftest import POOL, Pods, pod, pods, yar
 __all__ = ["pods", "yard"]
 
 SMALL = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
-KEPT = {"consolidate_after": "Never"}
+NEVER = {"consolidate_after": "Never"}
 GONE_SOON = {"consolidate_after": "0s", "budgets": []}
 
 
-def made(played: Pods, name: str = POOL) -> int:
+def claims_made(played: Pods, name: str = POOL) -> int:
     return played.yard.now(name).claims_made
 
 
@@ -30,7 +30,7 @@ def condition(played: Pods) -> tuple[str, str]:
 
 def with_node(played: Pods, **fields: Any) -> str:
     """A pool whose only node has room for one more pod of a core."""
-    played.yard.dynamic_pool(POOL, **{"disruption": KEPT, "requirements": SMALL, **fields})
+    played.yard.dynamic_pool(POOL, **{"disruption": NEVER, "requirements": SMALL, **fields})
     played.waiting = [pod("1", "1Gi", "first")]
     played.run(3)
     [name] = played.on
@@ -43,23 +43,23 @@ def test_room_that_pods_do_not_use_is_named_and_after_a_while_not_counted(pods: 
     pods.waiting = [pod("1", "1Gi", "second")]
     pods.run(1)
     status, message = condition(pods)
-    assert (status, made(pods)) == ("True", 1)
+    assert (status, claims_made(pods)) == ("True", 1)
     assert f"default/web-0: {first} has room" in message
     pods.run(1)
-    assert (condition(pods)[0], made(pods)) == ("False", 1)
+    assert (condition(pods)[0], claims_made(pods)) == ("False", 1)
     pods.run(1)
     status, message = condition(pods)
-    assert (status, made(pods)) == ("False", 2)
+    assert (status, claims_made(pods)) == ("False", 2)
     assert f"default/web-0: {first} had room" in message
     pods.run(2)
-    assert (pods.waiting, made(pods), condition(pods)[0]) == ([], 2, "True")
+    assert (pods.waiting, claims_made(pods), condition(pods)[0]) == ([], 2, "True")
     # Nothing of it is left for pods that come later.
     record = pods.yard.nodes.services.store.get(UnusedRoom, pods.yard.cluster.id)
     assert record is not None
     assert record.groups == {}
 
 
-@pytest.mark.parametrize("disruption", [KEPT, GONE_SOON])
+@pytest.mark.parametrize("disruption", [NEVER, GONE_SOON])
 def test_after_two_nodes_that_took_none_no_third_is_made(pods: Pods, disruption: dict[str, Any]) -> None:
     """Whether they stay, or go because they are empty."""
     pods.yard.dynamic_pool(POOL, disruption=disruption, requirements=SMALL)
@@ -67,7 +67,7 @@ def test_after_two_nodes_that_took_none_no_third_is_made(pods: Pods, disruption:
     pods.refuses = lambda each, node: each == stuck
     pods.waiting = [stuck]
     pods.run(60)
-    assert made(pods) == 2
+    assert claims_made(pods) == 2
     status, message = condition(pods)
     assert status == "False"
     assert "default/web-0" in message
@@ -79,10 +79,10 @@ def test_after_two_nodes_that_took_none_no_third_is_made(pods: Pods, disruption:
     pods.run(5)
     assert pods.waiting == [stuck]
     # What the pool makes may be another node by now.
-    before = made(pods)
+    before = claims_made(pods)
     pods.yard.nodes.services.store.commit(_changed(pods.yard.now(POOL)))
     pods.run(30)
-    assert made(pods) == before + 2
+    assert claims_made(pods) == before + 2
 
 
 def _changed(pool: Any) -> Any:
@@ -95,7 +95,7 @@ def test_a_node_that_changes_is_tried_again(pods: Pods) -> None:
     pods.refuses = lambda each, node: each == stuck
     pods.waiting = [stuck]
     pods.run(20)
-    assert made(pods) == 3
+    assert claims_made(pods) == 3
     pods.facts[first] = {"taints": ()}
     pods.refuses = lambda each, node: False
     pods.bind()
@@ -106,7 +106,7 @@ def test_a_node_that_changes_is_tried_again(pods: Pods) -> None:
 
 def test_nodes_that_are_filled_by_others_are_no_failure(pods: Pods) -> None:
     """Each new node is taken by pods of another kind before those that it was made for come."""
-    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL)
+    pods.yard.dynamic_pool(POOL, disruption=NEVER, requirements=SMALL)
     late = pod("2", "1Gi", "late")
     pods.waiting = [late]
     for number in range(4):
@@ -120,13 +120,13 @@ def test_nodes_that_are_filled_by_others_are_no_failure(pods: Pods) -> None:
 
 def test_headroom_that_finds_no_room_buys_two_nodes_at_most(pods: Pods) -> None:
     """Something takes of each node what a plan has free."""
-    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL, headroom={"cpu": "1"})
-    known: dict[str, dict[str, Any]] = {}
+    pods.yard.dynamic_pool(POOL, disruption=NEVER, requirements=SMALL, headroom={"cpu": "1"})
+    facts: dict[str, dict[str, Any]] = {}
     for _ in range(30):
-        known |= {claim.node_name: {"allocatable": {"cpu": "500m"}} for claim in pods.claims()}
-        pods.facts = known
+        facts |= {claim.node_name: {"allocatable": {"cpu": "500m"}} for claim in pods.claims()}
+        pods.facts = facts
         pods.run(1)
-    assert made(pods) == 2
+    assert claims_made(pods) == 2
 
 
 def test_what_is_learned_goes_with_its_cluster(pods: Pods) -> None:
@@ -141,7 +141,7 @@ def test_a_claim_names_the_pods_that_it_is_made_for(pods: Pods) -> None:
 
 
 def test_a_pool_says_which_limit_keeps_pods_waiting(pods: Pods) -> None:
-    pods.yard.dynamic_pool(POOL, disruption=KEPT, requirements=SMALL, limits={"nodes": "1"})
+    pods.yard.dynamic_pool(POOL, disruption=NEVER, requirements=SMALL, limits={"nodes": "1"})
     pods.waiting = [pod("2", "1Gi", "web")] * 3
     pods.run(4)
     expected = "The pool's limit of nodes is reached: default/web-0 and 1 like it wait."

@@ -252,10 +252,14 @@ def _accelerator(kind: Mapping[str, Any]) -> Accelerator | None:
         device = devices[0]
         cores = device.get("CoreInfo", {}).get("Count", 0)
         return Accelerator(device.get("Name", ""), _NEURON_MAKER, device.get("Count", 0), cores)
-    others = kind.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
-    if not others:
+    inference_devices = kind.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
+    if not inference_devices:
         return None
-    return Accelerator(others[0].get("Name", ""), others[0].get("Manufacturer", ""), others[0].get("Count", 0))
+    return Accelerator(
+        inference_devices[0].get("Name", ""),
+        inference_devices[0].get("Manufacturer", ""),
+        inference_devices[0].get("Count", 0),
+    )
 
 
 def _efa_interfaces(network: Mapping[str, Any]) -> int:

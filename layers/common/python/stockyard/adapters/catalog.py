@@ -181,10 +181,10 @@ def row(offer: InstanceOffer) -> list[Any]:
 
 def traits_row(traits: InstanceTraits | None) -> list[Any]:
     """The fields of ``InstanceTraits`` in their order; what is not told at the end is left out."""
-    told = list(astuple(traits)) if traits is not None else []
-    while told and told[-1] is None:
-        told.pop()
-    return told
+    row = list(astuple(traits)) if traits is not None else []
+    while row and row[-1] is None:
+        row.pop()
+    return row
 
 
 def _instance(row: list[Any]) -> InstanceOffer:
@@ -197,10 +197,10 @@ def _instance(row: list[Any]) -> InstanceOffer:
 def _traits(values: list[Any]) -> InstanceTraits | None:
     if not values:
         return None
-    told = dict(zip(_TRAITS, values, strict=False))
-    if told.get("accelerator"):
-        told["accelerator"] = Accelerator(*told["accelerator"])
-    return InstanceTraits(**told)
+    fields = dict(zip(_TRAITS, values, strict=False))
+    if fields.get("accelerator"):
+        fields["accelerator"] = Accelerator(*fields["accelerator"])
+    return InstanceTraits(**fields)
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:

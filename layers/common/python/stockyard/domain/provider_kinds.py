@@ -43,7 +43,7 @@ class LabelDomain:
     """A domain of labels that belongs to a vendor, and every label of it that nodes can be chosen by."""
 
     name: str
-    known: frozenset[str]
+    known_labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def unknown_label(key: str) -> str | None:
     domain, slash, name = key.rpartition("/")
     for restricted in label_domains() if slash else ():
         is_within = domain == restricted.name or domain.endswith(f".{restricted.name}")
-        if is_within and key not in restricted.known:
-            by_name = {known.rpartition("/")[2]: known for known in restricted.known}
+        if is_within and key not in restricted.known_labels:
+            by_name = {label.rpartition("/")[2]: label for label in restricted.known_labels}
             likely = by_name.get(closest(name, sorted(by_name)))
             hint = f"; did you mean {likely}?" if likely else ""
             return f'label domain "{restricted.name}" is restricted, and no node has this label{hint}'

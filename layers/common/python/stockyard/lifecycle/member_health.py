@@ -92,34 +92,34 @@ def failing(claims: Sequence[NodeClaim], limit_seconds: int, now: str) -> list[N
     ]
 
 
-def summary(claims: Sequence[NodeClaim], now: str, size: int, gone: Collection[str] = ()) -> Condition:
-    """What is said of the health of a control plane of ``size`` members with these claims. ``gone`` are the ids of
+def summary(claims: Sequence[NodeClaim], now: str, size: int, gone_ids: Collection[str] = ()) -> Condition:
+    """What is said of the health of a control plane of ``size`` members with these claims. ``gone_ids`` are the ids of
     those whose machine is seen to be no more."""
-    sick = [claim for claim in unhealthy(claims) if claim.id not in gone]
+    sick = [claim for claim in unhealthy(claims) if claim.id not in gone_ids]
     parts = [part for claim in sick if (part := condition_of(claim)) is not None]
     texts = [f"{part.message[:-1]} since {part.last_transition_time}." for part in parts]
-    healthy = len(there(claims, gone)) - len(sick)
+    healthy = len(there(claims, gone_ids)) - len(sick)
     if healthy >= size:
         return Condition(ALL_HEALTHY, "True", WELL, f"All {healthy} members are healthy.", now)
-    missing = [f"{healthy} of {size} members are healthy."] if len(there(claims, gone)) < size else []
+    missing = [f"{healthy} of {size} members are healthy."] if len(there(claims, gone_ids)) < size else []
     reason = parts[0].reason if parts else MISSING
     return Condition(ALL_HEALTHY, "False", reason, " ".join([*missing, *texts]), now)
 
 
-def there(claims: Sequence[NodeClaim], gone: Collection[str] = ()) -> list[NodeClaim]:
+def there(claims: Sequence[NodeClaim], gone_ids: Collection[str] = ()) -> list[NodeClaim]:
     """The members that are there, healthy or not."""
     return [
         claim
         for claim in claims
-        if claim.phase == AVAILABLE and not claim.deleting and not is_lost(claim) and claim.id not in gone
+        if claim.phase == AVAILABLE and not claim.deleting and not is_lost(claim) and claim.id not in gone_ids
     ]
 
 
 def completeness(
-    claims: Sequence[NodeClaim], now: str, size: int, gone: Collection[str] = (), more: str = ""
+    claims: Sequence[NodeClaim], now: str, size: int, gone_ids: Collection[str] = (), more: str = ""
 ) -> Condition:
     """What is said of how many members there are: with ``more``, and with what keeps new ones from coming up."""
-    count = len(there(claims, gone))
+    count = len(there(claims, gone_ids))
     text = f"{count} of {size} members are there."
     if count >= size:
         return Condition(COMPLETE, "True", COMPLETE, text, now)

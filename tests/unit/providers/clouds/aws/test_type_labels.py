@@ -8,7 +8,7 @@ from stockyard.adapters.catalog import _offline
 from stockyard.domain import provider_kinds
 from stockyard.domain.offers import InstanceOffer, InstanceTraits
 from stockyard.providers.clouds.aws import reserved
-from stockyard.providers.clouds.aws.type_labels import KNOWN, PREFIX, labels
+from stockyard.providers.clouds.aws.type_labels import KNOWN_LABELS, PREFIX, labels
 
 OF_ALL = {"category": "m", "capability-flex": "false", "tenancy": "default", "hypervisor": "nitro"}
 SHIPPED = {
@@ -51,22 +51,25 @@ def test_labels_of_shipped_types(name: str) -> None:
     all_labels = labels(shipped(name), reserved.pods(shipped(name)))
     assert {key: all_labels.get(f"{PREFIX}-{key}") for key in SHIPPED[name]} == SHIPPED[name]
     assert all_labels["karpenter.k8s.aws/tenancy"] == "default"
-    assert all_labels.keys() <= KNOWN
+    assert all_labels.keys() <= KNOWN_LABELS
 
 
 def test_each_label_that_karpenter_documents_of_types_has_a_value_on_some_type() -> None:
     offers = _offline()[0].instances.values()
-    told = {key for offer in offers for key in labels(offer, 110)}
-    rest = KNOWN - told
-    assert {key.rpartition("/")[2].rpartition("-")[0] for key in rest} == {"capacity-reservation", "placement-group"}
+    told_labels = {key for offer in offers for key in labels(offer, 110)}
+    untold_labels = KNOWN_LABELS - told_labels
+    assert {key.rpartition("/")[2].rpartition("-")[0] for key in untold_labels} == {
+        "capacity-reservation",
+        "placement-group",
+    }
 
 
 def test_what_nobody_has_told_is_no_label() -> None:
     plain = labels(InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10), 29)
     assert {f"{PREFIX}-{name}" for name in ("hypervisor", "local-nvme", "cpu-manufacturer")}.isdisjoint(plain)
-    told = labels(InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, traits=InstanceTraits("nitro")), 29)
-    assert told[f"{PREFIX}-hypervisor"] == "nitro"
-    assert f"{PREFIX}-ebs-bandwidth" not in told
+    told_labels = labels(InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, traits=InstanceTraits("nitro")), 29)
+    assert told_labels[f"{PREFIX}-hypervisor"] == "nitro"
+    assert f"{PREFIX}-ebs-bandwidth" not in told_labels
 
 
 def test_accelerators_are_resources_of_their_own() -> None:

@@ -330,8 +330,8 @@ def test_sweep_lists_and_removes_all_resources(yard: Any) -> None:
     assert all(t.created_at == "2026-01-01T00:00:00.000Z" for t in things if t.kind == "vpc")
     assert not yard.cloud.discard(yard.account, things[0], "globex")
     # What another thing still holds goes when the sweep comes by again.
-    held = [thing for thing in things if not yard.cloud.discard(yard.account, thing, "acme")]
-    assert [thing for thing in held if not yard.cloud.discard(yard.account, thing, "acme")] == []
+    held_things = [thing for thing in things if not yard.cloud.discard(yard.account, thing, "acme")]
+    assert [thing for thing in held_things if not yard.cloud.discard(yard.account, thing, "acme")] == []
     assert yard.living() == []
     assert list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"])) == []
 

@@ -47,8 +47,8 @@ def without_servers_fields(metadata: Any) -> Any:
     """The metadata without what a server fills in, and without an empty namespace, which Kubernetes reads as none."""
     if not isinstance(metadata, dict):
         return metadata
-    kept = {key: value for key, value in metadata.items() if key not in _MADE_BY_A_SERVER}
-    return {key: value for key, value in kept.items() if (key, value) != ("namespace", "")}
+    own_fields = {key: value for key, value in metadata.items() if key not in _MADE_BY_A_SERVER}
+    return {key: value for key, value in own_fields.items() if (key, value) != ("namespace", "")}
 
 
 class Metadata(Camel):

@@ -117,7 +117,7 @@ def _unknown(document: Mapping[str, Any], place: Place) -> InvalidInput:
     if is_node_class(kind):
         text = "a node class is not read: a node provider says how nodes are made"
         return InvalidInput.at(pointer(*place, "kind"), text)
-    kinds, likely = sorted(f"{known} of {of}" for of, known in _known_kinds()), _likely(version, kind)
+    kinds, likely = sorted(f"{known_kind} of {of}" for of, known_kind in _known_kinds()), _likely(version, kind)
     text = f"is not one of {', '.join(kinds)}" + (f"; did you mean {likely}?" if likely else "")
     return InvalidInput.at(pointer(*place, "kind"), text)
 
@@ -130,7 +130,7 @@ def _version_today(version: str, kind: str) -> str:
     """The version of a kind that is read, where this is another version of its group; else empty."""
     group = version.partition("/")[0]
     kind = _FORMER.get(kind, kind) if group == KARPENTER.partition("/")[0] else kind
-    versions = [of for of, known in _known_kinds() if known == kind and of.partition("/")[0] == group]
+    versions = [of for of, known_kind in _known_kinds() if known_kind == kind and of.partition("/")[0] == group]
     return f"{kind} of {versions[0]}" if versions and version not in versions else ""
 
 
@@ -139,10 +139,10 @@ def _likely(version: str, kind: str) -> str:
     if is_node_class(kind):
         return ""
     group = version.partition("/")[0]
-    in_group = {known: of for of, known in _known_kinds() if of.partition("/")[0] == group}
+    in_group = {known_kind: of for of, known_kind in _known_kinds() if of.partition("/")[0] == group}
     if not in_group:
-        return closest(f"{kind} of {version}", [f"{known} of {of}" for of, known in _known_kinds()])
-    elsewhere = next((f"{known} of {of}" for of, known in _known_kinds() if known == kind), "")
+        return closest(f"{kind} of {version}", [f"{known_kind} of {of}" for of, known_kind in _known_kinds()])
+    elsewhere = next((f"{known_kind} of {of}" for of, known_kind in _known_kinds() if known_kind == kind), "")
     likely = closest(kind, in_group)
     return f"{likely} of {in_group[likely]}" if likely else elsewhere
 

@@ -122,18 +122,18 @@ def after_report(
 
 
 def _after_report(
-    before: GroupMemory, made: Mapping[str, MadeNode], names: Set[str], mark_of: MarkOf, now: str
+    before: GroupMemory, made_nodes: Mapping[str, MadeNode], names: Set[str], mark_of: MarkOf, now: str
 ) -> GroupMemory:
     rooms = {name: entry for name, entry in before.rooms.items() if mark_of(name) == entry[1]}
-    made = {name: node for name, node in made.items() if node.created_at >= before.since}
-    if any(node.took for node in made.values()):
+    made_nodes = {name: node for name, node in made_nodes.items() if node.created_at >= before.since}
+    if any(node.took for node in made_nodes.values()):
         # Nodes help these pods: what others took of them, or what comes late, is no fault of the plan.
         return GroupMemory(before.mark, before.since, rooms)
     unused = {name: mark for name, mark in before.unused.items() if mark is None or mark_of(name) in (mark, None)}
     nodes: dict[str, tuple[str, str]] = {}
-    for name in sorted(made):
+    for name in sorted(made_nodes):
         mark = mark_of(name)
-        if mark is None or made[name].is_full:
+        if mark is None or made_nodes[name].is_full:
             continue
         since, known_mark = before.nodes.get(name, (now, mark))
         nodes[name] = (since, mark) if known_mark == mark else (now, mark)

@@ -53,9 +53,9 @@ def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[No
     transition = MOVES.transition(cluster.status, cluster.status, reason, text)
     claims, now = member_claims(services, cluster.id), services.now()
     part = completeness(claims, now, size)
-    seen = MOVES.condition(cluster, COMPLETE, part.status, part.reason, part.message, now)
+    condition = MOVES.condition(cluster, COMPLETE, part.status, part.reason, part.message, now)
     change = {"pointer": f"/settings/{SIZE}", "before": present, "after": size}
-    changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, seen, transition, changes=[change])
+    changed, writes = begin(services, WORKFLOW_ACTOR, CHANGE_CLUSTER, cluster, condition, transition, changes=[change])
     try:
         services.store.commit(Replace(changed), *writes)
     except (Conflict, IllegalTransition):

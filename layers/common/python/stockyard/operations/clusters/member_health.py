@@ -43,10 +43,13 @@ def attend_members(services: Services, cluster_id: str) -> str:
     targets = driver.targets(work, [claim.machine_id for claim in claims if claim.machine_id])
     nodes = _nodes(services, cluster)
     observed_claims = [_observed_claim(services, claim, targets.get(claim.machine_id, ""), nodes) for claim in claims]
-    gone = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
+    gone_ids = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
     size, now = wanted_size(cluster), services.now()
-    shown = [summary(observed_claims, now, size, gone), completeness(observed_claims, now, size, gone)]
-    conditions.show(services, cluster, shown)
+    shown_conditions = [
+        summary(observed_claims, now, size, gone_ids),
+        completeness(observed_claims, now, size, gone_ids),
+    ]
+    conditions.show(services, cluster, shown_conditions)
     sick = failing(observed_claims, services.settings.unhealthy_member_seconds, services.now())
     if sick and ControlPlane(services, driver, work).replaces_failing():
         return "replacing a member" if complete_members(services, cluster.id, sick) else ""

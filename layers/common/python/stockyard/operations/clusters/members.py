@@ -140,8 +140,8 @@ class ControlPlane:
         """Say on the cluster how many members are there, and what keeps others from coming up."""
         services, cluster = self.services, self.work.cluster
         claims = member_claims(services, cluster.id)
-        gone = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
-        conditions.show(services, cluster, [completeness(claims, services.now(), wanted_size(cluster), gone)])
+        gone_ids = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
+        conditions.show(services, cluster, [completeness(claims, services.now(), wanted_size(cluster), gone_ids)])
 
     def replaces_failing(self) -> bool:
         """Whether a member that has been unhealthy for too long can be replaced now."""

@@ -17,7 +17,7 @@ from stockyard.scheduling.consolidation.model import Decision, Fleet, RunningNod
 from stockyard.scheduling.consolidation.places import homeless_pods
 from stockyard.scheduling.consolidation.search import consolidate, empty_nodes
 
-HELD = "its last replacement did not come"
+HOLD_REASON = "its last replacement did not come"
 """Why a node stays that leaves for its price as soon as its hold is over."""
 MOST_OF_STATIC = 10
 """Nodes of a static pool that one decision replaces: all of their replacements are there for a while."""
@@ -36,12 +36,12 @@ def decide(view: View, settings: Settings | None = None, *, for_price: bool = Tr
     )
 
 
-def holding(fleet: Fleet, held: Set[str]) -> Fleet:
+def holding(fleet: Fleet, held_names: Set[str]) -> Fleet:
     """The fleet where the nodes of these names do not leave for their price: they have room, and may go once empty."""
-    if not held:
+    if not held_names:
         return fleet
     nodes = (
-        replace(node, hindrance=node.hindrance or HELD) if node.name in held and not node.empty else node
+        replace(node, hindrance=node.hindrance or HOLD_REASON) if node.name in held_names and not node.empty else node
         for node in fleet.nodes
     )
     return replace(fleet, nodes=tuple(nodes))

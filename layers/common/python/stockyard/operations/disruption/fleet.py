@@ -293,9 +293,9 @@ def _awaited(
     pods = {name: group.pod for group in groups for name in group.names}
     problem = Problem(groups, (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
     for placement in pack(problem).placements:
-        taken = [pods[name] for name in placement.pods]
-        awaited[placement.node] = tuple(Counter(taken).items())
-        there[placement.node] = there[placement.node].less((pod, 1) for pod in taken)
+        placed_pods = [pods[name] for name in placement.pods]
+        awaited[placement.node] = tuple(Counter(placed_pods).items())
+        there[placement.node] = there[placement.node].less((pod, 1) for pod in placed_pods)
     return awaited
 
 

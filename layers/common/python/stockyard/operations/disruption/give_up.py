@@ -51,7 +51,9 @@ def abandon(
     _give_back(services, ids, spare)
     now = services.now()
     # What was long ago does not count any more.
-    until = {key: held for key, held in record.held_until.items() if now < later_than(held, _longest(key))}
+    until = {
+        key: held_until for key, held_until in record.held_until.items() if now < later_than(held_until, _longest(key))
+    }
     times = {key: count for key, count in record.held_times.items() if key in until}
     for key, seconds in holds.items():
         before = times.get(key, 0)

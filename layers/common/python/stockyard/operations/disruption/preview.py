@@ -10,7 +10,7 @@ from stockyard.domain.disruption_records import REPLACING, ClusterDisruption
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.node_claim import AVAILABLE
-from stockyard.operations.disruption.decide import HELD
+from stockyard.operations.disruption.decide import HOLD_REASON
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import NOT_READY, words
@@ -148,7 +148,7 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption) -> str:
     rules, until = view.fleet.rules_of(node), record.no_savings_until(now)
     is_busy = record.state == REPLACING
     failed = f"no node leaves for its price before {until}: the last decision could not be carried out as planned"
-    held = record.node_held_until(reason, node.pool, view.claims[node.name].id, now) if for_price else ""
+    held_until = record.node_held_until(reason, node.pool, view.claims[node.name].id, now) if for_price else ""
     least = f", or by less than the minimum saving of pool {node.pool}" if rules.minimum_saving else ""
     obstacles = (
         (is_busy and view.claims[node.name].id in record.replacements, "it comes in the place of nodes that leave"),
@@ -157,7 +157,7 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption) -> str:
         (view.allowed(node.pool, reason) < 1, f"a budget or the floor of pool {node.pool} allows no more nodes now"),
         (is_busy, "another decision is being carried out"),
         (for_price and bool(until), failed),
-        (bool(held), f"{HELD}; it is tried again at {held}"),
+        (bool(held_until), f"{HOLD_REASON}; it is tried again at {held_until}"),
     )
     otherwise = f"its pods would cost no less elsewhere{least}, or others go first"
     return next((why for holds, why in obstacles if holds), otherwise)

@@ -197,8 +197,8 @@ def next_decision(services: Services, record: ClusterDisruption | None, view: Vi
     replaceable = {
         reason: [node for node in nodes if not is_held(reason, node)] for reason, nodes in view.replaceable.items()
     }
-    held = {node.name for node in view.fleet.nodes if is_held(UNDERUTILIZED, node)}
-    fleet = without_types(holding(view.fleet, held), record.held_types(now))
+    held_names = {node.name for node in view.fleet.nodes if is_held(UNDERUTILIZED, node)}
+    fleet = without_types(holding(view.fleet, held_names), record.held_types(now))
     able = replace(view, replaceable=replaceable, fleet=fleet)
     return decide(able, Settings(careful=careful), for_price=not record.no_savings_until(now))
 

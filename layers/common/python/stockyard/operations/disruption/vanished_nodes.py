@@ -27,11 +27,11 @@ def with_vanished(view: View, claims: Sequence[NodeClaim], workload: Workload) -
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in absent:
         by_pool[claim.pool].append(claim)
-    ended: list[NodeClaim] = []
+    ended_claims: list[NodeClaim] = []
     for name, listed in by_pool.items():
-        ended += vanished.to_end(listed, sum(claim.pool == name for claim in own), view.now)
+        ended_claims += vanished.to_end(listed, sum(claim.pool == name for claim in own), view.now)
     moments = [view.looks_at] if view.looks_at is not None else []
     moments += [moment for claim in absent if (moment := vanished.ends_at(claim)) is not None]
     if notes:
         moments.append(view.now + timedelta(seconds=vanished.REJOIN_SECONDS))
-    return replace(view, notes=notes, vanished=ended, looks_at=min(moments, default=None))
+    return replace(view, notes=notes, vanished=ended_claims, looks_at=min(moments, default=None))

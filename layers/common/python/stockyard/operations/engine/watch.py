@@ -39,10 +39,10 @@ def note_failures(services: Services, cluster_id: str, claims: Sequence[NodeClai
         failures = failed_replacements(record, claims) if record is not None else {}
         if record is None or failures.keys() <= record.failures.keys():
             return
-        now, known = services.now(), {**record.failures, **failures}
+        now, known_failures = services.now(), {**record.failures, **failures}
         due_at, version = min(now, record.due_at or now), record.version + 1
         with suppress(Conflict):
-            changed = replace(record, failures=known, due_at=due_at, updated_at=now, version=version)
+            changed = replace(record, failures=known_failures, due_at=due_at, updated_at=now, version=version)
             services.store.commit(Replace(changed))
             return
 

@@ -137,8 +137,8 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
     # When the last pod has found a node, what the cluster says of its pods is out of date.
     wait_anew = _more_wait(earlier, picture) or _wait_otherwise(earlier, picture)
-    gone = _gone_nodes(earlier, picture)
-    woken = none_left or wait_anew or bool(gone or _unseen_nodes(earlier, picture))
+    gone_names = _gone_nodes(earlier, picture)
+    woken = none_left or wait_anew or bool(gone_names or _unseen_nodes(earlier, picture))
     woken_at = now if wait_anew else last.woken_at if last is not None else ""
     current = WorkloadReport(
         cluster.id, sequence, report["observed_at"], now, content, parts, woken_at, version=version
@@ -149,13 +149,13 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
     if woken:
         writes.append(_wake(services, current, picture))
-    if lost_nodes := gone | _unready_nodes(earlier, picture):
+    if lost_nodes := gone_names | _unready_nodes(earlier, picture):
         writes.append(_message(services, current, UNREADY_TYPE, nodes=len(lost_nodes)))
     services.store.commit(*writes)
     if pieces and not picture["pending"]:
         # Pods have left or moved: nodes may be needed no more.
         watch(services, cluster.id, SETTLING_SECONDS)
-    if gone:
+    if gone_names:
         watch(services, cluster.id)
     rules = services.settings
     interval = rules.agent_quiet_seconds if picture["pending"] else rules.agent_idle_seconds
@@ -232,16 +232,16 @@ def _wait_otherwise(earlier: Picture | None, picture: Picture) -> bool:
     """
     if not earlier or not picture["pending"]:
         return False
-    return any(of(earlier) != of(picture) for of in (_taken, _daemon_sets, _rooms))
+    return any(of(earlier) != of(picture) for of in (_pods_by_node, _daemon_sets, _rooms))
 
 
-def _taken(picture: Picture) -> dict[str, Counter[str]]:
+def _pods_by_node(picture: Picture) -> dict[str, Counter[str]]:
     """How many pods of each group take room on each node."""
-    taken: dict[str, Counter[str]] = {}
+    by_node: dict[str, Counter[str]] = {}
     for name in ("running", "nominated"):
         for node, counts in (picture.get(name) or {}).items():
-            taken.setdefault(node, Counter()).update(counts)
-    return {node: counts for node, counts in taken.items() if counts}
+            by_node.setdefault(node, Counter()).update(counts)
+    return {node: counts for node, counts in by_node.items() if counts}
 
 
 def _daemon_sets(picture: Picture) -> Any:
@@ -269,8 +269,8 @@ def _unseen_nodes(earlier: Picture | None, picture: Picture) -> Set[str]:
         return frozenset()
     bound = {name for name, pods in picture["running"].items() if pods}
     before = earlier or {}
-    known = {*picture["nodes"], *(before.get("nodes") or ()), *(before.get("running") or ())}
-    return bound - known
+    known_names = {*picture["nodes"], *(before.get("nodes") or ()), *(before.get("running") or ())}
+    return bound - known_names
 
 
 def _is_drained(facts: Mapping[str, Any]) -> bool:

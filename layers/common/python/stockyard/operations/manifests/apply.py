@@ -36,8 +36,8 @@ def apply_manifests(
     results: dict[Place, list[dict[str, Any]]] = {}
     # All of them before the first is made: what is made takes from what the others could have.
     warnings = _warnings(services, desired)
-    asked = [manifest for manifest in desired if not isinstance(manifest, LeftOut)]
-    for manifest in sorted(asked, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
+    own_manifests = [manifest for manifest in desired if not isinstance(manifest, LeftOut)]
+    for manifest in sorted(own_manifests, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
         try:
             if isinstance(manifest, DesiredCluster):
                 results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]

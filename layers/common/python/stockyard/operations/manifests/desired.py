@@ -134,15 +134,15 @@ def read_desired(
     from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster
     from stockyard.operations.manifests.documents import sorted_out
 
-    taken = sorted_out(documents)
-    documents, places = taken.documents, taken.places
+    sorted_documents = sorted_out(documents)
+    documents, places = sorted_documents.documents, sorted_documents.places
     properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
     with told_by_document(documents, places):
         read = zip(places, read_manifests(documents, properties, places), strict=True)
         desired = _compared(services, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
-    return [*desired, *([LeftOut(taken.warnings)] if taken.warnings else [])]
+    return [*desired, *([LeftOut(sorted_documents.warnings)] if sorted_documents.warnings else [])]
 
 
 def _check_new(desired: Sequence[Desired]) -> None:

@@ -86,10 +86,10 @@ def believed_plan(
     spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
     staying = [claim for claim in claims if claim.id not in going and not is_interrupted(claim)]
     fleet = fleet_state(services, cluster, stock, staying, workload)
-    wanted = (*groups, *spare)
-    belief = believe(services, cluster.id, pools, claims, workload, fleet, wanted)
+    wanted_groups = (*groups, *spare)
+    belief = believe(services, cluster.id, pools, claims, workload, fleet, wanted_groups)
     problem = model.Problem(
-        belief.groups(wanted),
+        belief.groups(wanted_groups),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
         fleet.packed,
         tuple(workload.daemons.values()),

@@ -119,7 +119,7 @@ def believe(
     memory = {group: GroupMemory.read(entry) for group, entry in stored.items()}
     waiting = {group_id(group.names[0]): group.pod for group in groups if group.names}
     pending = {group.id for group in workload.pending}
-    made: dict[str, dict[str, MadeNode]] = {group: {} for group in waiting}
+    made_nodes: dict[str, dict[str, MadeNode]] = {group: {} for group in waiting}
     names = set()
     for claim in claims:
         name = claim.node_name or claim.name
@@ -130,10 +130,10 @@ def believe(
             for group in waiting.keys() & set(claim.pod_groups):
                 node = _made_node(workload, state, waiting[group], is_pending=group in pending)
                 if node is not None:
-                    made[group][name] = node
+                    made_nodes[group][name] = node
     mark = _learned_under(pools, workload)
     return replace(
-        belief, memory=unused.after_report(memory, made, names, belief.marks, mark, times.to_text(belief.now))
+        belief, memory=unused.after_report(memory, made_nodes, names, belief.marks, mark, times.to_text(belief.now))
     )
 
 
@@ -212,9 +212,9 @@ def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workloa
             since = min(entry.rooms[name][0] for name in distrusted)
             text = f"its scheduler has not used since {since}, so that it is not counted for them any more."
             fails.append(f"{pods}: {_few(distrusted)} had room by what the cluster reports, which {text}")
-        elif entry.is_held and (made := sorted({*entry.nodes, *entry.unused})):
+        elif entry.is_held and (made_nodes := sorted({*entry.nodes, *entry.unused})):
             text = "no other node is made before it is known whether they have room for them."
-            waits.append(f"{pods}: {_few(made)} were made for them; {text}")
+            waits.append(f"{pods}: {_few(made_nodes)} were made for them; {text}")
         elif settled := [name for name in entry.rooms if _is_settled(belief, entry, name)]:
             text = f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used"
             if late := entry.unused_rooms(belief.now, SETTLED_SECONDS):

@@ -141,7 +141,9 @@ class ClaimReader:
                 if isinstance(source, NeedsImages):
                     environment = self._environment(environment_id(cluster_id, provider.id))
                     images[name] = source.architectures(provider, environment)
-            self._images_of[cluster_id] = {name: known for name, known in images.items() if known}
+            self._images_of[cluster_id] = {
+                name: architectures for name, architectures in images.items() if architectures
+            }
         return self._images_of.get(cluster_id, {})
 
     def _zone_ids(self, claim: NodeClaim) -> Mapping[str, Mapping[str, str]]:

@@ -131,9 +131,9 @@ def cheapest(
     """
     _, relevant, refused = _evaluations(services, claim, ahead=ahead)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
-    kept = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
-    if kept and not refused:
-        refused = _kept_for_pods(kept)
+    kept_types = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
+    if kept_types and not refused:
+        refused = _kept_for_pods(kept_types)
         relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else ""

@@ -21,7 +21,7 @@ _OF_TYPES = (
     *("gpu-name", "gpu-manufacturer", "gpu-count", "gpu-memory"),
     *("accelerator-name", "accelerator-manufacturer", "accelerator-count"),
 )
-KNOWN = frozenset(
+KNOWN_LABELS = frozenset(
     {
         *(f"{PREFIX}-{name}" for name in _OF_TYPES),
         _TENANCY,
@@ -31,7 +31,7 @@ KNOWN = frozenset(
 )
 """Every label of the domain that Karpenter's AWS provider knows; it refuses others. No machine of ours is in a
 reservation of capacity or a placement group that these labels would name."""
-LABEL_DOMAIN = LabelDomain(DOMAIN, KNOWN)
+LABEL_DOMAIN = LabelDomain(DOMAIN, KNOWN_LABELS)
 
 
 def labels(offer: InstanceOffer, pods: int) -> dict[str, str]:

@@ -159,11 +159,11 @@ def _architectures(calls: Calls, named_types: Sequence[tuple[str, str]], image: 
     supported = {
         str(kind["InstanceType"]): kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ()) for kind in described
     }
-    shown = calls.described_items("describe_images", "Images", ImageIds=[image]) if image else []
-    served = [str(found.get("Architecture", "x86_64")) for found in shown]
+    described_images = calls.described_items("describe_images", "Images", ImageIds=[image]) if image else []
+    served = [str(described_image.get("Architecture", "x86_64")) for described_image in described_images]
     for pointer, name in named_types:
         own = supported.get(name, ())
-        if shown and own and not set(own).intersection(served):
+        if described_images and own and not set(own).intersection(served):
             yield Finding(pointer, f"{name} is of {', '.join(own)}, and {image} is an image for {', '.join(served)}.")
         elif not image and "arm64" in own and not _has_arm_image(calls):
             yield Finding(pointer, f"{name} is of arm64, for which {calls.region} has no image of Ubuntu.")
