@@ -32,7 +32,7 @@ IN_WORDS = ("api", "cli", "reading")
 """Levels whose steps are sentences."""
 ENDINGS = (".yaml", ".yml", ".json")
 COMMON = frozenset({"id", "level", "what", "rule", "source", "expected"})
-SEEN = "seen_"
+SEEN_PREFIX = "seen_"
 """How the name of a field begins that says what happened at some day, which is no expectation."""
 
 
@@ -94,8 +94,8 @@ class Levels:
             if level not in self.known:
                 raise Unreadable(f"unknown level {level!r}")
             fields, play = self.known[str(level)]
-            given = {field: None for field in case if not str(field).startswith(SEEN)}
-            check_fields("case", given, COMMON | fields)
+            given_fields = {field: None for field in case if not str(field).startswith(SEEN_PREFIX)}
+            check_fields("case", given_fields, COMMON | fields)
             if not case.get("expected"):
                 raise Unreadable("it expects nothing")
             play(case)

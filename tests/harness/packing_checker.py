@@ -64,7 +64,7 @@ def _on_node(problem: Mapping[str, Json], node: Mapping[str, Json], placed: Sequ
     on_it = [*placed, *node.get("pods", ())]
     ports = [ports_of(pod) for pod in (*on_it, *daemons_on(problem, node))]
     if any(_clash(port, other) for place in range(len(placed)) for port in ports[place]
-           for others in ports[place + 1 :] for other in others):  # fmt: skip
+           for other_ports in ports[place + 1 :] for other in other_ports):  # fmt: skip
         yield "one port twice"
     attached = Counter(volume["driver"] for pod in on_it for volume in pod.get("volumes", ()))
     for driver, most in node.get("attach", {}).items():
@@ -215,12 +215,12 @@ def _refusals(
         # A pod counts when it matches all terms.
         return all(selects(term, other, pod, spaces) for term in required)
 
-    wanted = [at for entry, at in there if required and is_wanted(entry)]
+    wanted_nodes = [at for entry, at in there if required and is_wanted(entry)]
     # One on a node that has none of the labels counts for nobody.
-    first = not any(term["key"] in at["labels"] for at in wanted for term in required) and is_wanted(pod)
+    first = not any(term["key"] in at["labels"] for at in wanted_nodes for term in required) and is_wanted(pod)
     for term in required:
         domain = node["labels"].get(term["key"])
-        if domain is None or not (first or any(at["labels"].get(term["key"]) == domain for at in wanted)):
+        if domain is None or not (first or any(at["labels"].get(term["key"]) == domain for at in wanted_nodes)):
             yield f"nobody to be with for {term['key']}"
     for spread in pod.get("spreads", ()):
         if spread["hard"]:
@@ -293,18 +293,18 @@ def selects(
     spaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> bool:
     """Whether a term of ``holder`` selects the pod. ``spaces`` are labels of namespaces; each has its name as one."""
-    chosen = term.get("namespace_selector")
-    named = term.get("namespaces") or ([holder["namespace"]] if chosen is None else [])
+    namespace_labels = term.get("namespace_selector")
+    named = term.get("namespaces") or ([holder["namespace"]] if namespace_labels is None else [])
     labels = {**(spaces or {}).get(pod["namespace"], {}), "kubernetes.io/metadata.name": pod["namespace"]}
-    inside = pod["namespace"] in named or (chosen is not None and chosen.items() <= labels.items())
+    inside = pod["namespace"] in named or (namespace_labels is not None and namespace_labels.items() <= labels.items())
     if not inside or term["selector"] is None:
         return False
-    own, others = holder["labels"], pod["labels"]
+    own, pod_labels = holder["labels"], pod["labels"]
     return (
-        term["selector"].items() <= others.items()
-        and all(satisfied(entry, others) for entry in term.get("expressions", ()))
-        and all(others.get(key) == own[key] for key in term.get("match_label_keys", ()) if key in own)
-        and all(others.get(key) != own[key] for key in term.get("mismatch_label_keys", ()) if key in own)
+        term["selector"].items() <= pod_labels.items()
+        and all(satisfied(entry, pod_labels) for entry in term.get("expressions", ()))
+        and all(pod_labels.get(key) == own[key] for key in term.get("match_label_keys", ()) if key in own)
+        and all(pod_labels.get(key) != own[key] for key in term.get("mismatch_label_keys", ()) if key in own)
     )
 
 

@@ -125,11 +125,11 @@ class PlayedAgent:
             return
         self._pods.follow()
         kube = cast(Kubernetes, self.kube)
-        seen, sources = replace(listed(kube), limits=limits(kube)), self._sources
+        listing, sources = replace(listed(kube), limits=limits(kube)), self._sources
         sources.refresh(list(self._pods))
         pods = sources.nominated(list(self._pods))
-        picture = picture_of(pods, sources.daemons, sources.places, seen.nodes, sources.attached, sources.namespaces)
-        facts = facts_of(pods, self._pods.events, seen, sources.attached)
+        picture = picture_of(pods, sources.daemons, sources.places, listing.nodes, sources.attached, sources.namespaces)
+        facts = facts_of(pods, self._pods.events, listing, sources.attached)
         if facts is not None:
             picture.nodes, picture.budgets = facts
         self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))

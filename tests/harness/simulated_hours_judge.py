@@ -262,10 +262,10 @@ class Judge:
             any(part.type == "Interrupted" for part in claim.conditions) for claim in self.sights.claims.values()
         )
         floors = sum(pool.floor for pool in self.sights.pools.values())
-        gone = sum(
+        gone_nodes = sum(
             claim.phase == "Available" and claim.node_name not in kube.nodes for claim in self.sights.claims.values()
         )
-        closed = sum(map(kube.is_closed, kube.nodes)) + len(kube.unready_since) + gone
+        closed = sum(map(kube.is_closed, kube.nodes)) + len(kube.unready_since) + gone_nodes
         return int(halves) + 2 + floors + replaced + marked + closed
 
     def grown(self) -> None:

@@ -63,9 +63,11 @@ def _own(document: Json, mark: str) -> Json:
     """The document with labels of zones that other problems have not: a spread that counts nodes which the pod may not
     use, and a term that selects namespaces by their labels, would count theirs."""
     text = json.dumps(document).replace(f'"{ZONE}"', f'"{ZONES_OF.format(mark)}"')
-    chosen = '"namespaceSelector": {"matchLabels": {'
+    selector_text = '"namespaceSelector": {"matchLabels": {'
     own = f'"{PROBLEM}": "{mark}"'
-    text = text.replace(f"{chosen}}}", f"{chosen}{own}}}").replace(f'{chosen}"', f'{chosen}{own}, "')
+    text = text.replace(f"{selector_text}}}", f"{selector_text}{own}}}").replace(
+        f'{selector_text}"', f'{selector_text}{own}, "'
+    )
     return json.loads(text.replace(f"{own}, {own}", own))
 
 

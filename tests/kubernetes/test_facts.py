@@ -30,7 +30,7 @@ def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
     name = "real_rig" if "real_rig" in request.fixturenames else "rig"
     rig: ContractRig = request.getfixturevalue(name)
     yield
-    made = (
+    made_paths = (
         f"{DAEMONS}/log",
         f"{RANGES}/all",
         f"{CLAIMS}/data",
@@ -38,7 +38,7 @@ def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
         f"{csi.CSI_NODES}/a",
         f"{VOLUMES}/pv",
     )
-    for path in made if isinstance(rig, RealRig) else ():
+    for path in made_paths if isinstance(rig, RealRig) else ():
         with suppress(Refused):
             rig.administer("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
             rig.administer("DELETE", path)
@@ -154,8 +154,8 @@ def test_a_pod_of_a_daemon_set_is_as_admission_makes_it(real_rig: RealRig) -> No
     assert sizes() == ["300m"], "before there is a pod, and beside it"
     until(lambda: any(item["metadata"].get("labels", {}).get("app") == "log" for item in pods_of(real_rig)))
     (pod,) = [item for item in pods_of(real_rig) if item["metadata"].get("labels", {}).get("app") == "log"]
-    (known,) = [daemon for daemon in listed_daemon_sets(kube_of(real_rig)) if daemon.name == "web/log"]
-    assert pod["metadata"]["labels"][daemon_sets.GENERATION] == known.generation == "1"
+    (log_daemon,) = [daemon for daemon in listed_daemon_sets(kube_of(real_rig)) if daemon.name == "web/log"]
+    assert pod["metadata"]["labels"][daemon_sets.GENERATION] == log_daemon.generation == "1"
     assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "300m"}
     assert sizes() == ["300m"]
 

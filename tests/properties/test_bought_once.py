@@ -91,7 +91,7 @@ class People:
     def delete(self) -> None:
         name = self._node()
         if name is not None:
-            self.pods.gone.add(name)
+            self.pods.gone_names.add(name)
             self.pods.bind()
 
 
@@ -103,16 +103,16 @@ def play(seed: int) -> Counter[str]:
         for _ in range(ACTS):
             people.act()
             pods.run(chance.randint(1, 4))
-        made = []
+        claim_counts = []
         for _ in range(MINUTES_OF_REST):
             pods.run(1)
-            made.append(pods.yard.now(POOL).claims_made)
-        assert made[-QUIET_MINUTES] == made[-1], f"seed {seed}: {made}"
+            claim_counts.append(pods.yard.now(POOL).claims_made)
+        assert claim_counts[-QUIET_MINUTES] == claim_counts[-1], f"seed {seed}: {claim_counts}"
         assert set(pods.waiting) <= people.stuck, f"seed {seed}: pods that a node would take wait"
         _, _, message = pods.yard.condition(pods.yard.current(), "PodsHaveRoom")
         named = sum(group.names[0] in message for group in pods.workload().pending)
         assert named >= min(3, len(pods.workload().pending)), f"seed {seed}: {message}"
-        people.counts["claims"] += made[-1]
+        people.counts["claims"] += claim_counts[-1]
         people.counts["stuck"] += len(set(pods.waiting))
         return people.counts
 

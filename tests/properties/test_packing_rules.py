@@ -100,5 +100,5 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
 def test_without_the_rule_a_plan_is_wrong(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, name, replacement = MUTANTS[rule]
     monkeypatch.setattr(owner, name, replacement)
-    found = [planned(seed) for seed in range(200)]
-    assert any(faults(problem, plan) and judged(problem, plan)[0] for problem, plan in found), "no problem needs it"
+    plans = [planned(seed) for seed in range(200)]
+    assert any(faults(problem, plan) and judged(problem, plan)[0] for problem, plan in plans), "no problem needs it"

@@ -58,7 +58,7 @@ def test_people_find_nobody_without_a_place_or_a_word(
         "evictions": counts["pods evict"],
         "decisions": counts["decisions Replacing"],
         **{kind: counts[kind] for kind in WRONG},
-        **{f"usd {who}": round(amount, 2) for who, amount in usd.items()},
+        **{f"usd {owner}": round(amount, 2) for owner, amount in usd.items()},
         "seconds": round(process_time() - begin),
     }
     record_property(f"figure:hours_with_people_{part}", figures)

@@ -59,15 +59,15 @@ class Requests:
     def __init__(self, place: Place) -> None:
         ready_cluster(place)
         self.number = 0
-        made = self.ask("/v1/apply", [_PROVIDER])
-        assert made.status == 200, made.body
+        answer = self.ask("/v1/apply", [_PROVIDER])
+        assert answer.status == 200, answer.body
 
     def apply(self, case: Mapping[str, Json]) -> None:
         """Play one case of ``apply``. Raises ``Different`` or ``Unreadable``."""
-        given = [name for name in APPLY_FIELDS if name in case]
-        if len(given) != 1:
-            raise Unreadable(f"one of {listed(APPLY_FIELDS)} is needed, not {listed(given)}")
-        answer = self.ask("/v1/apply", case[given[0]], "dry_run=true")
+        given_fields = [name for name in APPLY_FIELDS if name in case]
+        if len(given_fields) != 1:
+            raise Unreadable(f"one of {listed(APPLY_FIELDS)} is needed, not {listed(given_fields)}")
+        answer = self.ask("/v1/apply", case[given_fields[0]], "dry_run=true")
         plan = answer.body["plan"] if answer.status == 200 else {}
         errors = [error["pointer"] for error in answer.body.get("errors") or ()]
         remarks = " ".join(remark["detail"] for remark in plan.get("warnings", ()))

@@ -50,7 +50,7 @@ class Played:
     expected: Mapping[str, Json]
     before: frozenset[str] = frozenset()
     """The claims that had been made when the last ``until`` ended."""
-    told: int = 0
+    told_events: int = 0
     """How many events had been told then."""
     waits: dict[str, int] = field(default_factory=dict)
     """For how many seconds each pod has waited."""
@@ -82,17 +82,17 @@ class Played:
             self._second()
         judge(self.expected, {**self.checks, **at_end})
 
-    def _hold(self, wanted: Mapping[str, Json]) -> None:
+    def _hold(self, wanted_state: Mapping[str, Json]) -> None:
         """Wait until all that is wanted is so."""
-        check_fields("until", wanted, self.checks)
+        check_fields("until", wanted_state, self.checks)
         for _ in range(PATIENCE):
-            if all(self.checks[name](value) is None for name, value in wanted.items()):
+            if all(self.checks[name](value) is None for name, value in wanted_state.items()):
                 break
             self._second()
         else:
-            found = [f"{name} {self.checks[name](value)}" for name, value in wanted.items()]
-            raise Different(f"until {dict(wanted)}: not within {PATIENCE} s, but {'; '.join(found)}")
-        self.before, self.told = frozenset(self.yard.made), len(self.yard.events)
+            answers = [f"{name} {self.checks[name](value)}" for name, value in wanted_state.items()]
+            raise Different(f"until {dict(wanted_state)}: not within {PATIENCE} s, but {'; '.join(answers)}")
+        self.before, self.told_events = frozenset(self.yard.made), len(self.yard.events)
 
     # --- what may never be --------------------------------------------------------------------------------------------
 
@@ -113,14 +113,18 @@ class Played:
         if self._says(rule["with_condition"]):
             self.never = f"{rule['waiting']} waits for {seconds} s while {rule['with_condition']}"
 
-    def _says(self, wanted: Mapping[str, Json]) -> bool:
+    def _says(self, wanted_condition: Mapping[str, Json]) -> bool:
         """Whether the pool has the condition, or its cluster, which says it of all pools."""
-        check_fields("with_condition", wanted, ("pool", "type", "status"))
-        store, status = self.yard.services.store, str(wanted["status"])
-        about = [pool for pool in store.list(Pool).items if pool.name == wanted["pool"]] + list(
+        check_fields("with_condition", wanted_condition, ("pool", "type", "status"))
+        store, status = self.yard.services.store, str(wanted_condition["status"])
+        about = [pool for pool in store.list(Pool).items if pool.name == wanted_condition["pool"]] + list(
             store.list(Cluster).items
         )
-        return any(each.type == wanted["type"] and each.status == status for it in about for each in it.conditions)
+        return any(
+            each.type == wanted_condition["type"] and each.status == status
+            for record in about
+            for each in record.conditions
+        )
 
     # --- what is so ---------------------------------------------------------------------------------------------------
 
@@ -146,8 +150,8 @@ class Played:
         lacking = [name for name in names_of(expected) if not set(self._names(name)) & self.waits.keys()]
         return f"{listed(lacking)} not waiting" if lacking else None
 
-    def _each(self, expected: Mapping[str, Json], found: Callable[[str], str]) -> str | None:
-        came = {name: found(name) for name in expected}
+    def _each(self, expected: Mapping[str, Json], read_value: Callable[[str], str]) -> str | None:
+        came = {name: read_value(name) for name in expected}
         return None if all(came[name] in names_of(value) for name, value in expected.items()) else str(came)
 
     def _node_of(self, name: str) -> str:
@@ -174,5 +178,5 @@ class Played:
 
     def _decisions(self) -> str:
         """What was told of decisions since the last ``until``."""
-        told = self.yard.events[self.told :]
-        return " ".join(str(detail.get("message", "")) for kind, detail in told if kind == ABOUT)
+        new_events = self.yard.events[self.told_events :]
+        return " ".join(str(detail.get("message", "")) for kind, detail in new_events if kind == ABOUT)

@@ -224,22 +224,22 @@ class Steps:
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
-    def _nodes(self, which: Json) -> list[str]:
+    def _nodes(self, place: Json) -> list[str]:
         """The names of nodes, once their claims are available: nobody does anything to a machine that still joins."""
         for _ in range(JOIN_SECONDS):
             if all(claim.phase == AVAILABLE or claim.deleting for claim in self.yard.claims()):
                 break
             self.yard.second()
-        if which == "all nodes":
+        if place == "all nodes":
             return sorted(self.plane.nodes())
-        found = []
-        for text in names_of(which):
+        nodes = []
+        for text in names_of(place):
             app = text.removeprefix("node of ")
             names = [pod["spec"]["nodeName"] for pod in self.plane.pods_of(app) if pod["spec"].get("nodeName")]
             if app == text or not names:
                 raise Unreadable(f"{text!r} is not the node of a pod that runs")
-            found.append(names[0])
-        return found
+            nodes.append(names[0])
+        return nodes
 
     def _cordon(self, value: Json) -> None:
         for name in self._nodes(_node_of(value)):

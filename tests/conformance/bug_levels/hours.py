@@ -76,18 +76,18 @@ class Played:
         kube.changed = True
         kube.schedule()
 
-    def _nodes(self, which: Json) -> list[str]:
+    def _nodes(self, place: Json) -> list[str]:
         kube = self.hours.kube
-        if which == ALL:
+        if place == ALL:
             return list(kube.nodes)
-        found = []
-        for text in names_of(which):
+        node_names = []
+        for text in names_of(place):
             app = text.removeprefix("node of ")
             nodes = [pod["spec"]["nodeName"] for pod in kube.of(app) if "nodeName" in pod["spec"]]
             if app == text or not nodes:
                 raise Unreadable(f"{text!r} is not {ALL!r} and no node of a pod that runs")
-            found.append(nodes[0])
-        return found
+            node_names.append(nodes[0])
+        return node_names
 
     def _count(self) -> None:
         now = self.hours.clock.now()

@@ -38,7 +38,7 @@ class App:
     stateful: bool = False
     volumes: tuple[str, ...] = ()
     """The StorageClasses of its claims."""
-    made: int = 0
+    pods_made: int = 0
 
 
 @dataclass
@@ -166,10 +166,10 @@ class Plane:
             keys.remove(key)
         names = {key.name for key in keys}
         for number in range(app.replicas) if app.stateful else range(app.replicas - len(keys)):
-            name = f"{app.name}-{number if app.stateful else app.made + number}"
+            name = f"{app.name}-{number if app.stateful else app.pods_made + number}"
             if name not in names:
                 self._make(app, name)
-        app.made += 0 if app.stateful else max(0, app.replicas - len(keys))
+        app.pods_made += 0 if app.stateful else max(0, app.replicas - len(keys))
 
     def _make(self, app: App, name: str) -> None:
         spec = {**app.template["spec"]}

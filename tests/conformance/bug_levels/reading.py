@@ -31,11 +31,11 @@ class Different(Exception):
     """A case that was played, and something else came than is expected. The text says what."""
 
 
-def check_fields(subject: str, document: Mapping[str, Json], known: Collection[str]) -> None:
+def check_fields(subject: str, document: Mapping[str, Json], known_fields: Collection[str]) -> None:
     """Raise ``Unreadable`` where the document has a field that is not known."""
     if not isinstance(document, Mapping):
         raise Unreadable(f"{subject}: an object is needed, not {document!r}")
-    extra = sorted(str(name) for name in document if name not in known)
+    extra = sorted(str(name) for name in document if name not in known_fields)
     if extra:
         raise Unreadable(f"{subject}: unknown {', '.join(extra)}")
 
@@ -67,9 +67,9 @@ def judge(expected: Mapping[str, Json], checks: Mapping[str, Callable[[Json], st
     Raises ``Unreadable`` for an expectation that has no check, ``Different`` with all that differs.
     """
     check_fields("expected", expected, checks)
-    found = {name: checks[name](value) for name, value in expected.items()}
+    answers = {name: checks[name](value) for name, value in expected.items()}
     different = [
-        f"{name}: expected {expected[name]!r}, came {came}" for name, came in found.items() if came is not None
+        f"{name}: expected {expected[name]!r}, came {came}" for name, came in answers.items() if came is not None
     ]
     if different:
         raise Different("; ".join(different))

@@ -181,9 +181,11 @@ class Yard:
         for claim in self.claims():
             self.made.add(claim.id)
             # A launch may make another one of its options of it, and says so elsewhere.
-            said = next((each for each in claim.conditions if each.type == SCHEDULED and each.status == "True"), None)
-            if said is not None:
-                self.placed[claim.id] = said.message.removeprefix("Placed on ").rstrip(".").partition(".")[2]
+            scheduled = next(
+                (each for each in claim.conditions if each.type == SCHEDULED and each.status == "True"), None
+            )
+            if scheduled is not None:
+                self.placed[claim.id] = scheduled.message.removeprefix("Placed on ").rstrip(".").partition(".")[2]
 
     # --- machines -----------------------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ def with_plan(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str
     for node in (*problem["nodes"], *plan["nodes"]):
         placed = [pods[name] for name, where in plan["where"].items() if where == node["name"]]
         there = [*node.get("pods", ()), *daemon_pods(problem, node), *placed]
-        kept = {name: value for name, value in node.items() if name not in ("pool", "type", "price", "values")}
-        nodes.append({"attach": {}, **kept, "pods": there})
-    left = [pod for name, pod in pods.items() if name not in plan["where"]]
-    return {**problem, "nodes": nodes, "pods": left}
+        own_fields = {name: value for name, value in node.items() if name not in ("pool", "type", "price", "values")}
+        nodes.append({"attach": {}, **own_fields, "pods": there})
+    left_pods = [pod for name, pod in pods.items() if name not in plan["where"]]
+    return {**problem, "nodes": nodes, "pods": left_pods}

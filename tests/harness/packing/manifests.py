@@ -76,7 +76,7 @@ def volume_name(pod: Mapping[str, Json], number: int) -> str:
 
 def volume_manifests(pod: Mapping[str, Json], space: Callable[[str], str] = str) -> list[Json]:
     """The volumes of a pod and their claims, bound to each other."""
-    made: list[Json] = []
+    manifests: list[Json] = []
     for number, volume in enumerate(pod.get("volumes", ())):
         name, namespace = volume_name(pod, number), space(pod["namespace"])
         storage = {"storage": "1Gi"}
@@ -91,11 +91,11 @@ def volume_manifests(pod: Mapping[str, Json], space: Callable[[str], str] = str)
             "persistentVolumeReclaimPolicy": "Retain",
         }
         meta = {"name": f"{namespace}-{name}"}
-        made.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": own})
+        manifests.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": own})
         claim = {**common, "resources": {"requests": storage}, "volumeName": meta["name"]}
         meta = {"name": name, "namespace": namespace}
-        made.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
-    return made
+        manifests.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
+    return manifests
 
 
 def _container(pod: Mapping[str, Json]) -> Json:

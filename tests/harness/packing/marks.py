@@ -32,10 +32,10 @@ PLACED = frozenset({DAEMONS})
 
 def next_pass(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str, str]:
     """The nodes of the pods that the next pass places on what is there when the plan has been carried out, in order."""
-    rest = {**with_plan(problem, plan), "pools": [], "types": [], "daemonsets": []}
-    found = pack(problem_of(rest))
-    where = {name: placement.node for placement in found.placements for name in placement.pods}
-    return {name: where[name] for name in found.order}
+    next_problem = {**with_plan(problem, plan), "pools": [], "types": [], "daemonsets": []}
+    next_plan = pack(problem_of(next_problem))
+    where = {name: placement.node for placement in next_plan.placements for name in placement.pods}
+    return {name: where[name] for name in next_plan.order}
 
 
 def mark_of_left_out(

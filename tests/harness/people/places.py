@@ -24,12 +24,12 @@ def told_nodes(
     """Those nodes of ``names`` that were told as ready, as they were told, with the pods that were there then."""
     nodes = []
     for name in sorted(names):
-        told = facts.get(name)
-        if told is None or told["ready"] != "True" or name not in kube.nodes:
+        node_facts = facts.get(name)
+        if node_facts is None or node_facts["ready"] != "True" or name not in kube.nodes:
             continue
-        spec = {"taints": told["taints"], "unschedulable": told["unschedulable"]}
-        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": told["allocatable"]}
-        meta = {"name": name, "labels": told["labels"]}
+        spec = {"taints": node_facts["taints"], "unschedulable": node_facts["unschedulable"]}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": node_facts["allocatable"]}
+        meta = {"name": name, "labels": node_facts["labels"]}
         node = node_of({"metadata": meta, "spec": spec, "status": status}, kube.storage.limits())
         for pod in kube.pods.values():
             place = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")

@@ -23,8 +23,8 @@ def read(pod: Object) -> Pod:
     """The pod as the scheduler reads it; read once."""
     if "read" not in pod:
         pod["read"] = pod_of(pod)
-    known: Pod = pod["read"]
-    return known
+    read_pod: Pod = pod["read"]
+    return read_pod
 
 
 def board_of(kube: PlayedCluster) -> Board:
@@ -105,10 +105,10 @@ def _preempt(kube: PlayedCluster, board: Board, pod: Pod) -> str:
     before = next((node for node in board.nodes if node.name == pod.nominated), None)
     if before is not None and any(other.ending for other in before.pods):
         return before.name
-    found = board.preempt(pod) if pod.priority else None
-    if found is None:
+    preemption = board.preempt(pod) if pod.priority else None
+    if preemption is None:
         return ""
-    node, victims = found
+    node, victims = preemption
     kube.watched.preempts(pod.document)
     board.nominated = [*board.nominated, pod]
     for victim in victims:

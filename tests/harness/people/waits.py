@@ -56,7 +56,7 @@ class Waits:
 
     world: Hours
     most_in_vain: int = MOST_IN_VAIN
-    _told: dict[str, datetime] = field(default_factory=dict)
+    _told_at: dict[str, datetime] = field(default_factory=dict)
     """When pods were told as waiting first, by uid."""
     _judged: set[tuple[str, str]] = field(default_factory=set)
     _vain: list[tuple[datetime, datetime]] = field(default_factory=list)
@@ -94,12 +94,12 @@ class Waits:
     def _note_told(self, pending: Iterable[Object], now: datetime) -> None:
         told_at = self.world.agent.told_at
         waiting = {pod["metadata"]["uid"]: pod for pod in pending}
-        self._told = {uid: moment for uid, moment in self._told.items() if uid in waiting}
+        self._told_at = {uid: moment for uid, moment in self._told_at.items() if uid in waiting}
         names = {name for entry in self.world.agent.picture.pending.values() for name in entry["names"]}
         groups = {name.rpartition("/")[2].rpartition("-")[0] for name in names}
         for uid, pod in waiting.items():
             if told_at is not None and pod["created"] <= told_at and pod["app"] in groups:
-                self._told.setdefault(uid, now)
+                self._told_at.setdefault(uid, now)
 
     def _follow_claims(self, now: datetime) -> None:
         claims, kube = self.world.claims, self.world.kube
@@ -119,8 +119,8 @@ class Waits:
         for pod in pending:
             uid = pod["metadata"]["uid"]
             came_at = self._came_at and self._came_at + SETTLED
-            since = max(filter(None, (self._told.get(uid), self._excused_until, came_at)), default=None)
-            if uid not in self._told or since is None:
+            since = max(filter(None, (self._told_at.get(uid), self._excused_until, came_at)), default=None)
+            if uid not in self._told_at or since is None:
                 continue
             if now - since > MINUTE and not coming and (problem := self._unsaid(pod, text)):
                 self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
@@ -129,7 +129,7 @@ class Waits:
             if pod["disturbed"] in BY_PRODUCT and now - max(since, pod["created"]) > LOST_AFTER:
                 self._fault("lost", pod, f"{pod['disturbed']}: {text}")
             since = max(pod["created"], self._changed_at or pod["created"])
-            in_vain = sum(made > since for made, _ in self._vain)
+            in_vain = sum(made_at > since for made_at, _ in self._vain)
             if in_vain > self.most_in_vain:
                 self._fault("endless", pod, f"{in_vain} nodes came and went in vain")
 
