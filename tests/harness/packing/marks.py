@@ -31,11 +31,17 @@ PLACED = frozenset({DAEMONS})
 
 
 def next_pass(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str, str]:
-    """The nodes of the pods that the next pass places on what is there when the plan has been carried out, in order."""
-    next_problem = {**with_plan(problem, plan), "pools": [], "types": [], "daemonsets": []}
-    next_plan = pack(problem_of(next_problem))
-    where = {name: placement.node for placement in next_plan.placements for name in placement.pods}
-    return {name: where[name] for name in next_plan.order}
+    """The nodes of the pods that the next passes place on what is there when the plan has been carried out, in order;
+    a pass may find a place beside pods of the one before."""
+    later: dict[str, str] = {}
+    while True:
+        so_far = {**plan, "where": {**plan["where"], **later}}
+        rest = {**with_plan(problem, so_far), "pools": [], "types": [], "daemonsets": []}
+        next_plan = pack(problem_of(rest))
+        where = {name: placement.node for placement in next_plan.placements for name in placement.pods}
+        if not where:
+            return later
+        later |= {name: where[name] for name in next_plan.order}
 
 
 def mark_of_left_out(
