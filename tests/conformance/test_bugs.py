@@ -18,6 +18,7 @@ from tests.conformance.bug_levels.reading import Unreadable, as_expected
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).with_name("cases") / "bugs"
+SHARED = ROOT.parent / "shared" / "cases" / "bugs"
 WRONG: Mapping[str, Any] = {
     "left_out": 7,
     "nodes": {"min": 7},
@@ -77,6 +78,13 @@ def test_our_own_cases_pass(levels: bugs.Levels) -> None:
     assert [str(levels.outcome(name, case)) for name, case in own_cases().items()] == [
         f"PASS {name}" for name in own_cases()
     ]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the cases of public bug reports are not beside the project")
+def test_cases_of_public_bug_reports_pass(levels: bugs.Levels) -> None:
+    outcomes = [levels.outcome(name, case) for name, case in bugs.cases([SHARED])]
+    assert [str(outcome) for outcome in outcomes if outcome.problem is not None] == []
+    assert sum(outcome.skipped is None for outcome in outcomes) > 30
 
 
 def test_each_expectation_fails_where_it_is_wrong(levels: bugs.Levels) -> None:
