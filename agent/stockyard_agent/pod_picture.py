@@ -27,6 +27,7 @@ _RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetw
 SINCE_0200 = {
     "": ("nominated",),
     "groups": ("attachments",),
+    "pending": ("message",),
     "nodes": ("uid", "labels", "taints", "allocatable", "volume_limits", "volumes"),
 }
 """Members that Stockyard of before decision 200 refuses, of a report and of the entries of its maps."""
@@ -36,8 +37,8 @@ Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
 
 @dataclass
 class Picture:
-    """``pending`` are counts and names by group, ``running`` and ``nominated`` counts by node and group.
-    ``daemon_sets`` are groups.
+    """``pending`` are counts, names and what the scheduler says, by group; ``running`` and ``nominated`` are counts by
+    node and group. ``daemon_sets`` are groups.
 
     ``nodes`` and ``budgets`` are what ``node_facts.facts_of`` says; None for what cannot be told.
     """
@@ -198,6 +199,7 @@ class _Groups:
 def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, groups: _Groups) -> Picture:
     counts: Counter[str] = Counter()
     names: dict[str, list[str]] = {}
+    refusals: dict[str, tuple[str, str]] = {}
     running: dict[str, Counter[str]] = {}
     nominated: dict[str, Counter[str]] = {}
     for pod in pods:
@@ -209,6 +211,9 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
             group = groups.of(pod, volumes)
             counts[group] += 1
             names.setdefault(group, []).append(f"{pod.namespace}/{pod.name}")
+            if pod.refusal:
+                # That of the first by name: the same one each time.
+                refusals[group] = min((pod.name, pod.refusal), refusals.get(group, (pod.name, pod.refusal)))
     of_daemons = {
         daemon.name: groups.add(
             daemon.namespace, (item for item in daemon.labels if item[0] in groups.keys), daemon.part
@@ -216,7 +221,12 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
         for daemon in daemons
     }
     pending = {
-        group: {"count": count, "names": sorted(names[group])[:MOST_NAMES]} for group, count in sorted(counts.items())
+        group: {
+            "count": count,
+            "names": sorted(names[group])[:MOST_NAMES],
+            **({"message": refusals[group][1]} if group in refusals else {}),
+        }
+        for group, count in sorted(counts.items())
     }
     return Picture(groups.templates, pending, _plain(running), _plain(nominated), of_daemons)
 

@@ -26,7 +26,8 @@ from .transport import Unreachable
 IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
 """A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
 MOVES_SECONDS = 10.0
-"""How soon it is told that only pods on nodes have changed, while others wait; otherwise with the next report."""
+"""How soon it is told that only pods on nodes have changed, or what the scheduler says of pods that wait, while pods
+wait; otherwise with the next report."""
 NODES_SECONDS = 4.0
 """How often it is heard what nodes have changed. That is told at once, also while nobody waits: a node that is closed,
 tainted, smaller, lost or back is other room. A node that joins changes many times; it is not told more often."""
@@ -67,6 +68,8 @@ class PodReports:
         self._posted_at, self._interval = 0.0, SHORTEST
         self._told = 0
         """How many moves the last report has."""
+        self._refusals_told = 0
+        """The same of changes of what the scheduler says of pods that wait."""
         self._first_at = self._last_at = 0.0
         """When the first and the last news came that no report has; 0 for none."""
         self._failures = 0
@@ -207,11 +210,11 @@ class PodReports:
             return True
         if self._first_at:
             return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
-        moved = bool(self._sent.pending) and changed
+        moved = bool(self._sent.pending) and (changed or self._pods.refusals != self._refusals_told)
         return (moved or self._unplaced) and since >= MOVES_SECONDS
 
     def _post(self) -> None:
-        moves, followed_at = self._pods.moves, self._now()
+        moves, refusals, followed_at = self._pods.moves, self._pods.refusals, self._now()
         news, losses = self._nodes.news, self._nodes.losses
         picture = self._picture()
         for _ in range(2):
@@ -220,7 +223,7 @@ class PodReports:
             if not answer.resync:
                 if picture.has_news_for_waiting(self._sent or Picture()):
                     self._waiting()
-                self._sent, self._told = picture, moves
+                self._sent, self._told, self._refusals_told = picture, moves, refusals
                 self._nodes_told, self._losses_told = news, losses
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0

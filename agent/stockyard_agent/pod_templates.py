@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .kubernetes import Object
@@ -26,6 +27,12 @@ _OF_EVERY_DAEMON = tuple(
     )
 )  # fmt: skip
 """What the controller of DaemonSets adds to the tolerations of their pods."""
+MOST_REFUSAL = 512
+"""The longest text that is told of what the scheduler says, in characters."""
+_REASONS = re.compile(r"\d+/\d+ nodes are available: *(.*)")
+_PREEMPTION = re.compile(r"\.? *(?:no new claims to deallocate, *)?preemption: ")
+_NEXT_REASON = re.compile(r", (?=\d+ )")
+_COUNT = re.compile(r"\d+ ")
 
 
 def scheduling_part(spec: Object, *, daemon: bool = False) -> dict[str, Any]:
@@ -143,12 +150,37 @@ def is_to_place(pod: Object) -> bool:
 
 def waits(pod: Object) -> bool:
     """Whether the scheduler has found no node for the pod, and a new one might do."""
-    return is_to_place(pod) and any(
-        condition.get("type") == "PodScheduled"
+    return is_to_place(pod) and bool(_refusals(pod))
+
+
+def refusal_of(pod: Object) -> str:
+    """What the scheduler says of a pod that waits, such as ``Insufficient cpu; node(s) had untolerated taint {a: }``;
+    empty for nothing.
+
+    How many nodes there are, and for how many each reason holds, is left out: it changes all the time. So is what
+    preemption adds. Characters that are not printed become spaces.
+    """
+    message = next((str(condition.get("message") or "") for condition in _refusals(pod)), "")
+    text = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+    counted = _REASONS.fullmatch(text)
+    if counted is not None:
+        reasons = _NEXT_REASON.split(_PREEMPTION.split(counted[1], maxsplit=1)[0].rstrip("."))
+        # Ordered by their counts they would change places.
+        text = "; ".join(
+            sorted({_COUNT.sub("", reason, count=1) if _COUNT.match(reason) else reason for reason in reasons})
+        )
+    return text[:MOST_REFUSAL].rstrip()
+
+
+def _refusals(pod: Object) -> Sequence[Mapping[str, Any]]:
+    """The conditions which say that the scheduler has found no node."""
+    return [
+        condition
+        for condition in (pod.get("status") or {}).get("conditions") or ()
+        if condition.get("type") == "PodScheduled"
         and condition.get("status") == "False"
         and condition.get("reason") == "Unschedulable"
-        for condition in (pod.get("status") or {}).get("conditions") or ()
-    )
+    ]
 
 
 def nominated_node(pod: Object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,12 +12,22 @@ from .cluster.csi import Handle, inline_volumes
 from .cluster.following import Following
 from .kubernetes import Kubernetes, Object
 from .pod_rules import deletion_cost, has_to_leave, is_static, protection_of
-from .pod_templates import canonical, claims_of, daemon_set_of, is_to_place, nominated_node, scheduling_part, waits
+from .pod_templates import (
+    canonical,
+    claims_of,
+    daemon_set_of,
+    is_to_place,
+    nominated_node,
+    refusal_of,
+    scheduling_part,
+    waits,
+)
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have finished need no node and take no room; one that finishes is told as deleted."""
 _PAGE = 500
+_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,7 @@ class KnownPod:
     ``claims`` are the names of its PersistentVolumeClaims, ``inline`` volumes that it names itself. ``static``: it
     mirrors a static pod. ``leaves``: a drain has to move it. ``ending``: it is being deleted. ``protection`` is what
     its annotation says of disruption. ``started_at`` is when it started, empty before, ``bound_at`` when it got its
-    node.
+    node. ``refusal`` is what the scheduler says of a pod that waits.
     """
 
     namespace: str
@@ -51,11 +62,12 @@ class KnownPod:
     started_at: str = field(default="", compare=False)
     bound_at: str = field(default="", compare=False)
     healthy: bool = field(default=True, compare=False)
+    refusal: str = field(default="", compare=False)
 
 
 class Pods:
     """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node or
-    are given one.
+    are given one, ``refusals`` those of what the scheduler says of pods that go on waiting, but of numbers alone.
 
     ``events`` says when a pod was last bound to a node or began to leave it, or finished there, by the node's name:
     text in whole seconds. Pods of DaemonSets do not count.
@@ -68,6 +80,7 @@ class Pods:
         self._texts: dict[Any, Any] = {}
         self.news = 0
         self.moves = 0
+        self.refusals = 0
 
     def __iter__(self) -> Iterator[KnownPod]:
         return iter(self._following)
@@ -84,6 +97,8 @@ class Pods:
         self._following.follow()
 
     def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
+        if before is not None and after is not None and before.refusal and after.refusal:
+            self.refusals += _NUMBERS.sub("", before.refusal) != _NUMBERS.sub("", after.refusal)
         if before == after:
             return
         self._note(before, after)
@@ -111,6 +126,7 @@ class Pods:
         namespace, share = meta["namespace"], self._texts.setdefault
         status, protection = pod.get("status") or {}, protection_of(pod)
         started_at = str(status.get("startTime") or "")
+        refusal = refusal_of(pod) if pending else ""
         conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
         scheduled = conditions.get("PodScheduled", {}).get("lastTransitionTime")
         bound_at = str(scheduled or started_at or meta.get("creationTimestamp") or "") if node else ""
@@ -120,5 +136,5 @@ class Pods:
             pending, claims, share(daemon_set, daemon_set), deletion_cost(pod), is_static(pod), has_to_leave(pod),
             "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), is_to_place(pod),
             inline_volumes(pod), str(meta.get("creationTimestamp") or ""), started_at, bound_at,
-            conditions.get("Ready", {}).get("status") == "True",
+            conditions.get("Ready", {}).get("status") == "True", share(refusal, refusal),
         )  # fmt: skip

@@ -11,12 +11,13 @@ import pytest
 
 from agent.stockyard_agent import pod_picture
 from agent.stockyard_agent.kubernetes import Object
-from agent.stockyard_agent.pod_picture import DaemonSet, Picture, picture_of
+from agent.stockyard_agent.pod_picture import DaemonSet, Picture, picture_of, without_news
 from agent.stockyard_agent.pod_templates import (
     canonical,
     claims_of,
     daemon_part,
     nominated_node,
+    refusal_of,
     scheduling_part,
     waits,
 )
@@ -174,6 +175,46 @@ def changed(**members: Any) -> Object:
 )
 def test_pods_wait_that_a_new_node_might_help(pod: Object, expected: bool) -> None:
     assert waits(pod) is expected
+
+
+def refused(message: str) -> str:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return refusal_of(changed(status__conditions=[{"type": "Initialized", "status": "True"}, condition]))
+
+
+def test_what_the_scheduler_says_is_told_without_counts_and_in_one_line() -> None:
+    taint = "node(s) had untolerated taint {example.com/x: 2}"
+    after = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    for message, expected in {
+        f"0/12 nodes are available: 10 Insufficient cpu, 2 {taint}.": f"Insufficient cpu; {taint}",
+        f"0/12 nodes are available: 2 {taint}, 3 Insufficient cpu. {after}": f"Insufficient cpu; {taint}",
+        f"0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, {after}": "Insufficient cpu",
+        "0/1 nodes are available: 1 node(s) had taint {a: b}, that the pod didn't tolerate.": (
+            "node(s) had taint {a: b}, that the pod didn't tolerate"
+        ),
+        f"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. {after}": (
+            "pod has unbound immediate PersistentVolumeClaims"
+        ),
+        "no nodes available to schedule pods": "no nodes available to schedule pods",
+        "one\nline\x1b[31m \u202e\ud800 only": "one line [31m only",
+        "x" * 600: "x" * 512,
+        "": "",
+    }.items():
+        assert refused(message) == expected
+    assert refusal_of(changed(status__conditions=[])) == ""
+
+
+def test_of_equal_pods_that_wait_the_first_by_name_says_why() -> None:
+    pods = [
+        replace(known_pod(name), refusal=text)
+        for name, text in (("web-3", "third"), ("web-1", ""), ("web-2", "second"))
+    ]
+    picture = drawn(*pods)
+    ((group, waiting),) = picture.pending.items()
+    assert waiting == {"count": 3, "names": ["web/web-1", "web/web-2", "web/web-3"], "message": "second"}
+    assert drawn(*(replace(pod, refusal="") for pod in pods)).pending.keys() == {group}
+    # A Stockyard of before does not know of it.
+    assert "message" not in without_news(picture.whole())["pending"][group]
 
 
 def test_a_pod_that_neither_waits_nor_has_a_node_is_not_told() -> None:

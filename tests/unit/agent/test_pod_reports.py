@@ -116,6 +116,25 @@ def test_changes_of_no_importance_are_not_told(rig: Rig) -> None:
     assert len(rig.platform.pods.posts) == 1
 
 
+def test_another_reason_of_the_scheduler_is_told_after_a_while(rig: Rig) -> None:
+    key = rig.add_waiting("web-1")
+    reports = rig.reports()
+    rig.steps(reports)
+    assert [waiting["message"] for waiting in rig.platform.pods.posts[0]["pending"].values()] == ["Insufficient cpu"]
+    pod = json.loads(json.dumps(rig.kube.store.get(key)))
+    text = "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu."
+    pod["status"]["conditions"][0]["message"] = text
+    rig.kube.store.replace(key, pod)
+    rig.steps(reports, 5)
+    assert len(rig.platform.pods.posts) == 1
+    rig.steps(reports, 30)
+    _, post = rig.platform.pods.posts
+    assert [waiting["message"] for waiting in post["pending"].values()] == [
+        "Insufficient cpu; node(s) were unschedulable"
+    ]
+    assert post["groups"] == {}
+
+
 def test_a_pod_that_is_nominated_and_bound_later_is_told_while_others_wait(rig: Rig) -> None:
     rig.add_node("a")
     first = rig.add_waiting("web-1")

@@ -51,6 +51,8 @@ class Pods:
     gone_names: set[str] = field(default_factory=set)
     ids: dict[Pod, str] = field(default_factory=dict)
     """The groups of equal pods that have waited."""
+    says: str = ""
+    """What the scheduler says of each pod that waits."""
     refuses: Callable[[Pod, str], bool] = lambda pod, node: False
     fewest: int = 10**6
     """The fewest nodes that were ready in any step."""
@@ -86,7 +88,9 @@ class Pods:
         """What the agent tells."""
         running = {name: tuple(Counter(pods).items()) for name, pods in self.on.items()}
         pending = tuple(
-            PendingGroup(each, count, self.ids.setdefault(each, f"g{len(self.ids)}"), (f"default/web-{number}",))
+            PendingGroup(
+                each, count, self.ids.setdefault(each, f"g{len(self.ids)}"), (f"default/web-{number}",), self.says
+            )
             for number, (each, count) in enumerate(Counter(self.waiting).items())
         )
         nodes = {

@@ -36,9 +36,11 @@ def report(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Workload:
     return workload
 
 
-def tell(workload: Workload, *waiting: tuple[Any, int], running: Counts | None = None, **more: Any) -> None:
+def tell(
+    workload: Workload, *waiting: tuple[Any, int], running: Counts | None = None, message: str = "", **more: Any
+) -> None:
     groups = tuple(
-        PendingGroup(each, count, f"g{number}", (f"default/web-{number}",))
+        PendingGroup(each, count, f"g{number}", (f"default/web-{number}",), message)
         for number, (each, count) in enumerate(waiting)
     )
     for name, value in {"pending": groups, "running": running or {}, **more}.items():
@@ -265,8 +267,14 @@ def test_a_dynamic_pool_pauses_after_claims_that_became_no_node(yard: Yard, repo
     yard.look()
     assert not living(yard)
     until = yard.now("burst").retry_at
-    text = f"default/web-0: no other dynamic pool is there.; burst makes no node until {until}"
-    assert yard.condition(yard.current(), "PodsHaveRoom")[2] == f"{text}, because its claims became none once."
+    text, more = "default/web-0: no other dynamic pool is there.", f"burst makes no node until {until}"
+    assert yard.condition(yard.current(), "PodsHaveRoom")[2] == f"{text}; {more}, because its claims became none once."
+    # No rule is known that keeps the pod waiting, but to the cluster's scheduler.
+    tell(report, (pod(), 1), message="Insufficient cpu")
+    yard.look()
+    assert (
+        f"{text} The cluster's scheduler says: Insufficient cpu.; " in yard.condition(yard.current(), "PodsHaveRoom")[2]
+    )
     yard.dynamic_pool("other")
     yard.look()
     assert (len(living(yard)), len(living(yard, "other"))) == (0, 1), "another pool may make the node"

@@ -40,17 +40,21 @@ def with_node(played: Pods, **fields: Any) -> str:
 def test_room_that_pods_do_not_use_is_named_and_after_a_while_not_counted(pods: Pods) -> None:
     first = with_node(pods)
     pods.refuses = lambda each, node: node == first
-    pods.waiting = [pod("1", "1Gi", "second")]
+    pods.waiting, pods.says = [pod("1", "1Gi", "second")], "node(s) had untolerated taint {x: }"
+    sentence = f" The cluster's scheduler says: {pods.says}."
     pods.run(1)
     status, message = condition(pods)
     assert (status, claims_made(pods)) == ("True", 1)
-    assert f"default/web-0: {first} has room" in message
+    assert f"default/web-0: {first} has room by what the cluster reports, which is not used yet.{sentence}" in message
     pods.run(1)
-    assert (condition(pods)[0], claims_made(pods)) == ("False", 1)
+    status, message = condition(pods)
+    assert (status, claims_made(pods)) == ("False", 1)
+    assert message.endswith(f" seconds it is not counted.{sentence}")
     pods.run(1)
     status, message = condition(pods)
     assert (status, claims_made(pods)) == ("False", 2)
     assert f"default/web-0: {first} had room" in message
+    assert message.endswith(f"so that it is not counted for them any more.{sentence}")
     pods.run(2)
     assert (pods.waiting, claims_made(pods), condition(pods)[0]) == ([], 2, "True")
     # Nothing of it is left for pods that come later.
@@ -65,13 +69,14 @@ def test_after_two_nodes_that_took_none_no_third_is_made(pods: Pods, disruption:
     pods.yard.dynamic_pool(POOL, disruption=disruption, requirements=SMALL)
     stuck = pod("1", "1Gi", "stuck")
     pods.refuses = lambda each, node: each == stuck
-    pods.waiting = [stuck]
+    pods.waiting, pods.says = [stuck], "Insufficient cpu"
     pods.run(60)
     assert claims_made(pods) == 2
     status, message = condition(pods)
     assert status == "False"
     assert "default/web-0" in message
     assert "took none of them" in message
+    assert "The cluster's scheduler says: Insufficient cpu." in message
     for claim in pods.claims():
         assert claim.node_name in message
     # Other pods of the pool go on.

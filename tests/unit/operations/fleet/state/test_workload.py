@@ -165,6 +165,19 @@ def test_pods_that_cannot_be_read_are_left_out_and_named(agent: Agent) -> None:
     assert "/spec/containers/0/resources/requests/cpu" in workload.unreadable[WEB]
 
 
+def test_what_the_scheduler_says_is_kept_and_read_in_one_line(agent: Agent) -> None:
+    waiting_pods = {"count": 1, "message": "Insufficient\x1b[31m\n cpu\u2028"}
+    agent.post(groups=GROUPS, pending={WEB: waiting_pods, DB: {"count": 1}})
+    by_id = {group.id: group for group in picture(agent).pending}
+    assert (by_id[WEB].message, by_id[DB].message) == ("Insufficient [31m cpu", "")
+    assert by_id[WEB].scheduler_text == " The cluster's scheduler says: Insufficient [31m cpu."
+    assert by_id[DB].scheduler_text == ""
+    # Another text is kept, and is no reason to look at the pools.
+    answer = agent.change(pending={WEB: {**waiting_pods, "message": "node(s) were unschedulable"}})
+    assert not answer.woken
+    assert [group.message for group in picture(agent).pending if group.id == WEB] == ["node(s) were unschedulable"]
+
+
 def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
     """Their controller has made others already, which wait or run elsewhere."""
     leaving = "0" * 15 + "5"

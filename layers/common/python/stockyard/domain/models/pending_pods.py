@@ -22,6 +22,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Volumes = Annotated[dict[Name, Annotated[int, Field(ge=0, le=1_000_000)]], Field(max_length=100)]
 """How many volumes, by CSI driver."""
 ShownName = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Message = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
 class VolumePlace(Input):
@@ -61,11 +62,14 @@ class PodTemplate(Input):
 
 
 class WaitingPods(Input):
-    """How many pods of a group wait for a node, and a few of them."""
+    """How many pods of a group wait for a node, a few of them, and what the cluster's scheduler says."""
 
     count: Count
     names: Annotated[list[ShownName], Field(max_length=MOST_NAMES)] = Field(default_factory=list)
     """The namespaces and names of a few of them."""
+    message: Message | None = None
+    """Why the cluster's scheduler has found no node for one of them, in its words; null where it says nothing, or the
+    agent does not tell of it."""
 
 
 class ProtectedPod(Input):

@@ -19,7 +19,7 @@ from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
-from stockyard.operations.fleet.state import Workload, fleet_state
+from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.spread import Spread
@@ -167,14 +167,14 @@ def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withh
 
     ``pausing``: pools that get no node for now; ``withheld``: groups of pods that get none, of which is told elsewhere.
     """
-    names = {group.id: group.names for group in workload.pending}
+    groups = {group.id: group for group in workload.pending}
     entries = [
         entry
         for entry in plan.left_out
         if not entry.pods[0].startswith(f"{HEADROOM}/") and group_id(entry.pods[0]) not in withheld
     ]
     no_reason = "no other dynamic pool is there." if pausing else "the cluster has no dynamic pool."
-    texts = [_refusal(entry, names, no_reason) for entry in entries[:_NAMED]]
+    texts = [_refusal(entry, groups.get(group_id(entry.pods[0])), no_reason) for entry in entries[:_NAMED]]
     more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""
     return "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else ""
 
@@ -193,12 +193,13 @@ def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
     return texts
 
 
-def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]], no_reason: str) -> str:
-    example = next(iter(names.get(entry.pods[0].rpartition("/")[0], ())), "a pod")
+def _refusal(entry: LeftOut, group: PendingGroup | None, no_reason: str) -> str:
+    """Why the pods have no place; where the plan knows no rule, with what the cluster's scheduler says."""
+    example = next(iter(group.names if group is not None else ()), "a pod")
     more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
     why = "; ".join(reason.text.rstrip(".") for reason in entry.reasons[:_NAMED])
-    why = why and f"{why}."
-    return f"{example}{more}: {why or no_reason}"
+    says = group.scheduler_text if group is not None else ""
+    return f"{example}{more}: {f'{why}.' if why else f'{no_reason}{says}'}"
 
 
 def within_quota(pool: Pool, quota: int | None) -> Pool:

@@ -197,31 +197,31 @@ class Remarks:
 
 
 def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workload) -> Remarks:
-    """What is to be said: pods, nodes, and what is done."""
+    """What is to be said: pods, nodes, what is done, and what the cluster's scheduler says."""
     waits, fails = [], []
     for group in workload.pending:
         entry = memory.get(group.id)
         if entry is None or entry.is_empty:
             continue
-        pods = _pods(next(iter(group.names), "a pod"), group.count)
+        pods, says = _pods(next(iter(group.names), "a pod"), group.count), group.scheduler_text
         distrusted = entry.unused_rooms(belief.now, unused.BELIEVED_SECONDS)
         if entry.is_braked:
             text = "so no other node is made until the pods, their pool, a DaemonSet or a node changes."
-            fails.append(f"{pods}: {_few(entry.unused)} were made for them and took none of them, {text}")
+            fails.append(f"{pods}: {_few(entry.unused)} were made for them and took none of them, {text}{says}")
         elif distrusted:
             since = min(entry.rooms[name][0] for name in distrusted)
             text = f"its scheduler has not used since {since}, so that it is not counted for them any more."
-            fails.append(f"{pods}: {_few(distrusted)} had room by what the cluster reports, which {text}")
+            fails.append(f"{pods}: {_few(distrusted)} had room by what the cluster reports, which {text}{says}")
         elif entry.is_held and (made_nodes := sorted({*entry.nodes, *entry.unused})):
             text = "no other node is made before it is known whether they have room for them."
-            waits.append(f"{pods}: {_few(made_nodes)} were made for them; {text}")
+            waits.append(f"{pods}: {_few(made_nodes)} were made for them; {text}{says}")
         elif settled := [name for name in entry.rooms if _is_settled(belief, entry, name)]:
             text = f"{pods}: {_few(settled)} has room by what the cluster reports, which is not used"
             if late := entry.unused_rooms(belief.now, SETTLED_SECONDS):
                 since = min(entry.rooms[name][0] for name in late)
-                fails.append(f"{text} since {since}; after {unused.BELIEVED_SECONDS} seconds it is not counted.")
+                fails.append(f"{text} since {since}; after {unused.BELIEVED_SECONDS} seconds it is not counted.{says}")
             else:
-                waits.append(f"{text} yet.")
+                waits.append(f"{text} yet.{says}")
     return Remarks(" ".join(waits[:MOST_NAMED]), " ".join(fails[:MOST_NAMED]))
 
 

@@ -21,12 +21,19 @@ from stockyard.scheduling.packing.model import Pod, term
 
 @dataclass(frozen=True, slots=True)
 class PendingGroup:
-    """Equal pods that wait for a node. ``names`` are the namespaces and names of a few: ``default/web-1``."""
+    """Equal pods that wait for a node. ``names`` are the namespaces and names of a few: ``default/web-1``; ``message``
+    is why the cluster's scheduler has found no node for one of them, in its words, empty where nothing is told."""
 
     pod: Pod
     count: int
     id: str
     names: tuple[str, ...]
+    message: str = ""
+
+    @property
+    def scheduler_text(self) -> str:
+        """What the scheduler says, as a sentence to go on with after another one; empty for nothing."""
+        return f" The cluster's scheduler says: {self.message.rstrip('.')}." if self.message else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
     report, picture = stored
     pods, unreadable = _pods(picture["groups"])
     pending = tuple(
-        PendingGroup(pods[group], waiting["count"], group, tuple(waiting["names"]))
+        PendingGroup(pods[group], waiting["count"], group, tuple(waiting["names"]), _printed(waiting.get("message")))
         for group, waiting in sorted(picture["pending"].items())
         if group in pods
     )
@@ -127,6 +134,11 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
         },
         {node: of_node(counts) for node, counts in sorted((picture.get("nominated") or {}).items())},
     )
+
+
+def _printed(text: str | None) -> str:
+    """The text in one line, without characters that are not printed: whoever may write pods may write it."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text or "").split())
 
 
 def _of_node(pods: Mapping[str, Pod], counts: Mapping[str, int]) -> tuple[tuple[Pod, int], ...]:
