@@ -36,8 +36,8 @@ def next_pass(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str
     later: dict[str, str] = {}
     while True:
         so_far = {**plan, "where": {**plan["where"], **later}}
-        rest = {**with_plan(problem, so_far), "pools": [], "types": [], "daemonsets": []}
-        next_plan = pack(problem_of(rest))
+        next_problem = {**with_plan(problem, so_far), "pools": [], "types": [], "daemonsets": []}
+        next_plan = pack(problem_of(next_problem))
         where = {name: placement.node for placement in next_plan.placements for name in placement.pods}
         if not where:
             return later
