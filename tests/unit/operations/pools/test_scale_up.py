@@ -240,6 +240,23 @@ def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workl
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
+def test_a_pod_that_cannot_be_read_is_named_with_the_reason(yard: Yard, report: Workload) -> None:
+    """Whether it waits alone or beside others."""
+    yard.dynamic_pool("burst")
+    text = "default/odd-1: no node is made for it, as it cannot be read: /spec/x must be a number."
+    tell(report, unread={"default/odd-1": "/spec/x must be a number"})
+    yard.settle()
+    assert yard.condition(yard.current(), "PodsHaveRoom") == ("False", "NoPoolFits", text)
+    tell(report, (pod(), 1), unread={f"default/odd-{n}": "/spec/x must be a number" for n in range(1, 5)})
+    yard.settle()
+    status, _, message = yard.condition(yard.current(), "PodsHaveRoom")
+    assert (status, len(living(yard))) == ("False", 1)
+    assert message.endswith(
+        "default/odd-3: no node is made for it, as it cannot be read: /spec/x must be a number "
+        "(and 1 more kinds of pods)."
+    )
+
+
 def test_nothing_is_said_of_pods_once_the_last_dynamic_pool_is_gone(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
     yard.pool("workers", quantity=1)

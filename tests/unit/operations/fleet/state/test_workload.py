@@ -158,11 +158,18 @@ def test_reports_that_grow_too_large_together_are_refused(agent: Agent, monkeypa
 
 def test_pods_that_cannot_be_read_are_left_out_and_named(agent: Agent) -> None:
     odd = {WEB: template("much"), DB: template(), PROXY: template(volumes=[[{"key": "a", "operator": "Near"}]])}
-    agent.post(groups=odd, pending={WEB: {"count": 1}, DB: {"count": 1}}, running={"n1": {PROXY: 1}})
+    agent.post(
+        groups=odd,
+        pending={WEB: {"count": 1, "names": ["default/web-1"]}, DB: {"count": 1}},
+        running={"n1": {PROXY: 1}},
+    )
     workload = picture(agent)
     assert (agent.pending(), workload.running) == ({DB: 1}, {"n1": ()})
     assert workload.unreadable.keys() == {WEB, PROXY}
     assert "/spec/containers/0/resources/requests/cpu" in workload.unreadable[WEB]
+    # It waits without a node that anybody would make, and is not silent.
+    assert workload.unread == {"default/web-1": workload.unreadable[WEB]}
+    assert workload.unread_text.startswith("default/web-1: no node is made for it, as it cannot be read: ")
 
 
 def test_what_the_scheduler_says_is_kept_and_read_in_one_line(agent: Agent) -> None:

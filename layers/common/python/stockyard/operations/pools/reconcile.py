@@ -173,7 +173,7 @@ def _scale_up(
     if not (workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present)):
         _forget_unused(services, cluster.id)
         _show_limits(services, dynamic, {})
-        return [pods_condition("", services.now())]
+        return [pods_condition(workload.unread_text, services.now())]
     return [_place(services, cluster, pools, dynamic, present, workload, report, going)]
 
 
@@ -201,7 +201,8 @@ def _place(
         remarks = unused_room.remarks(belief, memory, workload)
         pausing = [pool for pool in dynamic if pauses(pool, services.now())]
         refusals = scale_up.left_out(plan, workload, pausing, belief.withheld)
-        message, waits = f"{refusals} {remarks.fails}".strip(), remarks.waits
+        message = " ".join(filter(None, (refusals, remarks.fails, workload.unread_text)))
+        waits = remarks.waits
         limits = scale_up.limits_reached(plan, workload)
         if any(not entry.is_empty for entry in memory.values()):
             seconds = unused_room.LOOK_SECONDS

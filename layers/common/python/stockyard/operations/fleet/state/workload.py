@@ -18,6 +18,9 @@ from stockyard.operations.services import Services
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod, term
 
+_NAMED = 3
+"""How many kinds of pods that cannot be read are named."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingGroup:
@@ -68,6 +71,19 @@ class Workload:
     """By node: why a pod on it cannot be read. Nobody knows what of the node is free, nor where the pod could go."""
     nominated: Mapping[str, Sequence[tuple[Pod, int]]] = field(default_factory=dict)
     """By node: pods that the scheduler has assigned or nominated to it and not bound yet. They keep their room."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why pods that wait cannot be read, by the name of one of each group."""
+
+    @property
+    def unread_text(self) -> str:
+        """Which pods that wait cannot be read, and why, in words; empty where all can."""
+        entries = sorted(self.unread.items())
+        texts = [
+            f"{name}: no node is made for it, as it cannot be read: {_printed(why)[:300].rstrip('.')}"
+            for name, why in entries
+        ]
+        more = f" (and {len(texts) - _NAMED} more kinds of pods)" if len(texts) > _NAMED else ""
+        return f"{'; '.join(texts[:_NAMED])}{more}." if texts else ""
 
     def facts_of(self, claim: NodeClaim) -> NodeFacts | None:
         """What is reported of the claim's node; None where nothing is."""
@@ -133,6 +149,11 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
             if group in unreadable and not daemon_sets[group] and group not in staying
         },
         {node: of_node(counts) for node, counts in sorted((picture.get("nominated") or {}).items())},
+        {
+            next(iter(waiting["names"]), "a pod"): unreadable[group]
+            for group, waiting in sorted(picture["pending"].items())
+            if group in unreadable
+        },
     )
 
 
