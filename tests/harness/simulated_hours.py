@@ -272,6 +272,7 @@ class Hours:
         self.judge.grown()
 
     def _on_pools(self) -> None:
+        self.agent.make_up()
         self._pass("pools", lambda: self._autoscaler().due(self.clock.now()))
         self.judge.grown()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent.stockyard_agent.kubernetes import Object, Refused
@@ -13,9 +12,6 @@ from tests.harness.simulated_hours_pods import Daemon
 if TYPE_CHECKING:
     from tests.harness.simulated_hours import Hours
 
-YOUNG = timedelta(minutes=2)
-"""Open: a Node that is deleted within a minute of its joining is not missed before the next report that says anything
-new (``REPORT_SECONDS`` of ``lifecycle/disruption/vanished.py``), so nobody deletes one that is as young."""
 TAINT: Object = {"key": "maintenance", "value": "", "effect": "NoSchedule"}
 SOFT_TAINT: Object = {"key": "old", "value": "", "effect": "PreferNoSchedule"}
 DAEMON_PORT = 9100
@@ -108,9 +104,7 @@ def _evict_all(world: Hours, name: str, uid: str, tries: int) -> None:
 
 def _delete(world: Hours, name: str, _: float) -> None:
     """The Node object goes; its machine runs on and does not come back by itself."""
-    joined = datetime.fromisoformat(world.kube.nodes[name]["metadata"]["creationTimestamp"])
-    if world.clock.now() - joined > YOUNG:
-        world.kube.remove(name)
+    world.kube.remove(name)
 
 
 def _shrink(world: Hours, name: str, number: float) -> None:

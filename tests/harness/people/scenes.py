@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from agent.stockyard_agent import pod_picture
 from stockyard.lifecycle.waiting.unused import GroupMemory
-from stockyard.operations.fleet.state import picture, reported
+from stockyard.operations.fleet.state import Workload, picture, reported
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE
 from stockyard.scheduling.packing import row_source
 from tests.harness import simulated_hours
@@ -78,6 +78,19 @@ def _bar(world: Hours) -> None:
     world.kube.barred.add("a")
 
 
+def _delete_young(seconds: float) -> Act:
+    """Somebody deletes the first node so soon after its pods have begun."""
+
+    def look(world: Hours) -> None:
+        names = [name for name in world.kube.nodes if world.kube.on(name)]
+        if names:
+            world.time.later(seconds, lambda: world.kube.remove(names[0]))
+        else:
+            world.time.later(1.0, lambda: look(world))
+
+    return look
+
+
 def _app(name: str, cpu: int = 700, rule: str = "", **fields: Any) -> App:
     app = App(name, cpu, 256, **fields)
     if rule:
@@ -139,6 +152,10 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "daemon sets are as large as their templates": (
         Scene([_app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, _daemon(cpu=1200, template_cpu=100))], in_vain=1),
         lambda: patch.object(pod_picture, "current_pods", lambda *_: {}),
+    ),
+    "only a report that says something new shows that a node is gone": (
+        Scene([_app("a")], [(0.0, "a", 2)], [(0.0, _delete_young(5.0))]),
+        lambda: patch.object(Workload, "true_at", property(lambda workload: workload.observed_at)),
     ),
     "reports wake nobody": (
         Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)]),

@@ -41,6 +41,21 @@ def test_only_a_node_that_had_joined_can_be_gone() -> None:
     )
 
 
+def test_a_young_node_that_no_report_has_is_missed_until_it_is_known_whether_it_is_gone() -> None:
+    for node, facts, true_at, now, expected in (
+        (claim(), None, 105, 110, True),
+        (claim(joined=None), None, 5, 110, True),
+        (claim(), object(), 105, 110, False),
+        # By now it is gone, or nobody has vouched for anything for long.
+        (claim(), None, 121, 125, False),
+        (claim(), None, 105, 100 + vanished.MISSED_SECONDS, False),
+        (claim(phase="Failed"), None, 105, 110, False),
+        (claim(phase="Pending", joined=None), None, 105, 110, False),
+    ):
+        moments = moment(true_at), START + timedelta(seconds=now)
+        assert vanished.is_missed(node, facts, *moments) is expected  # type: ignore[arg-type]
+
+
 def test_members_of_the_control_plane_are_healed_otherwise() -> None:
     member = NodeClaim("a", "a", moment(0), moment(0), control_plane=True, pool="control-plane", phase="Available")
     assert not vanished.is_looked_after(member)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
-from stockyard.domain.records import NodeClaim
+from stockyard.domain import times
+from stockyard.domain.records import Fact, NodeClaim
+from stockyard.lifecycle.node_claim import MOVES
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.machines.observe import ATTENDED
 from stockyard.operations.pools.pools import claims_of
+from stockyard.ports import Replace
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 from tests.unit.operations.disruption.test_run import LARGE, NOW, idle, reasons
 
@@ -24,6 +29,12 @@ def delete_nodes(pods: Pods, *names: str) -> None:
 def living_names(pods: Pods) -> set[str]:
     claims = claims_of(pods.yard.nodes.services, pods.yard.cluster.id)
     return {claim.node_name for claim in claims if not claim.deleting}
+
+
+def with_joined(claim: NodeClaim, now: str) -> NodeClaim:
+    """The claim whose node has joined just now."""
+    waiting = MOVES.condition(MOVES.touch(claim, now), "Joined", "Unknown", "Pending", "", now)
+    return MOVES.condition(waiting, "Joined", "True", "Joined", "", now)
 
 
 def joined(claim: NodeClaim) -> tuple[str, str]:
@@ -48,6 +59,26 @@ def test_a_node_that_is_deleted_in_its_cluster_ends_and_its_pods_get_another(pod
     assert (pods.types(), pods.waiting) == ([LARGE] * 2, [])
     assert "Repaired" in reasons(pods)
     assert pods.record().message == f"1 nodes leave (NodeGone): {claim.name}."
+
+
+def test_a_node_that_is_deleted_as_soon_as_it_has_joined_is_gone_once_the_agent_vouches_for_that(pods: Pods) -> None:
+    idle(pods, 1, **KEPT_FIELDS)
+    [first] = pods.on
+    services, told = pods.yard.nodes.services, pods.workload
+    [claim] = pods.yard.claims(POOL)
+    services.store.commit(Replace(replace(with_joined(claim, services.now()), sequence=claim.sequence + 1)))
+    reported = replace(told(), observed_at=services.now(), nodes={})
+    pods.workload = lambda: reported  # type: ignore[method-assign]
+    delete_nodes(pods, first)
+    pods.run(1)
+    [claim] = pods.yard.claims(POOL)
+    assert joined(claim) == ("True", "Joined")
+    # The agent is asked to say soon whether it is still so, and the next look is soon.
+    assert services.store.get(Fact, f"{pods.yard.cluster.id}/{ATTENDED}") is not None
+    assert times.from_text(str(pods.record().due_at)) <= services.clock.now() + timedelta(minutes=1)
+    reported = replace(reported, vouched_until=services.now())
+    pods.run(1)
+    assert joined(pods.yard.claims(POOL)[0]) == ("False", "NodeGone")
 
 
 def test_a_static_pool_replaces_it_too(pods: Pods) -> None:

@@ -13,6 +13,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.observations import Observation
 from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, Fact
+from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, oldest_picture, picture_age
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS, AgentReply, observe
 from stockyard.operations.machines.pending_pods import receive
@@ -162,3 +163,15 @@ def test_the_agent_itself_keeps_an_attended_cluster_known_well_enough(quiet: int
         if second > QUIET + 1:
             oldest = max(oldest, age_at(rig))
     assert quiet / 2 <= oldest <= oldest_picture(quiet)
+
+
+def test_a_report_for_which_its_agent_vouches_is_true_until_then(agent: Agent) -> None:
+    agent.report()
+    reported_at = agent.moment()
+    agent.nodes.clock.advance(60)
+    before = workload_of(agent.services, agent.cluster.id)
+    agent.post(5)
+    after = workload_of(agent.services, agent.cluster.id)
+    assert before is not None
+    assert after is not None
+    assert (before.true_at, after.true_at) == (reported_at, agent.moment(5))

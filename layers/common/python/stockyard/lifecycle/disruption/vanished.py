@@ -24,6 +24,8 @@ clocks may be ahead of ours."""
 REJOIN_SECONDS = 50
 """How long a node whose object is gone may join again before its machine is ended: until the look of the next
 minute."""
+MISSED_SECONDS = 300
+"""For how long after a node has joined it is looked often whether it is gone, while no report says so for certain."""
 MOST_PERCENT = 20
 """Of a pool's nodes at most so many, rounded up, are ended at once: an API server that was restored from an older
 snapshot lacks many, and their pods need others first."""
@@ -32,23 +34,26 @@ NODE_GONE, NODE_MISSING, REJOINED = "NodeGone", "NodeMissing", "JoinedAgain"
 whose joining nobody has seen, and that is not there; it is there again."""
 
 
-def has_vanished(claim: NodeClaim, facts: NodeFacts | None, observed_at: str) -> bool:
+def has_vanished(claim: NodeClaim, facts: NodeFacts | None, true_at: str) -> bool:
     """Whether the Node object of a node that had joined is not there any more, by a report of all nodes. ``facts`` are
-    what that report, of ``observed_at``, has of the node."""
+    what that report has of the node, and ``true_at`` is until when the agent has vouched for it."""
     if facts is not None or claim.phase == FAILED:
         return False
     joined = _joined(claim)
     if joined is not None and joined.reason == NODE_GONE:
         return True
     if joined is not None and joined.reason == NODE_MISSING:
-        return times.from_text(joined.last_transition_time) + _REPORT <= times.from_text(observed_at)
-    if joined is not None and joined.status == "True":
-        since = joined.last_transition_time
-    elif claim.phase == AVAILABLE:
-        since = claim.created_at
-    else:
+        return times.from_text(joined.last_transition_time) + _REPORT <= times.from_text(true_at)
+    since = _there_since(claim)
+    return since is not None and since + _REPORT < times.from_text(true_at)
+
+
+def is_missed(claim: NodeClaim, facts: NodeFacts | None, true_at: str, now: datetime) -> bool:
+    """Whether a node that joined a short time ago is in no report, and none is young enough to say that it is gone."""
+    since = _there_since(claim)
+    if facts is not None or since is None or claim.deleting or claim.phase == FAILED:
         return False
-    return times.from_text(since) + _REPORT < times.from_text(observed_at)
+    return now < since + _MISSED and not has_vanished(claim, facts, true_at)
 
 
 def gone_since(claim: NodeClaim) -> datetime | None:
@@ -65,7 +70,7 @@ def is_looked_after(claim: NodeClaim) -> bool:
 
 
 def noted(
-    claim: NodeClaim, facts: NodeFacts | None, observed_at: str, now: str, *, has_pods: bool
+    claim: NodeClaim, facts: NodeFacts | None, true_at: str, now: str, *, has_pods: bool
 ) -> tuple[NodeClaim, Transition | None] | None:
     """The claim with what is new of its Node object, and what is told of it; None where nothing is new.
 
@@ -81,7 +86,7 @@ def noted(
     if is_noted or not is_looked_after(claim):
         return None
     end = f"Its machine is ended unless the node joins again within {REJOIN_SECONDS} seconds."
-    if has_vanished(claim, facts, observed_at):
+    if has_vanished(claim, facts, true_at):
         return _noted(claim, "False", NODE_GONE, f"Node {name} was deleted in its cluster. {end}", now)
     if facts is None and has_pods and claim.phase == PENDING:
         text = f"Pods are bound to node {name}, which is not there. {end}"
@@ -105,6 +110,15 @@ def ends_at(claim: NodeClaim) -> datetime | None:
 
 
 _REPORT, _REJOIN = timedelta(seconds=REPORT_SECONDS), timedelta(seconds=REJOIN_SECONDS)
+_MISSED = timedelta(seconds=MISSED_SECONDS)
+
+
+def _there_since(claim: NodeClaim) -> datetime | None:
+    """Since when the node's object is known to have been there; None where nobody has seen it join."""
+    joined = _joined(claim)
+    if joined is not None and joined.status == "True":
+        return times.from_text(joined.last_transition_time)
+    return times.from_text(claim.created_at) if claim.phase == AVAILABLE else None
 
 
 def _joined(claim: NodeClaim) -> Condition | None:

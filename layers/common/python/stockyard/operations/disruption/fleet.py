@@ -65,6 +65,8 @@ class View:
     """Of the report of pods that it was made of."""
     notes: Sequence[tuple[NodeClaim, Transition | None]] = ()
     """Claims with what is new of their Node object: it is gone, or there again."""
+    misses: bool = False
+    """Whether a node that joined a short time ago is not told of, so that the agent has to vouch for its report."""
     vanished: Sequence[NodeClaim] = ()
     """Claims whose Node object has been gone for so long that they end."""
 

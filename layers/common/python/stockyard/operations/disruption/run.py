@@ -97,6 +97,8 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
     view, _ = view_now(services, cluster, record, pools, claims)
     if view is not None:
         note_nodes(services, view.notes)
+        if view.misses:
+            attend(services, cluster.id, ATTEND_SECONDS)
     if view is not None and _is_urgent(view) and _is_fresh(services, cluster):
         # Whatever else is being done: these nodes are lost, or will be soon.
         if view.vanished:

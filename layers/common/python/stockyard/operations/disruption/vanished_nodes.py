@@ -22,7 +22,7 @@ def with_vanished(view: View, claims: Sequence[NodeClaim], workload: Workload) -
         claim
         for claim in own
         if vanished.gone_since(claim) is not None
-        and vanished.has_vanished(claim, workload.facts_of(claim), workload.observed_at)
+        and vanished.has_vanished(claim, workload.facts_of(claim), workload.true_at)
     ]
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in absent:
@@ -34,4 +34,7 @@ def with_vanished(view: View, claims: Sequence[NodeClaim], workload: Workload) -
     moments += [moment for claim in absent if (moment := vanished.ends_at(claim)) is not None]
     if notes:
         moments.append(view.now + timedelta(seconds=vanished.REJOIN_SECONDS))
-    return replace(view, notes=notes, vanished=ended_claims, looks_at=min(moments, default=None))
+    misses = any(workload.misses(claim, view.now) for claim in own)
+    if misses:
+        moments.append(view.now + timedelta(seconds=vanished.REPORT_SECONDS))
+    return replace(view, notes=notes, misses=misses, vanished=ended_claims, looks_at=min(moments, default=None))

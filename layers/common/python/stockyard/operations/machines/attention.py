@@ -46,15 +46,22 @@ def picture_age(services: Services, cluster_id: str, now: datetime) -> float | N
     agent is silent, and while something has changed that it has not told yet.
     """
     report = services.store.get(WorkloadReport, cluster_id)
-    fact = services.store.get(Fact, f"{cluster_id}/{OBSERVED}")
+    until = vouched_until(services, report) if report is not None else None
+    return max(0.0, (now - until).total_seconds()) if until is not None else None
+
+
+def vouched_until(services: Services, report: WorkloadReport) -> datetime | None:
+    """Until when the cluster was as ``report`` has it, by the word of its agent and by our clock: an agent whose
+    report stays true does not send it again. None for an agent that does not say so."""
+    fact = services.store.get(Fact, f"{report.id}/{OBSERVED}")
     pods = json.loads(fact.value).get("pods") if fact is not None else None
-    if report is None or pods is None:
+    if pods is None:
         return None
     # The clock of the agent may be ahead; one that is behind makes its report look older than it is, which is safe.
     true_at = min(times.from_text(report.observed_at), times.from_text(report.received_at))
     if pods["sequence"] == report.sequence:
         true_at = max(true_at, times.from_text(pods["true_at"]))
-    return max(0.0, (now - true_at).total_seconds())
+    return true_at
 
 
 def is_known_well(services: Services, cluster_id: str) -> bool:

@@ -23,7 +23,7 @@ from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.candidates import is_drifted
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.disruption.update_strategy import most_new
-from stockyard.lifecycle.disruption.vanished import REJOIN_SECONDS
+from stockyard.lifecycle.disruption.vanished import MISSED_SECONDS, REJOIN_SECONDS, REPORT_SECONDS
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -46,6 +46,7 @@ from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import note_failures, watch
 from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.machines import mirror
+from stockyard.operations.machines.attention import attend
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.node_claims.vanished_nodes import note_nodes
@@ -206,6 +207,10 @@ def _place(
         limits = scale_up.limits_reached(plan, workload)
         if any(not entry.is_empty for entry in memory.values()):
             seconds = unused_room.LOOK_SECONDS
+        if any(workload.misses(claim, services.clock.now()) for claim in claims):
+            # Its room is counted until the agent vouches for a report without it, and nothing tells when it does.
+            attend(services, cluster.id, MISSED_SECONDS)
+            seconds = min(seconds, REPORT_SECONDS)
         report.created += scale_up.create_claims(services, cluster, pools, plan, going)
     except Conflict:
         report.lost += 1

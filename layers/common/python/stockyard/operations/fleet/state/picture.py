@@ -103,7 +103,7 @@ class _Reading:
         """None for a claim that is no node, and will be none."""
         workload, facts = self.workload, self.workload.facts_of(claim)
         initialized = claim.phase == AVAILABLE
-        if workload.nodes is not None and has_vanished(claim, facts, workload.observed_at):
+        if workload.nodes is not None and has_vanished(claim, facts, workload.true_at):
             return None
         allocatable = self._allocatable(claim, facts, initialized=initialized)
         if not allocatable:

@@ -12,7 +12,8 @@ from stockyard.domain import times
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.disruption.vanished import noted
+from stockyard.lifecycle.disruption.vanished import is_missed, noted
+from stockyard.operations.machines.attention import vouched_until
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing.manifests import read_pod
@@ -73,6 +74,13 @@ class Workload:
     """By node: pods that the scheduler has assigned or nominated to it and not bound yet. They keep their room."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why pods that wait cannot be read, by the name of one of each group."""
+    vouched_until: str | None = None
+    """Until when the agent has said that all this is still so; None where it does not say that."""
+
+    @property
+    def true_at(self) -> str:
+        """The last moment at which the cluster is known to have been so."""
+        return self.vouched_until or self.observed_at
 
     @property
     def unread_text(self) -> str:
@@ -91,12 +99,16 @@ class Workload:
         facts = nodes.get(claim.node_name or claim.name)
         return facts if facts is not None or not claim.host_name else nodes.get(claim.host_name)
 
+    def misses(self, claim: NodeClaim, now: datetime) -> bool:
+        """Whether the claim's node is not told of, and it is too early to say that it is gone."""
+        return self.nodes is not None and is_missed(claim, self.facts_of(claim), self.true_at, now)
+
     def noted(self, claim: NodeClaim, now: datetime) -> tuple[NodeClaim, Transition | None] | None:
         """What is new of the claim's Node object; see ``vanished.noted``."""
         if self.nodes is None:
             return None
         has_pods = bool(self.running.get(claim.node_name or claim.name))
-        return noted(claim, self.facts_of(claim), self.observed_at, times.to_text(now), has_pods=has_pods)
+        return noted(claim, self.facts_of(claim), self.true_at, times.to_text(now), has_pods=has_pods)
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:
@@ -130,6 +142,7 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
     }
     daemons = {name: pods[group] for name, group in sorted(picture["daemon_sets"].items()) if group in pods}
     facts = picture.get("nodes")
+    vouched = vouched_until(services, report)
     return Workload(
         pending,
         running,
@@ -154,6 +167,7 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
             for group, waiting in sorted(picture["pending"].items())
             if group in unreadable
         },
+        times.to_text(vouched) if vouched is not None else None,
     )
 
 
