@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,11 +53,10 @@ def schedule(kube: PlayedCluster) -> None:
         pod = read(document)
         if document["metadata"]["uid"] not in kube.pods or is_ending(document):
             continue
-        fitting = [
-            name for name, fault in board.faults(pod).items() if not fault and document["app"] not in kube.barred
-        ]
+        faults = board.faults(pod)
+        fitting = [name for name, fault in faults.items() if not fault and document["app"] not in kube.barred]
         if not fitting:
-            _refuse(kube, document, _preempt(kube, board, pod))
+            _refuse(kube, document, _preempt(kube, board, pod), _message(faults))
             continue
         before = pod.nominated
         node = board.best(pod, [before] if before in fitting else sorted(fitting), partial(_room, kube))
@@ -84,16 +85,24 @@ def _bind_late(kube: PlayedCluster, pod: Object, name: str) -> None:
         kube.bind(pod, name)
         return
     del pod["assumed"]
-    _refuse(kube, pod, "")
+    _refuse(kube, pod, "", "")
     schedule(kube)
 
 
-def _refuse(kube: PlayedCluster, pod: Object, nominated: str) -> None:
+def _message(faults: Mapping[str, str]) -> str:
+    """What kube-scheduler writes; a node without a fault is barred by a webhook."""
+    counts = Counter(fault or "node(s) were barred by a webhook" for fault in faults.values())
+    reasons = ", ".join(sorted(f"{count} {fault}" for fault, count in counts.items()))
+    return f"0/{len(faults)} nodes are available: {reasons}." if faults else "no nodes available to schedule pods"
+
+
+def _refuse(kube: PlayedCluster, pod: Object, nominated: str, message: str) -> None:
     status = pod["status"]
     before = (bool(status["conditions"]), status.pop("nominatedNodeName", ""))
     if nominated:
         status["nominatedNodeName"] = nominated
-    status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    refusal = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    status["conditions"] = [refusal]
     if before != (True, nominated):
         kube.tell(pod)
     if not before[0]:
