@@ -12,7 +12,7 @@ from local.kubernetes.placing.model import Node, Pod, node_of
 from local.kubernetes.placing.volumes import Storage
 from tests.harness.people.scheduler import read
 from tests.harness.simulated_hours_cluster import PlayedCluster
-from tests.harness.simulated_hours_pods import NAMESPACE, is_ending
+from tests.harness.simulated_hours_pods import NAMESPACE, is_ending, stamp
 
 _WEIGHTS = ((1, 0), (0, 1), (1, 1))
 """Of cores and memory in the size of a pod."""
@@ -33,7 +33,9 @@ def told_nodes(
         node = node_of({"metadata": meta, "spec": spec, "status": status}, kube.storage.limits())
         for pod in kube.pods.values():
             place = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
-            if place == name and not is_ending(pod) and pod["created"] <= told_at:
+            # A pod that was gated for long is bound long after it was made.
+            since = pod["status"].get("startTime") or stamp(pod["created"])
+            if place == name and not is_ending(pod) and datetime.fromisoformat(since) <= told_at:
                 node.add(read(pod))
         nodes.append(node)
     return nodes
