@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.disruption_records import IDLE
 from stockyard.operations.disruption import run
 from stockyard.ports import Replace
 from tests.unit.operations.disruption.conftest import Pods, pod
@@ -68,4 +69,18 @@ def test_a_careful_decision_that_was_too_tight_is_followed_by_rest(pods: Pods) -
     assert pods.types() == [LARGE, LARGE], "it could leave, and may not yet"
     pods.yard.nodes.hours(1)
     pods.run(8)
+    assert pods.types() == [LARGE]
+
+
+def test_a_pass_whose_time_is_over_decides_what_needs_no_search(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle(pods, 3)
+    empty = sorted(pods.on)[0]
+    pods.on[empty] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "DEADLINE_SECONDS", 0)
+        pods.run(10)
+        assert pods.types() == [LARGE, LARGE], "the empty node left, and nothing was decided for its price"
+        assert (empty in pods.on, pods.record().state, pods.waiting) == (False, IDLE, [])
+    pods.yard.nodes.clock.advance(3600)
+    pods.run(10)
     assert pods.types() == [LARGE]

@@ -68,6 +68,18 @@ def test_a_preview_names_what_would_leave_what_comes_and_what_it_saves(pods: Pod
     assert reasons(pods) == [], "nothing is done by it"
 
 
+def test_a_preview_whose_time_is_over_shows_nothing_that_a_search_would_have_to_find(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle(pods, 2, disruption={**NOW, "consolidate_after": "1s"})
+    pods.yard.nodes.clock.advance(60)
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "DEADLINE_SECONDS", 0)
+        answer = preview(pods)
+    assert (answer["decision"], [node["leaves"] for node in answer["nodes"]]) == (None, [False, False])
+    assert preview(pods)["decision"]["reason"] == "Underutilized"
+
+
 @pytest.mark.parametrize(
     ("hold", "why"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -17,6 +18,7 @@ from stockyard.scheduling.consolidation.model import (
     RunningNode,
     Settings,
 )
+from stockyard.scheduling.consolidation.places import homeless_pods
 from stockyard.scheduling.consolidation.search import Search, consolidate, empty_nodes
 from stockyard.scheduling.consolidation.singles import DELETE, NO_PLACE, NO_SAVING, REPLACE, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
@@ -223,3 +225,21 @@ def test_of_fifteen_types_that_spot_may_become_all_are_cheaper():
     cheap = tuple(spot(f"s{number}", 0.02 + number * 0.001) for number in range(15))
     assert names(consolidate(fleet(node, types=cheap))) == ["node"]
     assert consolidate(fleet(node, types=cheap[:14])) is None
+
+
+def test_a_search_whose_time_is_over_decides_only_what_is_safe_and_saves():
+    nodes = [running(f"n{number:02}", LARGE, *[pod(700 + 300 * (number % 4))] * 2) for number in range(24)]
+    whole, cut = fleet(*nodes), []
+    for asked in range(40):
+        calls = count()
+        settings = Settings(careful=True, expired=lambda calls=calls, asked=asked: next(calls) >= asked)
+        decision = consolidate(whole, settings)
+        cut.append(decision.saving if decision is not None else 0.0)
+        if decision is not None:
+            assert decision.saving > 0
+            there = sum(not homeless_pods(whole, [node]) for node in decision.nodes)
+            assert there == len(decision.nodes)
+            assert decision.replacements or not homeless_pods(whole, decision.nodes)
+    assert cut[0] == 0.0
+    assert cut[-1] > 0.0
+    assert len(set(cut)) > 2, "what was found until then counts"

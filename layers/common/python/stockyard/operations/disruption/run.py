@@ -54,6 +54,8 @@ CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
 """For how long no node leaves for its price after a careful decision whose pods have found no place either."""
+DEADLINE_SECONDS = 15
+"""After so many seconds the best of what was found is decided, however slow the machine is: a preview is a request."""
 LASTING = frozenset({DRIFTED, EXPIRED})
 """Reasons that a later look would find again: no decision for one of them has to stand for a while first."""
 LEAVING_SECONDS = 300
@@ -190,8 +192,9 @@ def next_decision(services: Services, record: ClusterDisruption | None, view: Vi
     """What is to be done next; None for nothing."""
     now = services.now()
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
+    settings = Settings(careful=careful, expired=services.expires_in(DEADLINE_SECONDS))
     if record is None:
-        return decide(view, Settings(careful=careful))
+        return decide(view, settings)
 
     def is_held(reason: str, node: RunningNode) -> bool:
         return bool(record.node_held_until(reason, node.pool, view.claims[node.name].id, now))
@@ -202,7 +205,7 @@ def next_decision(services: Services, record: ClusterDisruption | None, view: Vi
     held_names = {node.name for node in view.fleet.nodes if is_held(UNDERUTILIZED, node)}
     fleet = without_types(holding(view.fleet, held_names), record.held_types(now))
     able = replace(view, replaceable=replaceable, fleet=fleet)
-    return decide(able, Settings(careful=careful), for_price=not record.no_savings_until(now))
+    return decide(able, settings, for_price=not record.no_savings_until(now))
 
 
 def is_careful(services: Services, record: ClusterDisruption | None) -> bool:
