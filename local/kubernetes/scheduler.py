@@ -78,10 +78,10 @@ def _board(store: KubeStore, down: frozenset[str], classes: Mapping[str, int]) -
     limits = {key.name: _limits(item) for key, item in store.objects.items() if key.resource == "csinodes"}
     for key, document in store.objects.items():
         if key.resource == "nodes":
-            lost = {**document, "status": {**document["status"], "conditions": _UNREACHABLE}}
+            lost = {**document, "status": {**(document.get("status") or {}), "conditions": _UNREACHABLE}}
             nodes[key.name] = node_of(lost if key.name in down else document, limits.get(key.name))
     for key, pod in store.objects.items():
-        if key.resource == "pods" and pod["status"].get("phase") not in _FINISHED:
+        if key.resource == "pods" and (pod.get("status") or {}).get("phase") not in _FINISHED:
             node = nodes.get(pod["spec"].get("nodeName") or "")
             if node is not None:
                 node.add(pod_of(pod, classes))

@@ -56,6 +56,13 @@ def on(store: KubeStore, key: Key) -> tuple[str, str]:
     return document["status"]["phase"], document["spec"].get("nodeName", "")
 
 
+def test_a_pod_that_was_applied_has_no_status_and_is_scheduled_too(store: KubeStore) -> None:
+    key = Key("", "pods", "default", "applied")
+    store.create(key, {name: part for name, part in waiting("applied").items() if name != "status"})
+    schedule(store)
+    assert on(store, key) == ("Running", "node-1")
+
+
 def test_pods_run_while_there_is_room_and_the_next_runs_on_a_node_that_joins(store: KubeStore) -> None:
     keys = [put(store, f"web-{number}", cpu="1500m") for number in range(3)]
     assert schedule(store) == 2

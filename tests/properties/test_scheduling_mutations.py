@@ -202,6 +202,14 @@ def nobody_takes_small(patch: Patch) -> None:
 
 
 AT_LEAST = Amounts.at_least
+
+
+def images_are_everywhere(patch: Patch) -> None:
+    """Whoever matches, and whoever explains, takes every architecture for one with an image."""
+    patch.setattr(rules, "with_image", lambda table, _images: table.every)
+    patch.setattr(rules, "lacks_image", lambda _node_type, _images: False)
+
+
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Provider": without_provider,
     "OutOfReach": without_rule("in_reach"),
@@ -219,6 +227,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "ExtendedResource: a type that is named": nobody_means_it,
     "Small": without_rule("large_enough"),
     "Unserved": without_rule("served"),
+    "Image": images_are_everywhere,
     "Small: types that are named": nobody_takes_small,
     "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,
