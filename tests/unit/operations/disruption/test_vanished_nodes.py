@@ -64,10 +64,10 @@ def test_a_node_that_is_deleted_in_its_cluster_ends_and_its_pods_get_another(pod
 def test_a_node_that_is_deleted_as_soon_as_it_has_joined_is_gone_once_the_agent_vouches_for_that(pods: Pods) -> None:
     idle(pods, 1, **KEPT_FIELDS)
     [first] = pods.on
-    services, told = pods.yard.nodes.services, pods.workload
+    services, workload_of_pods = pods.yard.nodes.services, pods.workload
     [claim] = pods.yard.claims(POOL)
     services.store.commit(Replace(replace(with_joined(claim, services.now()), sequence=claim.sequence + 1)))
-    reported = replace(told(), observed_at=services.now(), nodes={})
+    reported = replace(workload_of_pods(), observed_at=services.now(), nodes={})
     pods.workload = lambda: reported  # type: ignore[method-assign]
     delete_nodes(pods, first)
     pods.run(1)

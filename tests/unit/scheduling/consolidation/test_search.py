@@ -230,9 +230,9 @@ def test_of_fifteen_types_that_spot_may_become_all_are_cheaper():
 def test_a_search_whose_time_is_over_decides_only_what_is_safe_and_saves():
     nodes = [running(f"n{number:02}", LARGE, *[pod(700 + 300 * (number % 4))] * 2) for number in range(24)]
     whole, cut = fleet(*nodes), []
-    for asked in range(40):
+    for limit in range(40):
         calls = count()
-        settings = Settings(careful=True, expired=lambda calls=calls, asked=asked: next(calls) >= asked)
+        settings = Settings(careful=True, expired=lambda calls=calls, limit=limit: next(calls) >= limit)
         decision = consolidate(whole, settings)
         cut.append(decision.saving if decision is not None else 0.0)
         if decision is not None:
