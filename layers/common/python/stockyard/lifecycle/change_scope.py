@@ -6,10 +6,10 @@ replacement of a lost member is never refused for a setting.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from stockyard.domain.node_groups import GROUP_SETTINGS
-from stockyard.lifecycle.cluster_changes import SIZE, TYPE, TYPES, VERSION
+from stockyard.lifecycle.cluster_changes import SIZE, TYPE, TYPES, VERSION, Difference
 from stockyard.lifecycle.repave import RENEWAL, REPAVE
 
 _SETTINGS = "/settings"
@@ -17,21 +17,30 @@ _MAKES_MEMBERS = frozenset({VERSION, REPAVE, RENEWAL, *(f"{_SETTINGS}/{name}" fo
 """Changes that make machines of the control plane anew, with all that the settings say of these."""
 
 
-def speaks_against(place: str, changed: Collection[str], *, dispensable: bool = False) -> bool:
-    """Whether a fault at the JSON pointer ``place`` refuses a change of the fields at the pointers ``changed``.
+_OF_THE_SAME_MACHINES = frozenset({"labels", "taints", "min_size", "max_size", "count"})
+"""Fields of a node group that ask nothing of the account that its machines did not ask before."""
+
+
+def speaks_against(place: str, changes: Sequence[Difference], *, dispensable: bool = False) -> bool:
+    """Whether a fault at the JSON pointer ``place`` refuses these changes.
 
     ``dispensable``: machines are made without what is missing there. A fault of the account, which is at no setting,
-    refuses every change but that of entries of node groups and of packs.
+    refuses what asks something new of it: not packs, what goes, nor how many nodes a group has and how they are marked.
     """
+    changed = [str(change["pointer"]) for change in changes]
     if any(_meet(place, pointer) for pointer in changed):
         return True
     if dispensable:
         return False
     if not _is_below(place, _SETTINGS):
-        return any(_is_below(pointer, _SETTINGS) and not _is_of_group(pointer) for pointer in changed) or bool(
-            _MAKES_MEMBERS.intersection(changed)
-        )
+        return any(change["after"] is not None and _asks_the_account(str(change["pointer"])) for change in changes)
     return not _is_of_group(place) and bool(_MAKES_MEMBERS.intersection(changed))
+
+
+def _asks_the_account(pointer: str) -> bool:
+    if not _is_below(pointer, _SETTINGS):
+        return pointer in _MAKES_MEMBERS
+    return not _is_of_group(pointer) or pointer.rpartition("/")[2] not in _OF_THE_SAME_MACHINES
 
 
 def _meet(first: str, second: str) -> bool:

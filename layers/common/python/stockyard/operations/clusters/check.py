@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
 from stockyard.lifecycle.change_scope import speaks_against
+from stockyard.lifecycle.cluster_changes import Difference
 from stockyard.operations.clusters.zone_users import zone_findings
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
@@ -36,28 +37,27 @@ def account_of(services: Services, number: int, cluster_type: str, driver: str |
 
 
 def check(
-    services: Services, cluster: Cluster, account: CloudAccount, changed: Collection[str] | None = None
+    services: Services, cluster: Cluster, account: CloudAccount, changes: Sequence[Difference] | None = None
 ) -> list[Finding]:
     """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud. A ready cluster is one that
-    stands, as it is to be: ``changed`` are the JSON pointers of what is to change of it, and what is wrong elsewhere
-    is a warning.
+    stands, as it is to be: ``changes`` are what is to change of it, and what is wrong elsewhere is a warning.
 
     When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
-    findings = findings if changed is None else of_change(findings, changed)
+    findings = findings if changes is None else of_change(findings, changes)
     if all(finding.warning for finding in findings):
         live = _live_findings(services, cluster, account)
-        findings += live if changed is None else of_change(live, changed)
+        findings += live if changes is None else of_change(live, changes)
     refuse(findings)
     return findings
 
 
-def of_change(findings: Sequence[Finding], changed: Collection[str]) -> list[Finding]:
+def of_change(findings: Sequence[Finding], changes: Sequence[Difference]) -> list[Finding]:
     """The findings of a change: a fault of what the change does not touch is a warning."""
     return [
         finding
-        if finding.warning or speaks_against(finding.pointer, changed, dispensable=finding.dispensable)
+        if finding.warning or speaks_against(finding.pointer, changes, dispensable=finding.dispensable)
         else replace(finding, warning=True)
         for finding in findings
     ]

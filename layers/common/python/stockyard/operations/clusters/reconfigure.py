@@ -107,11 +107,11 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
         _check_pools(services, target)
     if target.kubernetes_version != cluster.kubernetes_version:
         _check_skew(services, target)
-    changed = [difference["pointer"] for difference in differences(cluster, target)]
+    changes: Sequence[Difference] = differences(cluster, target)
     current = current_operation(services, cluster)
-    if not changed and current is not None and is_unfinished(current):
-        changed = [change["pointer"] for change in current.changes]  # what has failed is begun anew
-    return check(services, replace(target, updated_at=services.now()), account, changed)
+    if not changes and current is not None and is_unfinished(current):
+        changes = current.changes  # what has failed is begun anew
+    return check(services, replace(target, updated_at=services.now()), account, changes)
 
 
 def _check_skew(services: Services, target: Cluster) -> None:
