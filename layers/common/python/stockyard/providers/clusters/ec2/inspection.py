@@ -38,7 +38,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
         return
     yield from offerings.template_findings(calls, account, [KUBEADM])
     if key_pair := cluster.settings.get("key_pair"):
-        yield from _key_pair(calls, str(key_pair))
+        yield from _key_pair(calls, str(key_pair), stands=not is_new)
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
     yield from _architectures(calls, named_control_plane_types(cluster.settings), cluster.settings.get("image"))
@@ -131,10 +131,10 @@ def _bastion(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
     yield from _architectures(calls, [("/settings/bastion/instance_type", name)], bastion.get("image"))
 
 
-def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
+def _key_pair(calls: Calls, name: str, *, stands: bool) -> Iterator[Finding]:
     if not offerings.has_key_pair(calls, name):
-        text = f"There is no key pair {name} in {calls.region}."
-        yield Finding("/settings/key_pair", f"{text} Machines get none.", dispensable=True)
+        more = " Machines are made without one." if stands else ""
+        yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.{more}", dispensable=True)
 
 
 def _image(calls: Calls, name: str | None, pointer: str = "/settings/image") -> Iterator[Finding]:

@@ -57,10 +57,14 @@ def _lacking_machines(builder: Builder) -> Iterator[str]:
             answer = builder.calls.call("eks", "describe_nodegroup", clusterName=cluster, nodegroupName=name)
         except VendorNotFound:
             continue
-        issues = answer["nodegroup"].get("health", {}).get("issues", ())
-        if issues:
-            text = "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
+        if text := issues_of_group(answer["nodegroup"]):
             yield f"node group {name}: {text}"
+
+
+def issues_of_group(described: Mapping[str, Any]) -> str:
+    """What EKS says is wrong with a node group, with its codes; empty where nothing is."""
+    issues = described.get("health", {}).get("issues", ())
+    return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
 
 
 def before_nodes(builder: Builder) -> str:

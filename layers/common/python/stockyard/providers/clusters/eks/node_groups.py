@@ -206,18 +206,13 @@ def _failure(described: Mapping[str, Any]) -> VendorError | None:
     """Why a group could not be made, in EKS's words."""
     if described.get("status") not in ("CREATE_FAILED", "DELETE_FAILED"):
         return None
-    text = _issues(described) or str(described["status"])
+    text = addons.issues_of_group(described) or str(described["status"])
     return _refusal(f"node group {described['nodegroupName']}: {text}", str(described["status"]))
 
 
 def _refusal(text: str, status: str) -> VendorError:
     leaf = InsufficientCapacity if "capacity" in text.lower() else VendorRefused
     return leaf(text, code=status)
-
-
-def _issues(described: Mapping[str, Any]) -> str:
-    issues = described.get("health", {}).get("issues", ())
-    return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
 
 
 def _former(builder: Builder, pools: set[str]) -> list[str]:
