@@ -55,13 +55,20 @@ class Ageing(Building):
         return "" if not zones or any(requirement.has(zone) for zone in zones) else "stands elsewhere"
 
 
-def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> None:
+def ageing(world: World) -> tuple[Nodes, Ageing]:
+    """A ready cluster ``demo`` and a provider ``lab`` whose places grow old."""
     nodes = Nodes.of(world.registry, world.services, world.clock)
     source = Ageing(world.registry.store)
     source.things, source.meanwhile = set(), lambda: None
     nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
     nodes.provider("lab", SMALL)
     world.create()
+    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    return nodes, source
+
+
+def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> None:
+    nodes, source = ageing(world)
 
     def image_after(name: str) -> str:
         nodes.claim(name, cluster_ref="demo")
@@ -70,7 +77,6 @@ def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> No
         (environment,) = every(nodes.services.store, NodeEnvironment)
         return environment.outputs["image"]
 
-    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
     assert [image_after("one"), image_after("two")] == ["image-1", "image-1"]
     nodes.hours(2)
     source.fault = VendorUnavailable("not now")
@@ -84,13 +90,7 @@ def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> No
 
 def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World) -> None:
     """Until then nobody believes what was known of its zones."""
-    nodes = Nodes.of(world.registry, world.services, world.clock)
-    source = Ageing(world.registry.store)
-    source.things, source.meanwhile = set(), lambda: None
-    nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
-    nodes.provider("lab", SMALL)
-    world.create()
-    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    nodes, _ = ageing(world)
     cluster = next(iter(every(nodes.services.store, Cluster)))
 
     def environment_after(name: str) -> NodeEnvironment:
@@ -116,13 +116,7 @@ def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World)
 
 def test_a_launch_that_misses_what_the_place_names_has_it_found_again(world: World) -> None:
     """Somebody has removed a subnet, an image or a profile: only the claim that meets it fails."""
-    nodes = Nodes.of(world.registry, world.services, world.clock)
-    source = Ageing(world.registry.store)
-    source.things, source.meanwhile = set(), lambda: None
-    nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
-    nodes.provider("lab", SMALL)
-    world.create()
-    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    nodes, source = ageing(world)
     for name, outcome, image in (
         ("one", "available", "image-1"),
         ("two", "not_provisioned", "image-1"),
