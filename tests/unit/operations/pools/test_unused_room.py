@@ -9,7 +9,8 @@ import pytest
 
 from stockyard.domain.workload_records import UnusedRoom
 from stockyard.operations.machines.pending_pods import forgetting
-from stockyard.ports import Replace
+from stockyard.operations.pools import unused_room
+from stockyard.ports import Remove, Replace
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod, pods, yard
 
 __all__ = ["pods", "yard"]
@@ -61,6 +62,23 @@ def test_room_that_pods_do_not_use_is_named_and_after_a_while_not_counted(pods: 
     record = pods.yard.nodes.services.store.get(UnusedRoom, pods.yard.cluster.id)
     assert record is not None
     assert record.groups == {}
+
+
+def test_nothing_is_remembered_of_a_cluster_that_goes_meanwhile(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = with_node(pods)
+    store, cluster = pods.yard.nodes.services.store, pods.yard.current()
+    store.commit(Remove(UnusedRoom, cluster.id))
+    plan = unused_room.remember
+
+    def as_it_goes(*arguments: Any) -> Any:
+        store.commit(Replace(replace(pods.yard.current(), status="deleting", version=pods.yard.current().version + 1)))
+        return plan(*arguments)
+
+    monkeypatch.setattr(unused_room, "remember", as_it_goes)
+    pods.refuses = lambda each, node: node == first
+    pods.waiting = [pod("1", "1Gi", "second")]
+    pods.run(1)
+    assert store.get(UnusedRoom, cluster.id) is None
 
 
 @pytest.mark.parametrize("disruption", [NEVER, GONE_SOON])

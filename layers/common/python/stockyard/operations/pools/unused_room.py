@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from stockyard.domain import times
 from stockyard.domain.pool_records import DYNAMIC, Pool
-from stockyard.domain.records import NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import HOSTNAME, IN, NOT_IN
 from stockyard.domain.workload_records import UnusedRoom
 from stockyard.errors import Conflict
@@ -20,7 +20,7 @@ from stockyard.lifecycle.waiting import unused
 from stockyard.lifecycle.waiting.unused import GroupMemory, MadeNode
 from stockyard.operations.fleet.state import FleetNode, FleetState, Workload
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Replace
+from stockyard.ports import Check, Create, Replace
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Plan
 
@@ -178,8 +178,10 @@ def remember(
     stored = {group: entry.document() for group, entry in memory.items()}
     record = belief.record
     if record is None and stored:
+        # It must not come back when the cluster is gone.
+        ready = Check(Cluster, cluster_id, {"status": "ready"})
         with suppress(Conflict):
-            services.store.commit(Create(UnusedRoom(cluster_id, now, stored)))
+            services.store.commit(Create(UnusedRoom(cluster_id, now, stored)), ready)
     elif record is not None and record.groups != stored:
         with suppress(Conflict):
             changed = replace(record, groups=stored, updated_at=now, version=record.version + 1)
