@@ -77,7 +77,11 @@ def test_a_preview_whose_time_is_over_shows_nothing_that_a_search_would_have_to_
         patch.setattr(runs, "DEADLINE_SECONDS", 0)
         answer = preview(pods)
     assert (answer["decision"], [node["leaves"] for node in answer["nodes"]]) == (None, [False, False])
-    assert preview(pods)["decision"]["reason"] == "Underutilized"
+    # Nobody is told that nothing can be saved.
+    assert "did not finish" in answer["message"]
+    assert all("did not finish" in node["why"] for node in answer["nodes"])
+    whole = preview(pods)
+    assert (whole["decision"]["reason"], "did not finish" in whole["message"]) == ("Underutilized", False)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from stockyard.domain.disruption_records import REPLACING, ClusterDisruption
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.operations.disruption import run
 from stockyard.operations.disruption.decide import HOLD_REASON
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
@@ -67,13 +68,16 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
     if view is None:
         return answer
     record = record or ClusterDisruption(cluster.id, services.now(), services.now())
-    decision = next_decision(services, record, view) if record.state != REPLACING else None
-    rows = [_node(view, node, record, decision) for node in view.fleet.nodes]
+    expired = services.expires_in(run.DEADLINE_SECONDS)
+    decision = next_decision(services, record, view, expired) if record.state != REPLACING else None
+    # Whoever was cut short must not say that nothing is to be saved.
+    is_cut = record.state != REPLACING and expired()
+    rows = [_node(view, node, record, decision, is_cut=is_cut) for node in view.fleet.nodes]
     rows += [_bare(claim, NOT_READY, leaves=True) for claim in view.unready]
     listed_ids = {row["claim_id"] for row in rows}
     rows += [_bare(claim, UNSEEN, leaves=False) for claim in claims if claim.id not in listed_ids and _is_node(claim)]
     rows.sort(key=lambda row: (not row["leaves"], -(row["usd_hour"] or 0.0), row["name"]))
-    message = _words(view, record, decision)
+    message = f"{_words(view, record, decision)}{_CUT if is_cut else ''}"
     more = f" {len(rows) - MOST_SHOWN} more nodes are not shown." if len(rows) > MOST_SHOWN else ""
     return {
         **answer,
@@ -81,6 +85,9 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
         "decision": _decision(decision) if decision is not None else None,
         "nodes": rows[:MOST_SHOWN],
     }
+
+
+_CUT = " The search for savings took too long and did not finish: there may be more."
 
 
 def _month(usd_hour: float) -> float:
@@ -119,7 +126,9 @@ def _words(view: View, record: ClusterDisruption, decision: Decision | None) -> 
     return " ".join(texts) or "No node would leave now."
 
 
-def _node(view: View, node: RunningNode, record: ClusterDisruption, decision: Decision | None) -> dict[str, Any]:
+def _node(
+    view: View, node: RunningNode, record: ClusterDisruption, decision: Decision | None, *, is_cut: bool
+) -> dict[str, Any]:
     claim = view.claims[node.name]
     reason = decision.reason if decision is not None and node in decision.nodes else ""
     if record.state == REPLACING and claim.id in record.nodes:
@@ -132,12 +141,12 @@ def _node(view: View, node: RunningNode, record: ClusterDisruption, decision: De
         "type": claim.placement.type if claim.placement is not None else "",
         "usd_hour": round(node.price, 6),
         "leaves": bool(reason),
-        "why": reason or _why(view, node, record),
+        "why": reason or _why(view, node, record, is_cut=is_cut),
         "until": times.to_text(until) if until is not None and not reason else None,
     }
 
 
-def _why(view: View, node: RunningNode, record: ClusterDisruption) -> str:
+def _why(view: View, node: RunningNode, record: ClusterDisruption, *, is_cut: bool) -> str:
     """Why a node stays: the first of the rules that keep it."""
     now = times.to_text(view.now)
     for reason in (EXPIRED, DRIFTED):
@@ -158,6 +167,7 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption) -> str:
         (is_busy, "another decision is being carried out"),
         (for_price and bool(until), failed),
         (bool(held_until), f"{HOLD_REASON}; it is tried again at {held_until}"),
+        (for_price and is_cut, "the search for savings took too long and did not finish"),
     )
     otherwise = f"its pods would cost no less elsewhere{least}, or others go first"
     return next((why for holds, why in obstacles if holds), otherwise)

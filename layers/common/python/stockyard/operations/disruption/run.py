@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -188,11 +188,14 @@ def _nothing_now(
         return write(services, record, due_at=min(due_at, later_than(services.now(), SETTLING_SECONDS)), **fields)
 
 
-def next_decision(services: Services, record: ClusterDisruption | None, view: View) -> Decision | None:
-    """What is to be done next; None for nothing."""
+def next_decision(
+    services: Services, record: ClusterDisruption | None, view: View, expired: Callable[[], bool] | None = None
+) -> Decision | None:
+    """What is to be done next; None for nothing. Once ``expired`` says yes the search for savings ends with what it
+    has; by default after ``DEADLINE_SECONDS``."""
     now = services.now()
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
-    settings = Settings(careful=careful, expired=services.expires_in(DEADLINE_SECONDS))
+    settings = Settings(careful=careful, expired=expired or services.expires_in(DEADLINE_SECONDS))
     if record is None:
         return decide(view, settings)
 
