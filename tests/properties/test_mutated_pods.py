@@ -24,7 +24,13 @@ REQUIRED, PREFERRED = (
 )
 SELECTOR = {"matchLabels": {"app": "w"}, "matchExpressions": [{"key": "app", "operator": "In", "values": ["w"]}]}
 TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": SELECTOR, "matchLabelKeys": ["app"]}
-SPREAD = {**TERM, "topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1, "minDomains": 1, "whenUnsatisfiable": "x"}
+SPREAD = {
+    **TERM,
+    "topologyKey": "topology.kubernetes.io/zone",
+    "maxSkew": 1,
+    "minDomains": 1,
+    "whenUnsatisfiable": "DoNotSchedule",
+}
 NODE_TERM = {
     "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}],
     "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["x"]}],
@@ -51,6 +57,7 @@ SPEC = {
 }
 LABELS = {"app": "w", "scheduling.x-k8s.io/pod-group": "g"}
 MANIFEST = {
+    "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "w", "namespace": "s"},
     "spec": {"replicas": 3, "template": {"metadata": {"labels": LABELS}, "spec": SPEC}},
@@ -81,6 +88,7 @@ def test_broken_pods_are_refused_or_planned(seed: int, soaking: bool) -> None:
     world = make_world()
     nodes = Nodes.of(world.registry, world.services, world.clock)
     nodes.provider("sim", SMALL)
+    plan_placements(nodes.services, None, [deepcopy(MANIFEST)])  # what is broken below is whole before
     chance, outcomes = Random(seed), Counter[str]()
     pointers: set[str] = set()
     for _ in range(MANY if soaking else FEW):
