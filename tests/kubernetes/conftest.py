@@ -27,6 +27,7 @@ from stockyard.domain.control_plane import POD_CIDR
 from stockyard.domain.ids import login_client
 from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import on_machine
+from tests.kubernetes.placing import Judge
 from tests.kubernetes.rigs import ContractRig, RealRig, SimulatedRig, until
 
 CLIENT, TENANT = "acme-demo-0123456789ab", "acme"
@@ -154,6 +155,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, realm: Realm) -> Iterator[
     plane = ControlPlane(tmp_path_factory.mktemp("plane"), documents, state / program.API_FOLDER, environment)
     with plane.running():
         yield Cluster(plane, realm)
+
+
+@pytest.fixture(scope="session")
+def judge(cluster: Cluster) -> Judge:
+    """One for all files: what it makes once for the control plane can be made once."""
+    return Judge(cluster.plane)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from stockyard.scheduling.packing import model, rows, topology
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
-from tests.kubernetes.conftest import Cluster
 from tests.kubernetes.placing import Judge, acceptable
 
 FEW, MANY = 6, 300
@@ -33,11 +32,6 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
 """Rules that are taken out of the packer."""
 VISIBLE = (" in order: ", " of cpu, and", " of memory, and", "one port twice", "its taints", "asks for other labels")
 """What faults say that the scheduler can see."""
-
-
-@pytest.fixture(scope="module")
-def judge(cluster: Cluster) -> Judge:
-    return Judge(cluster.plane)
 
 
 def planned(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,25 +11,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-import pytest
-
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing.marks import NEXT, mark_of_left_out, mark_of_placed, next_pass
 from tests.harness.packing.reading import problem_of
 from tests.harness.packing.rules import ruled_problem
 from tests.harness.packing_problems import plan_document
-from tests.kubernetes.conftest import Cluster
 from tests.kubernetes.placing import Judge, Verdict
 
 FEW, MANY = 10, 500
 TOGETHER = 50
 """Problems that are on the API server at a time."""
 Case = tuple[int, dict[str, Any], dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def judge(cluster: Cluster) -> Judge:
-    return Judge(cluster.plane)
 
 
 def case_of(chance: Random) -> Case:
