@@ -71,9 +71,8 @@ class Load:
     body_bytes: int
 
 
-def load(sizes: Sizes, seed: int, *, node_facts: bool = False) -> Load:
-    """Everything that one run needs; the same for the same seed. ``node_facts``: the agent tells of the nodes too, of
-    which one in twenty each is cordoned, tainted, not ready, and given to a pod that is not bound yet."""
+def load(sizes: Sizes, seed: int) -> Load:
+    """Everything that one run needs; the same for the same seed."""
     chance, moment = random.Random(seed), datetime.now(UTC)
     now = times.to_text(moment)
 
@@ -111,9 +110,6 @@ def load(sizes: Sizes, seed: int, *, node_facts: bool = False) -> Load:
     records += [Name(f"node-claim/{each.name}", each.id) for each in claims]
     running = {each.node_name: dict(node.pods) for each, node in zip(claims, nodes, strict=True)}
     document = report(running, groups, pending_groups(sizes, chance), now)
-    if node_facts:
-        kinds = {each.node_name: node.node_type for each, node in zip(claims, nodes, strict=True)}
-        document |= facts_of_nodes(kinds, {each.node_name: dict(each.node_labels) for each in claims}, document, now)
     body = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
     woken = {"detail-type": "PendingPods", "detail": {"tenant": TENANT, "subject": cluster.id}}
     return Load(records, posted(cluster.id, body), woken, len(body))
@@ -339,33 +335,6 @@ def report(
         "running": running,
         "daemon_sets": {each["daemon_set"]: group for group, each in groups.items() if each["daemon_set"]},
     }
-
-
-def facts_of_nodes(
-    kinds: Mapping[str, NodeType], labels: Mapping[str, Mapping[str, str]], document: Mapping[str, Any], now: str
-) -> dict[str, Any]:
-    """What an agent says of the nodes, and which of their room is given to pods that are not bound yet."""
-    facts = {}
-    for number, (name, kind) in enumerate(kinds.items()):
-        room = {resource: f"{amount}m" for resource, amount in kind.allocatable.items()}
-        facts[name] = {
-            "ready": "False" if number % 20 == 7 else "True",
-            "ready_since": now,
-            "created_at": now,
-            "unschedulable": number % 20 == 3,
-            "pod_event_at": now,
-            "uid": f"00000000-0000-4000-8000-{number:012}",
-            "labels": {**labels[name], "kubernetes.io/hostname": name},
-            "taints": [{"key": "example.com/special", "value": "yes", "effect": "NoSchedule"}]
-            if number % 20 == 11
-            else [],
-            "allocatable": room,
-            "volume_limits": {"ebs.csi.aws.com": 25},
-            "volumes": {"ebs.csi.aws.com": number % 25},
-        }
-    groups = list(document["pending"])
-    nominated = {name: {groups[number % len(groups)]: 1} for number, name in enumerate(kinds) if number % 20 == 15}
-    return {"nodes": facts, "nominated": nominated, "budgets": {}}
 
 
 def posted(cluster_id: str, body: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What one pass over the pools of a large cluster takes: ``python -m benchmarks.pool_pass [--seed N] [--nodes]``.
+"""What one pass over the pools of a large cluster takes: ``python -m benchmarks.pool_pass [--seed N]``.
 
 A tenant has a cluster with 1,000 nodes on EC2 in five pools and 50,000 running pods in 300 groups; its agent posts them
 as gzip, with 1,000 pods that wait in 40 groups. A fresh process takes the post with the function's own handler, and
@@ -8,8 +8,6 @@ first called is part of their CPU time (the catalogue, the packer); the import o
 The table is moto's server in this process, behind HTTP: so the CPU time of the other process is what the product takes
 itself, with botocore's share and without the table's. Memory is the most that the process ever had. Units are counted
 by the sizes of what is read and written, as DynamoDB counts them.
-
-With ``--nodes`` the agent tells of its nodes too, some of which people have cordoned or tainted.
 
 Prints one JSON line with the seed and the workload. Exit 1 when a limit is missed.
 """
@@ -128,7 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fills the table and measures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pool_pass")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--nodes", action="store_true", help="the agent tells of its nodes too")
     parser.add_argument("--profile", choices=FUNCTIONS, default="", help="print where this function's time goes")
     parser.add_argument("--probe", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -143,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = pool_load.Sizes()
     with served(), tempfile.TemporaryDirectory(prefix="stockyard-bench-") as name:
         folder = Path(name)
-        scene = pool_load.load(sizes, options.seed, node_facts=options.nodes)
+        scene = pool_load.load(sizes, options.seed)
         store = DynamoStore(calls.client(), TABLE, pool_load.TENANT)
         for begin in range(0, len(scene.records), 90):
             store.commit(*(Put(record) for record in scene.records[begin : begin + 90]))
@@ -154,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=600)
     measured = json.loads(result.stdout.splitlines()[-1])
     figures = summary(measured["steps"], measured["peak_mb"])
-    workload = {**asdict(sizes), "node_facts": options.nodes, "body_bytes": scene.body_bytes}
+    workload = {**asdict(sizes), "body_bytes": scene.body_bytes}
     line = {"benchmark": "pool_pass", "seed": options.seed, "workload": workload, **figures}
     sys.stdout.write(json.dumps(line) + "\n")
     within_limits = (

@@ -21,9 +21,9 @@ from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.simulation.model import Arrival, Departure, Outcome, PodKind, PoolPolicy
 from stockyard.scheduling.simulation.model import Trace as ReplayedTrace
 from stockyard.scheduling.simulation.replay import replay
-from tests.harness.simulated_hours import Hours
-from tests.harness.simulated_hours_pods import NAMESPACE, App, Daemon
-from tests.harness.simulated_hours_traces import Trace
+from tests.harness.hours.pods import NAMESPACE, App, Daemon
+from tests.harness.hours.traces import Trace
+from tests.harness.hours.world import Hours
 
 HOUR = 3600
 STEPS = 50_000_000

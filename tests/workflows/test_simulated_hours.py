@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 from time import process_time
 
-from tests.harness.simulated_hours import Hours
-from tests.harness.simulated_hours_policies import NEVER, POLICIES, PRODUCT
-from tests.harness.simulated_hours_traces import CHANGES, trace_of
+from tests.harness.hours.policies import NEVER, POLICIES, PRODUCT
+from tests.harness.hours.traces import CHANGES, trace_of
+from tests.harness.hours.world import Hours
 
 SOAK_RUNS, RUNS = (100, 100, 1.0), (5, 12, 0.6)
 """How many runs, the hours of each, and the size of their clusters."""

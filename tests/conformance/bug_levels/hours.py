@@ -8,10 +8,10 @@ from typing import Any
 
 from stockyard.domain.quantities import milli
 from tests.conformance.bug_levels.reading import Json, Unreadable, check_fields, counts, judge, names_of
-from tests.harness.simulated_hours import Hours
-from tests.harness.simulated_hours_cluster import STYLES
-from tests.harness.simulated_hours_pods import App
-from tests.harness.simulated_hours_traces import CAPACITY, Trace
+from tests.harness.hours.cluster import STYLES
+from tests.harness.hours.pods import App
+from tests.harness.hours.traces import CAPACITY, Trace
+from tests.harness.hours.world import Hours
 
 FIELDS = frozenset({"trace"})
 START = datetime(2026, 11, 27, 8, tzinfo=UTC)

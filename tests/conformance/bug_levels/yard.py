@@ -55,8 +55,8 @@ from tests.conformance.bug_levels.plane import Plane
 from tests.harness import walk
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
 from tests.harness.crash_world import TENANT, _event
+from tests.harness.hours.timeline import Timeline
 from tests.harness.inprocess import REGION, Context
-from tests.harness.simulated_hours_time import Timeline
 
 TEMPLATE = ROOT / "local" / "dev_stage" / "Stockyard-dev.template.json"
 KUBE, API, TOKEN_URL = "https://kube.case", "https://api.stockyard.example", "https://id.stockyard.example/token"

@@ -7,24 +7,35 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.stockyard_agent.kubernetes import Object, Refused
-from tests.harness.simulated_hours_pods import Daemon
+from tests.harness.hours.pods import App, Daemon
 
 if TYPE_CHECKING:
-    from tests.harness.simulated_hours import Hours
+    from tests.harness.hours.world import Hours
 
 TAINT: Object = {"key": "maintenance", "value": "", "effect": "NoSchedule"}
 SOFT_TAINT: Object = {"key": "old", "value": "", "effect": "PreferNoSchedule"}
+HARD_TAINT: Object = {"key": "broken", "value": "yes", "effect": "NoExecute"}
+_TAINTS = ((5, TAINT), (8, HARD_TAINT), (10, SOFT_TAINT))
+"""Taints, by how many of ten acts are of it or of an earlier one."""
 DAEMON_PORT = 9100
 MINUTES = 60.0
 DRAIN_TRIES, DRAIN_SECONDS = 60, 10.0
 """How often somebody tries to evict what a budget keeps, and how long between."""
+LATER_SECONDS = 120.0
+"""When an act that found nobody to be done to is tried again."""
+URGENT, CLAIMING = "urgent", "claiming"
+"""Deployments of each trace: pods of high priority, and pods with a volume of their own."""
+MORE_CPU = 50
+"""By so many thousandths of a core an urgent pod is larger than the room of any node."""
 
 
 def act_of_people(world: Hours, kind: str, number: float) -> None:
-    """One act; ``number`` from 0 to 1 says on whom, and for how long."""
+    """One act; ``number`` from 0 to 1 says on whom, and for how long. It is done as soon as there is somebody."""
     if ACTS[kind](world, number):
         world.judge.counts[f"act {kind}"] += 1
         world.waits.changed()
+    else:
+        world.time.later(LATER_SECONDS, lambda: act_of_people(world, kind, number))
 
 
 def _node(world: Hours, number: float) -> str | None:
@@ -60,9 +71,14 @@ def _on_node(act: Callable[[Hours, str, float], None]) -> Callable[[Hours, float
     return on_some_node
 
 
+def _duration(number: float) -> float:
+    """For how many seconds a node is kept closed: five minutes to five hours, more often a short time."""
+    return (5 + 300 * number**3) * MINUTES
+
+
 def _cordon(world: Hours, name: str, number: float) -> None:
     world.kube.nodes[name]["spec"]["unschedulable"] = True
-    _while(world, name, (10 + 300 * number) * MINUTES, lambda: _uncordon(world, name))
+    _while(world, name, _duration(number), lambda: _uncordon(world, name))
 
 
 def _uncordon(world: Hours, name: str) -> None:
@@ -72,9 +88,12 @@ def _uncordon(world: Hours, name: str) -> None:
 
 def _taint(world: Hours, name: str, number: float) -> None:
     spec = world.kube.nodes[name]["spec"]
-    taint = SOFT_TAINT if number > 0.8 else TAINT
+    taint = next(taint for share, taint in _TAINTS if int(number * 1000) % 10 < share)
     spec["taints"] = [*(other for other in spec["taints"] if other["key"] != taint["key"]), taint]
-    _while(world, name, (10 + 300 * number) * MINUTES, lambda: _untaint(world, name, taint["key"]))
+    if taint["effect"] == "NoExecute":
+        for pod in world.kube.on(name):
+            world.kube.push_out(pod, "taint")
+    _while(world, name, _duration(number), lambda: _untaint(world, name, taint["key"]))
 
 
 def _untaint(world: Hours, name: str, key: str) -> None:
@@ -117,9 +136,15 @@ def _shrink(world: Hours, name: str, number: float) -> None:
 def _lose(seconds: Callable[[float], float], status: str) -> Callable[[Hours, str, float], None]:
     def lose(world: Hours, name: str, number: float) -> None:
         world.kube.silence(name, status)
-        _while(world, name, seconds(number), lambda: world.kube.wake(name) if world.runs(name) else None)
+        _while(world, name, seconds(number), lambda: _wake(world, name))
 
     return lose
+
+
+def _wake(world: Hours, name: str) -> None:
+    if world.runs(name) and not world.kube.is_ready(name):
+        world.kube.wake(name)
+        world.judge.counts["act ready again"] += 1
 
 
 def _grow(world: Hours, number: float) -> bool:
@@ -169,8 +194,35 @@ def _gate(world: Hours, number: float) -> bool:
     name = names[int(number * 7919) % len(names)]
     app = world.kube.apps[name]
     app.gated = True
-    world.kube.scale(name, app.replicas + 1 + int(3 * number))
+    world.scale(name, app.replicas + 1 + int(3 * number))
     world.time.later((5 + 60 * number) * MINUTES, lambda: world.kube.open_gates(name))
+    return True
+
+
+def _for_a_while(world: Hours, app: App, number: float) -> None:
+    """One pod more of a deployment, for some time."""
+    world.scale(app.name, app.replicas + 1)
+    world.time.later((5 + 60 * number) * MINUTES, lambda: world.scale(app.name, max(0, app.replicas - 1)))
+
+
+def _claim_volume(world: Hours, number: float) -> bool:
+    """A pod comes with a volume of its own, which is made when the pod has its node."""
+    _for_a_while(world, world.kube.apps[CLAIMING], number)
+    return True
+
+
+def _hurry(world: Hours, number: float) -> bool:
+    """A pod of high priority comes that has room only where others go for it."""
+    kube = world.kube
+    names = [name for name in kube.nodes if kube.is_ready(name) and not kube.is_closed(name)]
+    free = {name: kube.free(name)[0] for name in names}
+    most = max(free.values(), default=0) + MORE_CPU
+    lower_cpu = {name: sum(pod["cpu"] for pod in kube.on(name) if not pod["spec"].get("priority")) for name in names}
+    if not any(free[name] + lower_cpu[name] >= most for name in names):
+        return False
+    app = kube.apps[URGENT]
+    app.cpu = most
+    _for_a_while(world, app, number)
     return True
 
 
@@ -185,5 +237,9 @@ ACTS: Mapping[str, Callable[[Hours, float], bool]] = {
     "daemon set grows": _grow,
     "daemon set with a port": _open_port,
     "gated pods": _gate,
+    "volume claimed": _claim_volume,
+    "urgent pod": _hurry,
 }
 """Acts by the name that figures have. An act that finds nobody to be done to returns False, and counts as none."""
+FOLLOWING = ("uncordon", "untaint", "ready again", "late binding", "preemption")
+"""What comes of these acts, and is counted with them."""

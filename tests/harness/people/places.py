@@ -10,9 +10,9 @@ from typing import Any
 from local.kubernetes.placing.board import Board
 from local.kubernetes.placing.model import Node, Pod, node_of
 from local.kubernetes.placing.volumes import Storage
+from tests.harness.hours.cluster import PlayedCluster
+from tests.harness.hours.pods import NAMESPACE, is_ending, stamp
 from tests.harness.people.scheduler import read
-from tests.harness.simulated_hours_cluster import PlayedCluster
-from tests.harness.simulated_hours_pods import NAMESPACE, is_ending, stamp
 
 _WEIGHTS = ((1, 0), (0, 1), (1, 1))
 """Of cores and memory in the size of a pod."""

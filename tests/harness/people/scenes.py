@@ -14,13 +14,13 @@ from stockyard.lifecycle.waiting.unused import GroupMemory
 from stockyard.operations.fleet.state import Workload, picture, reported
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE
 from stockyard.scheduling.packing import row_source
-from tests.harness import simulated_hours
+from tests.harness.hours import world
+from tests.harness.hours.pods import App, Daemon
+from tests.harness.hours.traces import CAPACITY, Trace
+from tests.harness.hours.world import Hours
 from tests.harness.people import acts
 from tests.harness.people.scheduler import SPREAD
 from tests.harness.people.traces import PORT, RULES, ZONES
-from tests.harness.simulated_hours import Hours
-from tests.harness.simulated_hours_pods import App, Daemon
-from tests.harness.simulated_hours_traces import CAPACITY, Trace
 
 START = datetime(2026, 11, 27, 8, tzinfo=UTC)
 Act = Callable[[Hours], None]
@@ -159,6 +159,6 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     ),
     "reports wake nobody": (
         Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)]),
-        lambda: patch.dict(simulated_hours._WAKE, {DETAIL_TYPE: lambda _: False}),
+        lambda: patch.dict(world._WAKE, {DETAIL_TYPE: lambda _: False}),
     ),
 }

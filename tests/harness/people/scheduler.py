@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from agent.stockyard_agent.kubernetes import Object
 from local.kubernetes.placing.board import Board
 from local.kubernetes.placing.model import Node, Pod, node_of, pod_of
-from tests.harness.simulated_hours_pods import NAMESPACE, is_ending
+from tests.harness.hours.pods import NAMESPACE, is_ending
 
 if TYPE_CHECKING:
-    from tests.harness.simulated_hours_cluster import PlayedCluster
+    from tests.harness.hours.cluster import PlayedCluster
 
 SPREAD, FILL, ANY = "spread", "fill", "any"
 """How the scheduler chooses among nodes with room: the emptiest, the fullest, any."""
@@ -122,7 +122,7 @@ def _preempt(kube: PlayedCluster, board: Board, pod: Pod) -> str:
     board.nominated = [*board.nominated, pod]
     for victim in victims:
         if "nodeName" in victim.document["spec"]:
-            kube.preempt(victim.document)
+            kube.push_out(victim.document, "preempted")
     return node.name
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.stockyard_agent.kubernetes import Object
 from local.kubernetes.placing.volumes import Storage
-from tests.harness.simulated_hours_pods import DRIVER, LATE, NAMESPACE, App
+from tests.harness.hours.pods import DRIVER, LATE, NAMESPACE, App
 
 ZONE = "topology.kubernetes.io/zone"
 CLASS: Object = {"metadata": {"name": LATE}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}

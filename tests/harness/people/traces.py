@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from tests.harness.people.acts import ACTS
-from tests.harness.simulated_hours_pods import LATE, App
-from tests.harness.simulated_hours_traces import HOUR, Trace
+from tests.harness.hours.pods import LATE, App
+from tests.harness.hours.traces import HOUR, Trace
+from tests.harness.people.acts import ACTS, CLAIMING, URGENT
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 HOST, ZONE_KEY, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.test/rack"
@@ -19,8 +19,10 @@ REQUIRED, PREFERRED = (
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
 PORT, PRIORITY = 8080, 1000
-PER_HOUR = 1.3
-"""Acts an hour, on average."""
+SECOND_ACT = 0.4
+"""In how many of the hours a second act is done, beside the one of each hour."""
+KINDS_OF_PODS = 4
+"""Of so many rules there are pods in each trace."""
 
 
 def with_people(trace: Trace) -> Trace:
@@ -28,22 +30,32 @@ def with_people(trace: Trace) -> Trace:
     chance = Random(f"people {trace.number}")
     apps, steps = list(trace.apps), list(trace.steps)
     kinds = list(RULES)
-    first = trace.number * 5 % len(kinds)
-    for place, kind in enumerate((kinds + kinds)[first : first + 5]):
-        app = App(f"{kind.replace(' ', '-')}-{place}", chance.choice((100, 250, 500)), chance.choice((128, 256, 512)))
+    first = trace.number * KINDS_OF_PODS % len(kinds)
+    chosen_kinds = (kinds + kinds)[first : first + KINDS_OF_PODS]
+    rules = {f"{kind.replace(' ', '-')}-{place}": RULES[kind] for place, kind in enumerate(chosen_kinds)}
+    for name, rule in (rules | {URGENT: RULES["priority"], CLAIMING: RULES["late volume"]}).items():
+        app = App(name, chance.choice((100, 250, 500)), chance.choice((128, 256, 512)))
         app.grace, app.begin = chance.choice((1, 5, 25)), chance.choice((5, 20, 60))
-        RULES[kind](app)
+        rule(app)
         apps.append(app)
         most = 1 if app.volume and app.volume != LATE else chance.randint(2, 5)
         seconds = chance.uniform(0, 1800)
         while seconds < trace.hours * HOUR:
             steps.append((seconds, app.name, chance.randint(1, most)))
             seconds += chance.expovariate(1 / (5 * HOUR))
-    acts, seconds = [], 0.0
-    while (seconds := seconds + chance.expovariate(PER_HOUR / HOUR)) < trace.hours * HOUR:
-        acts.append((seconds, chance.choice(sorted(ACTS)), chance.random()))
     slots = chance.choice((None, 2, 3))
+    acts = sorted(_acts(chance, trace.hours))
     return replace(trace, apps=apps, steps=sorted(steps), acts=acts, zones=ZONES, slots=slots, people=True)
+
+
+def _acts(chance: Random, hours: int) -> Iterator[tuple[float, str, float]]:
+    """One or two in each hour; no kind comes again before all others have come."""
+    deck: list[str] = []
+    for hour in range(hours):
+        for _ in range(1 + (chance.random() < SECOND_ACT)):
+            if not deck:
+                deck = chance.sample(sorted(ACTS), len(ACTS))
+            yield (hour + chance.random()) * HOUR, deck.pop(), chance.random()
 
 
 def _selecting(app: App) -> dict[str, Any]:

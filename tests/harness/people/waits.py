@@ -1,6 +1,6 @@
 """A judge of pods that wait in hours with people. It reads the texts that the product shows.
 
-What it counts as wrong, beside what ``simulated_hours_judge`` does:
+What it counts as wrong, beside what ``hours.judge`` does:
 
 - ``silent``: a pod waits for longer than a minute after it was told, and neither a condition nor a claim on its way
   says of it: which pod, by its name, and why. Where a node has room for it as the scheduler sees it, or would have
@@ -26,11 +26,11 @@ from agent.stockyard_agent.kubernetes import Object
 from local.kubernetes.placing.board import Board
 from local.kubernetes.placing.model import node_of, pod_of
 from stockyard.domain.records import Cluster, NodeClaim
+from tests.harness.hours.traces import SIZES
 from tests.harness.people.scheduler import ZONE, board_of, read
-from tests.harness.simulated_hours_traces import SIZES
 
 if TYPE_CHECKING:
-    from tests.harness.simulated_hours import Hours
+    from tests.harness.hours.world import Hours
 
 MINUTE, LOOK = timedelta(minutes=1), 20.0
 LOST_AFTER, KEPT_AFTER, HELD_AFTER = timedelta(minutes=15), timedelta(minutes=10), timedelta(minutes=10)

@@ -23,41 +23,38 @@ from stockyard.domain import ids, times
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
-from stockyard.domain.node_properties import node_labels
-from stockyard.domain.pool_records import POOL_LABEL, Pool
+from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider, Outbox, SimulatedMachine
-from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
-from stockyard.errors import Conflict, StockyardError, StoreUnavailable
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.errors import StockyardError
 from stockyard.operations.engine.act import act
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE
 from stockyard.operations.pools import pools as pool_operations
-from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Remove, Replace, Write
+from stockyard.ports import Create, Remove
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness import walk
 from tests.harness.faults import Crash
+from tests.harness.hours.agent import PlayedAgent
+from tests.harness.hours.cluster import PlayedCluster
+from tests.harness.hours.faults import move_prices, strike
+from tests.harness.hours.judge import Judge, Sights
+from tests.harness.hours.passes import TIMERS
+from tests.harness.hours.policies import NEVER, PRODUCT, deciding
+from tests.harness.hours.timeline import Timeline, tick
+from tests.harness.hours.traces import SIZES, Trace
+from tests.harness.hours.writes import HourStore, Writes
 from tests.harness.memory import FixedClock
 from tests.harness.memory_store import MemoryRegistry, MemoryStore, MemoryTable
 from tests.harness.people.acts import act_of_people
 from tests.harness.people.waits import Waits
 from tests.harness.ports import memory_services, with_ports
-from tests.harness.simulated_hours_agent import CLAIM, PlayedAgent
-from tests.harness.simulated_hours_cluster import PlayedCluster
-from tests.harness.simulated_hours_faults import move_prices, strike
-from tests.harness.simulated_hours_judge import Judge, Sights
-from tests.harness.simulated_hours_policies import NEVER, PRODUCT, deciding
-from tests.harness.simulated_hours_time import MINUTE, Timeline, tick
-from tests.harness.simulated_hours_traces import SIZES, Trace
 
 TENANT, CLUSTER = "acme", "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 USER = "user:ann"
 HOUR = timedelta(hours=1)
-WAKE_SECONDS, PLACE_SECONDS, RETRY_SECONDS = 1.5, 1.0, 30.0
-"""How soon a pass follows the event that wakes it, a claim is placed, and a pass that died is run again."""
+WAKE_SECONDS, PLACE_SECONDS = 1.5, 1.0
+"""How soon a pass follows the event that wakes it, and a claim is placed."""
 _QUIET = ("Accepted", "Scheduled", "Provisioned", "Joined")
 _WAKE: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "Pool": lambda detail: detail["reason"] in ("Created", "Changed", "DeletionRequested"),
@@ -65,23 +62,6 @@ _WAKE: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     DETAIL_TYPE: lambda detail: "pods" in detail,
 }
 _FORGOTTEN = ("Event", "AuditRecord", "Operation", "LedgerLine")
-
-
-class HourStore(MemoryStore):
-    """A tenant's store. ``spoil`` may fail a write; ``wrote`` sees what was written."""
-
-    spoil: Callable[[Callable[[], None]], None]
-    wrote: Callable[[tuple[Write, ...]], None]
-
-    def commit(self, *writes: Write) -> None:
-        """See ``MemoryStore.commit``."""
-        commit = super().commit
-
-        def work() -> None:
-            commit(*writes)
-            self.wrote(writes)
-
-        self.spoil(work)
 
 
 class Hours:
@@ -102,16 +82,17 @@ class Hours:
         self.usd = 0.0
         self.node_hours = 0.0
         self.passes: Counter[str] = Counter()
-        self._going: list[str] = []
+        self.going: list[str] = []
         self.time = Timeline(self.clock, self._invoke, trace.number)
         self.factor: Mapping[str, float] = {}
-        self._sizes = {f"sim.{size.name}": size for size in SIZES}
+        self.sizes = {f"sim.{size.name}": size for size in SIZES}
         self._make()
 
     def _make(self) -> None:
         registry = self.registry = MemoryRegistry(MemoryTable())
         self.store = HourStore(registry.table, TENANT)
-        self.store.spoil, self.store.wrote = self._spoiled, self._wrote
+        writes = Writes(self)
+        self.store.spoil, self.store.wrote = writes.spoil, writes.follow
         services = memory_services(registry, self.clock)
         source = SimulatedNodes(lambda _: self.store, lambda *way: way in self.refused)
         self.services: Services = replace(
@@ -157,7 +138,7 @@ class Hours:
                 moment, name, action = following
                 self._pass_time(moment)
                 if name:
-                    getattr(self, f"_on_{name}")()
+                    TIMERS[name](self)
                 action()
                 self._follow()
             self._pass_time(self.end)
@@ -171,7 +152,7 @@ class Hours:
             self.clock.moment = moment
 
     def _price(self, machine: SimulatedMachine) -> float:
-        size = self._sizes[machine.type]
+        size = self.sizes[machine.type]
         spot = size.spot * self.factor.get(size.name, 1.0)
         return spot if machine.capacity_type == "spot" else size.usd
 
@@ -182,7 +163,7 @@ class Hours:
             self.kube.apps[app.name] = replace(app, replicas=0)
         start = self.trace.start
         for seconds, name, replicas in self.trace.steps:
-            self.time.at(start + timedelta(seconds=seconds), partial(self._scale, name, replicas))
+            self.time.at(start + timedelta(seconds=seconds), partial(self.scale, name, replicas))
         for seconds, kind, number in self.trace.faults:
             self.time.at(start + timedelta(seconds=seconds), partial(strike, self, kind, number))
         for seconds, kind, number in self.trace.acts:
@@ -199,7 +180,8 @@ class Hours:
             body["disruption"] = {**body["disruption"], "consolidate_after": "Never"}
         pool_operations.create_pool(self.services, self.cluster, read(PoolCreate, body).new_pool(), USER)
 
-    def _scale(self, name: str, replicas: int) -> None:
+    def scale(self, name: str, replicas: int) -> None:
+        """Have so many pods of a deployment."""
         self.judge.demand(name, replicas)
         self.kube.scale(name, replicas)
 
@@ -242,68 +224,15 @@ class Hours:
                 return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
         return Invocation(json.dumps({"done": step.done, "wait": step.wait}).encode())
 
-    # --- passes -------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def within(self, place: str) -> Iterator[None]:
+        """Who writes, within it: a pass, a workflow, a cloud."""
         before, self.place = self.place, place
         self.passes[place] += 1
         try:
             yield
         finally:
             self.place = before
-
-    def _pass(self, place: str, work: Callable[[], Any]) -> bool:
-        """Whether a pass came to its end."""
-        with self.within(place):
-            try:
-                work()
-            except (Crash, StockyardError) as error:
-                self.passes[f"{place} {type(error).__name__}"] += 1
-                return False
-        return True
-
-    def _autoscaler(self) -> Autoscaler:
-        return Autoscaler(self.registry, lambda _: self.services)
-
-    def _on_woken(self) -> None:
-        if not self._pass("pools", lambda: self._autoscaler().woken(TENANT, CLUSTER)):
-            self.time.soon("woken", RETRY_SECONDS)
-        self.judge.grown()
-
-    def _on_pools(self) -> None:
-        self.agent.make_up()
-        self._pass("pools", lambda: self._autoscaler().due(self.clock.now()))
-        self.judge.grown()
-
-    def _on_place(self) -> None:
-        scheduler = Scheduler(self.registry, lambda _: self.services)
-        self._pass("scheduler", lambda: scheduler.overdue(self.clock.now() + timedelta(milliseconds=1)))
-        if any(claim.due_at is not None for claim in self.claims.values()):
-            self.time.timer("place", self.clock.now() + MINUTE)
-
-    def _on_look(self) -> None:
-        self.agent.make_up()
-        self._going.clear()
-        self._pass("disruption", lambda: Disruptor(self.registry, lambda _: self.services).due(self.clock.now()))
-        if self._going:
-            self.judge.depart(self._going)
-        self.judge.grown()
-
-    def _on_report(self) -> None:
-        self.agent.report()
-
-    def _on_post(self) -> None:
-        self.agent.post()
-
-    def attempt(self, work: Callable[[], Any]) -> None:
-        """Do what somebody else does; a refusal is theirs."""
-        self._pass("others", work)
-
-    def compare(self) -> None:
-        """Look at claims again whose provider has changed."""
-        scheduler = Scheduler(self.registry, lambda _: self.services)
-        self._pass("scheduler", lambda: scheduler.compare([(TENANT, self.provider.id)]))
 
     def runs(self, name: str) -> bool:
         """Whether the machine of the node is there."""
@@ -313,85 +242,6 @@ class Hours:
         """The machine ends by itself."""
         self.machines.pop(machine.id, None)
         MemoryStore.commit(self.store, Remove(SimulatedMachine, machine.id))
-
-    # --- writes -------------------------------------------------------------------------------------------------------
-
-    def _spoiled(self, work: Callable[[], None]) -> None:
-        share = self.trace.writes
-        if not share or self.place in ("", "scheduler") or self.trouble.random() >= share:
-            work()
-            return
-        mode = self.trouble.choice(("conflict", "before", "after", "lost", "unavailable"))
-        if mode == "conflict" and self.place != "workflow":
-            raise Conflict("somebody else was first", index=0)
-        if mode in ("after", "lost"):
-            work()
-        if mode in ("before", "after"):
-            raise Crash(mode)
-        raise StoreUnavailable("no answer")
-
-    def _wrote(self, writes: tuple[Write, ...]) -> None:
-        for write in writes:
-            if isinstance(write, Remove):
-                self._removed(write)
-            elif isinstance(write, Create | Replace):
-                self._written(write.record)
-
-    def _written(self, record: object) -> None:
-        if isinstance(record, NodeClaim):
-            before = self.claims.get(record.id)
-            self.claims[record.id] = record
-            if before is None:
-                self.judge.counts["claims made"] += 1
-            if before is not None and record.deleting and not before.deleting:
-                self.judge.leaves(before, record, self.place)
-                if self.place == "disruption":
-                    self._going.append(record.id)
-        elif isinstance(record, Pool):
-            self.pools[record.id] = record
-        elif isinstance(record, ClusterDisruption):
-            before_state = self.disruption.state if self.disruption is not None else ""
-            self.disruption = record
-            if record.state not in (before_state, "Idle"):
-                self.judge.counts[f"decisions {record.state}"] += 1
-        elif isinstance(record, SimulatedMachine):
-            if record.id not in self.machines and record.joins_at is not None:
-                self.time.at(times.from_text(record.joins_at), lambda: self._join(record.id))
-            self.machines[record.id] = record
-
-    def _removed(self, write: Remove) -> None:
-        if write.kind is NodeClaim:
-            self.claims.pop(write.id, None)
-        elif write.kind is Pool:
-            self.pools.pop(write.id, None)
-        elif write.kind is ClusterDisruption:
-            self.disruption = None
-        elif write.kind is SimulatedMachine:
-            machine = self.machines.pop(write.id, None)
-            claim = self.claims.get(machine.claim_id) if machine is not None else None
-            if claim is not None:
-                name = f"{claim.name}.simulated"
-                self.judge.machine_ends(claim, name)
-                self.kube.silence(name)
-
-    def _join(self, machine_id: str) -> None:
-        machine = self.machines.get(machine_id)
-        claim = self.claims.get(machine.claim_id) if machine is not None else None
-        if machine is None or claim is None or claim.placement is None:
-            return
-        size = self._sizes[machine.type]
-        labels = {
-            **node_labels(None, claim, claim.placement),
-            **claim.labels,
-            CLAIM: claim.id,
-            CAPACITY_TYPE: machine.capacity_type,
-            ZONE: machine.zone,
-            NODE_POOL: claim.pool,
-            POOL_LABEL: claim.pool,
-        }
-        self.kube.join(f"{claim.name}.simulated", labels, size.cpu, size.mib, claim.taints)
-        # While a claim is being made its agent comes often, and tells that its node has joined.
-        self.time.later(self.chance.uniform(0.5, 10), self.agent.post)
 
     def _forget(self) -> None:
         """Drop what only people read, as the table does after some time."""

@@ -28,7 +28,7 @@ from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.pending_pods import receive
 from stockyard.operations.services import Services
 from stockyard.ports import Registry
-from tests.harness.simulated_hours_cluster import PlayedCluster
+from tests.harness.hours.cluster import PlayedCluster
 
 KEY = b"the installation's key"
 CLAIM = "stockyard.dev/claim"

@@ -20,7 +20,8 @@ from stockyard.operations.node_claims.delete import give_back
 from stockyard.operations.pools import pools as pool_operations
 from stockyard.ports import Replace
 from tests.harness.faults import Crash
-from tests.harness.simulated_hours_traces import (
+from tests.harness.hours.passes import attempt, compare
+from tests.harness.hours.traces import (
     DIED,
     DRIFT,
     NO_CAPACITY,
@@ -32,7 +33,7 @@ from tests.harness.simulated_hours_traces import (
 )
 
 if TYPE_CHECKING:
-    from tests.harness.simulated_hours import Hours
+    from tests.harness.hours.world import Hours
 
 USER = "user:ann"
 POST_SECONDS = 5
@@ -83,7 +84,11 @@ def die(world: Hours, claim: NodeClaim, number: float) -> None:
         return
     world.kube.silence(claim.node_name)
     world.end_machine(machine)
-    world.time.later(300 + 3000 * number, lambda: world.attempt(lambda: lost_machines.note(world.services, claim.id)))
+
+    def find_out() -> None:
+        attempt(world, "others", lambda: lost_machines.note(world.services, claim.id))
+
+    world.time.later(300 + 3000 * number, find_out)
 
 
 def warn(world: Hours, claim: NodeClaim) -> None:
@@ -140,10 +145,12 @@ def drift(world: Hours, number: float) -> None:
     pools = sorted(world.pools.values(), key=lambda pool: pool.id)
     pool = pools[int(number * len(pools))]
     patch = read(PoolPatch, {"labels": {"release": f"r{int(number * 1000)}"}})
-    world.attempt(
+    attempt(
+        world,
+        "others",
         lambda: pool_operations.change_pool(
             world.services, world.cluster, pool, pool.version, patch.apply_to(pool), USER, "request"
-        )
+        ),
     )
 
 
@@ -156,4 +163,4 @@ def move_prices(world: Hours, factor: Mapping[str, float]) -> None:
     spec = {"simulated": world.block()}
     changed = replace(current, spec=spec, version=current.version + 1, updated_at=world.services.now())
     world.services.store.commit(Replace(changed))
-    world.compare()
+    compare(world)

@@ -23,11 +23,11 @@ from agent.stockyard_agent.kubernetes import Object
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim
+from tests.harness.hours.cluster import PlayedCluster
+from tests.harness.hours.rules import most_at_a_time, seconds_of
+from tests.harness.hours.traces import SIZES
 from tests.harness.people.places import have_places, told_nodes
 from tests.harness.people.scheduler import read
-from tests.harness.simulated_hours_cluster import PlayedCluster
-from tests.harness.simulated_hours_rules import most_at_a_time, seconds_of
-from tests.harness.simulated_hours_traces import SIZES
 
 COST = ("Empty", "Underutilized")
 OLDEST = 120.0
@@ -252,7 +252,7 @@ class Judge:
         for app in kube.apps.values():
             each = (
                 1.0
-                if app.alone or app.port or app.spec or app.volume
+                if app.alone or app.port or app.spec or app.volume or app.priority
                 else 2 * min(1.0, max(app.cpu / cpu, app.mib / mib))
             )
             halves += self._peak(app.name) * each

@@ -14,9 +14,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from agent.stockyard_agent.kubernetes import Object, Refused
+from tests.harness.hours.pods import NAMESPACE, App, Daemon, is_ending, is_healthy, pod_of, stamp
 from tests.harness.people.scheduler import SPREAD, STYLES, schedule
 from tests.harness.people.storage import PlayedStorage
-from tests.harness.simulated_hours_pods import NAMESPACE, App, Daemon, is_ending, is_healthy, pod_of, stamp
 
 __all__ = ["STYLES", "PlayedCluster", "Watched"]
 T = TypeVar("T")
@@ -262,9 +262,9 @@ class PlayedCluster:
         """Put each pod that waits onto a node, by the rules of kube-scheduler and in its style."""
         schedule(self)
 
-    def preempt(self, pod: Object) -> None:
-        """The pod goes for one of higher priority."""
-        self._end(pod, disturbed="preempted")
+    def push_out(self, pod: Object, why: str) -> None:
+        """The pod goes, whatever its budget says: for one of higher priority, or by a taint."""
+        self._end(pod, disturbed=why)
 
     def tell(self, pod: Object) -> None:
         """Something of the pod has changed."""

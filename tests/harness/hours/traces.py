@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.harness.simulated_hours_cluster import STYLES
-from tests.harness.simulated_hours_pods import App
+from tests.harness.hours.cluster import STYLES
+from tests.harness.hours.pods import App
 
 CHANGES: Mapping[str, Sequence[str]] = {
     "Europe/Berlin": ("2026-03-29T01:00", "2026-10-25T01:00"),

@@ -1,0 +1,124 @@
+"""Writes of simulated hours: some fail on purpose, and each that is done is followed by the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stockyard.domain import times
+from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.node_properties import node_labels
+from stockyard.domain.pool_records import POOL_LABEL, Pool
+from stockyard.domain.records import NodeClaim, SimulatedMachine
+from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
+from stockyard.errors import Conflict, StoreUnavailable
+from stockyard.ports import Create, Remove, Replace, Write
+from tests.harness.faults import Crash
+from tests.harness.hours.agent import CLAIM
+from tests.harness.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from tests.harness.hours.world import Hours
+
+
+class HourStore(MemoryStore):
+    """A tenant's store. ``spoil`` may fail a write; ``wrote`` sees what was written."""
+
+    spoil: Callable[[Callable[[], None]], None]
+    wrote: Callable[[tuple[Write, ...]], None]
+
+    def commit(self, *writes: Write) -> None:
+        """See ``MemoryStore.commit``."""
+        commit = super().commit
+
+        def work() -> None:
+            commit(*writes)
+            self.wrote(writes)
+
+        self.spoil(work)
+
+
+class Writes:
+    """What a world does with writes to its store: its claims, pools and machines are what was written last."""
+
+    def __init__(self, world: Hours) -> None:
+        self._world = world
+
+    def spoil(self, work: Callable[[], None]) -> None:
+        """Do the write, or fail it by chance: by a conflict, before or after it, or without an answer."""
+        share = self._world.trace.writes
+        if not share or self._world.place in ("", "scheduler") or self._world.trouble.random() >= share:
+            work()
+            return
+        mode = self._world.trouble.choice(("conflict", "before", "after", "lost", "unavailable"))
+        if mode == "conflict" and self._world.place != "workflow":
+            raise Conflict("somebody else was first", index=0)
+        if mode in ("after", "lost"):
+            work()
+        if mode in ("before", "after"):
+            raise Crash(mode)
+        raise StoreUnavailable("no answer")
+
+    def follow(self, writes: tuple[Write, ...]) -> None:
+        """Have the world know what was written."""
+        for write in writes:
+            if isinstance(write, Remove):
+                self._removed(write)
+            elif isinstance(write, Create | Replace):
+                self._written(write.record)
+
+    def _written(self, record: object) -> None:
+        if isinstance(record, NodeClaim):
+            before = self._world.claims.get(record.id)
+            self._world.claims[record.id] = record
+            if before is None:
+                self._world.judge.counts["claims made"] += 1
+            if before is not None and record.deleting and not before.deleting:
+                self._world.judge.leaves(before, record, self._world.place)
+                if self._world.place == "disruption":
+                    self._world.going.append(record.id)
+        elif isinstance(record, Pool):
+            self._world.pools[record.id] = record
+        elif isinstance(record, ClusterDisruption):
+            before_state = self._world.disruption.state if self._world.disruption is not None else ""
+            self._world.disruption = record
+            if record.state not in (before_state, "Idle"):
+                self._world.judge.counts[f"decisions {record.state}"] += 1
+        elif isinstance(record, SimulatedMachine):
+            if record.id not in self._world.machines and record.joins_at is not None:
+                self._world.time.at(times.from_text(record.joins_at), lambda: self._join(record.id))
+            self._world.machines[record.id] = record
+
+    def _removed(self, write: Remove) -> None:
+        if write.kind is NodeClaim:
+            self._world.claims.pop(write.id, None)
+        elif write.kind is Pool:
+            self._world.pools.pop(write.id, None)
+        elif write.kind is ClusterDisruption:
+            self._world.disruption = None
+        elif write.kind is SimulatedMachine:
+            machine = self._world.machines.pop(write.id, None)
+            claim = self._world.claims.get(machine.claim_id) if machine is not None else None
+            if claim is not None:
+                name = f"{claim.name}.simulated"
+                self._world.judge.machine_ends(claim, name)
+                self._world.kube.silence(name)
+
+    def _join(self, machine_id: str) -> None:
+        machine = self._world.machines.get(machine_id)
+        claim = self._world.claims.get(machine.claim_id) if machine is not None else None
+        if machine is None or claim is None or claim.placement is None:
+            return
+        size = self._world.sizes[machine.type]
+        labels = {
+            **node_labels(None, claim, claim.placement),
+            **claim.labels,
+            CLAIM: claim.id,
+            CAPACITY_TYPE: machine.capacity_type,
+            ZONE: machine.zone,
+            NODE_POOL: claim.pool,
+            POOL_LABEL: claim.pool,
+        }
+        self._world.kube.join(f"{claim.name}.simulated", labels, size.cpu, size.mib, claim.taints)
+        # While a claim is being made its agent comes often, and tells that its node has joined.
+        self._world.time.later(self._world.chance.uniform(0.5, 10), self._world.agent.post)
