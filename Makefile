@@ -13,7 +13,7 @@ SEED ?= 1
 LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template clean
+.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,7 @@ check: $(STAMP)  ## Lint, format, types, import rules, generated files, validato
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.openapi --check
 	@$(BIN)/python -m local.assembly --check
+	@$(BIN)/python -m stacks.settings_page --check
 	@$(BIN)/python -m local.validators
 
 new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
@@ -67,6 +68,9 @@ openapi: $(STAMP)  ## Write openapi.json from the code
 
 template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, from the stacks
 	@$(BIN)/python -m local.assembly
+
+settings: $(STAMP)  ## Write docs/settings.md from the code
+	@$(BIN)/python -m stacks.settings_page
 
 synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS credentials needed)
 	@$(BIN)/python -m stacks.synth --stage $(STAGE)

@@ -36,7 +36,7 @@ class CloudFront:
     """CloudFront with a web ACL of AWS WAF in front of the API."""
 
     certificate_arn: str
-    """Of the domain's certificate, in us-east-1."""
+    """The domain's certificate in ACM, in us-east-1."""
     origin_key_hashes: tuple[str, ...]
     """SHA-256, in hexadecimal digits, of the secrets that functions take from the distribution. It sends the first."""
     address_limit: int = 3000
@@ -44,8 +44,8 @@ class CloudFront:
     alarm_topic_arn: str = ""
     """SNS topic in us-east-1 for the alarms on the distribution. Empty: the stage's, when that is in us-east-1."""
     accept_direct: bool = False
-    """The API also serves what does not come through the distribution, and keeps its regional domain: while the name
-    moves from one to the other."""
+    """Whether the API also serves what does not come through the distribution, and keeps its regional domain: while the
+    name moves from one to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,39 +54,53 @@ class StageConfig(Choices):
 
     stage: str
     issuer: str
+    """Required: the URL of the Keycloak realm that issues the tokens. ``dev`` has a placeholder, which the local cloud
+    replaces."""
     account: str = ""
     """Deploy only into this account; empty for the account of the CDK CLI's credentials."""
     region: str = ""
+    """Deploy only into this region; empty for the region of the CDK CLI."""
     tenant_role_pattern: str = "*"
-    """Pattern of the names (with path) of the tenants' roles that we may assume. Tenants may choose any name, and the
+    """Pattern of the names (with path) of the tenants' roles that may be assumed. Tenants may choose any name, and the
     external id protects the role. A stage whose tenants all use our template can narrow the pattern."""
     allow_own_account: bool = False
     """Whether a role of Stockyard's own account may be registered as a tenant's."""
     log_level: str = "INFO"
+    """The least level of the lines that functions log."""
     log_retention_days: int = 30
+    """For how many days logs are kept."""
     rate_limit: int = 100
+    """Requests a second of people's routes, together."""
     burst_limit: int = 200
-    """Of people's routes, together."""
+    """Requests at once of people's routes, together."""
     machine_rate_limit: int = 100
+    """Requests a second of each route that agents and control planes call with their token. One of them calls each 10
+    seconds."""
     machine_burst_limit: int = 200
-    """Of each route that agents and control planes call with their token: some 10 seconds between two calls of one."""
+    """Requests at once of each route that agents and control planes call."""
     open_rate_limit: int = 20
+    """Requests a second of each route that takes no token: health, the contract, bootstrap, join, reports of members
+    and of boots, interruptions, and what is unknown. What is refused there costs nothing, and keeps nobody else out."""
     open_burst_limit: int = 40
-    """Of each route that takes no token. What is refused there costs nothing, and keeps nobody else out."""
+    """Requests at once of each route that takes no token."""
     domain: str = ""
     """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
-    is the gateway's own, and ends with the stack."""
+    is the gateway's own, and ends with the stack. Point the name at the output ``DomainTarget``. ``prod`` needs one."""
     certificate_arn: str = ""
-    """Of the domain's certificate, in the stage's region. Not needed where the name is CloudFront's alone."""
+    """The domain's certificate in ACM, in the stage's region. Not needed where the name is CloudFront's alone."""
     event_organization: str = ""
-    """Organization of AWS whose accounts may put request events on our bus; whose requests they are says the table."""
+    """Organization of AWS whose accounts may put ``stockyard.request`` events on the bus. Whose requests they are says
+    ``/v1/event-accounts`` (see [operations](operations.md#requests-by-event))."""
     event_accounts: tuple[str, ...] = ()
-    """The same of single accounts; they and the organization exclude each other."""
+    """Single accounts that may put request events on the bus; not together with ``event_organization``."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None
+    """``subnet_ids`` and ``security_group_ids`` of a VPC for the functions that call Keycloak, vdeployer or tenants'
+    [Vaults](vault.md)."""
     cloudfront: CloudFront | None = None
-    """None: clients reach API Gateway directly."""
+    """CloudFront with a web ACL of AWS WAF in front of the API; needs ``domain`` and ``region``. Its keys are below.
+    None: clients reach API Gateway directly. [How](operations.md#cloudfront-and-aws-waf)"""
 
     @property
     def regional_domain(self) -> str:
@@ -151,42 +165,56 @@ def _check_names(config: StageConfig) -> None:
         raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
 
 
-Check = Callable[[str, Any], Any]
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Reads a value of a setting. ``meaning`` says in words what is allowed.
+
+    Called with the key and the value; raises ``ConfigError``, whose text names the key.
+    """
+
+    meaning: str
+    read: Callable[[str, Any], Any]
+
+    def __call__(self, key: str, value: Any) -> Any:
+        return self.read(key, value)
 
 
 def _pattern(expression: str, meaning: str) -> Check:
     compiled = re.compile(expression)
 
-    def check(key: str, value: Any) -> str:
+    def read(key: str, value: Any) -> str:
         if not isinstance(value, str) or not compiled.fullmatch(value):
             raise ConfigError(f"{key}: {value!r} is not {meaning}")
         return value
 
-    return check
+    return Check(meaning, read)
 
 
 def _whole(low: int, high: int) -> Check:
-    def check(key: str, value: Any) -> int:
+    meaning = f"a whole number from {low} to {high}"
+
+    def read(key: str, value: Any) -> int:
         number = int(value) if isinstance(value, str) and value.isdigit() else value
         if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-            raise ConfigError(f"{key}: {value!r} is not a whole number from {low} to {high}")
+            raise ConfigError(f"{key}: {value!r} is not {meaning}")
         return number
 
-    return check
+    return Check(meaning, read)
 
 
 def _choice(allowed: tuple[Any, ...]) -> Check:
     by_text = {str(value): value for value in allowed}
+    meaning = f"one of {', '.join(by_text)}"
 
-    def check(key: str, value: Any) -> Any:
+    def read(key: str, value: Any) -> Any:
         if str(value) not in by_text:
-            raise ConfigError(f"{key}: {value!r} is not one of {', '.join(by_text)}")
+            raise ConfigError(f"{key}: {value!r} is not {meaning}")
         return by_text[str(value)]
 
-    return check
+    return Check(meaning, read)
 
 
-def _truth(key: str, value: Any) -> bool:
+def _read_truth(key: str, value: Any) -> bool:
     if value in (True, "true"):
         return True
     if value in (False, "false"):
@@ -194,7 +222,10 @@ def _truth(key: str, value: Any) -> bool:
     raise ConfigError(f"{key}: {value!r} is neither true nor false")
 
 
-def _accounts(key: str, value: Any) -> tuple[str, ...]:
+_TRUTH = Check("true or false", _read_truth)
+
+
+def _read_accounts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_EVENT_ACCOUNTS:
         raise ConfigError(f"{key}: must be a list of at most {MOST_EVENT_ACCOUNTS} accounts; more need an organization")
     for account in value:
@@ -203,7 +234,7 @@ def _accounts(key: str, value: Any) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
-def _network(key: str, value: Any) -> Network | None:
+def _read_network(key: str, value: Any) -> Network | None:
     if value is None:
         return None
     patterns = {"subnet_ids": r"subnet-[0-9a-f]+", "security_group_ids": r"sg-[0-9a-f]+"}
@@ -216,7 +247,7 @@ def _network(key: str, value: Any) -> Network | None:
     return Network(tuple(value["subnet_ids"]), tuple(value["security_group_ids"]))
 
 
-def _hashes(key: str, value: Any) -> tuple[str, ...]:
+def _read_hashes(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_ORIGIN_KEYS:
         raise ConfigError(f"{key}: must be a list of 1 to {MOST_ORIGIN_KEYS} hashes")
     for each in value:
@@ -225,25 +256,18 @@ def _hashes(key: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _cloudfront(key: str, value: Any) -> CloudFront | None:
+def _read_cloudfront(key: str, value: Any) -> CloudFront | None:
     if value is None:
         return None
-    checks = {
-        "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate", EDGE_REGION),
-        "origin_key_hashes": _hashes,
-        "address_limit": _whole(100, 2_000_000_000),
-        "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic", EDGE_REGION),
-        "accept_direct": _truth,
-    }
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key}: must be an object")
     for name in value:
-        if name not in checks:
-            raise ConfigError(f"{key}.{name}: unknown key; known are {', '.join(sorted(checks))}")
+        if name not in CLOUDFRONT_CHECKS:
+            raise ConfigError(f"{key}.{name}: unknown key; known are {', '.join(sorted(CLOUDFRONT_CHECKS))}")
     for name in ("certificate_arn", "origin_key_hashes"):
         if not value.get(name):
             raise ConfigError(f"{key}.{name}: missing")
-    return CloudFront(**{name: checks[name](f"{key}.{name}", each) for name, each in value.items()})
+    return CloudFront(**{name: CLOUDFRONT_CHECKS[name](f"{key}.{name}", each) for name, each in value.items()})
 
 
 def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
@@ -257,7 +281,14 @@ _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits
 
 _HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+"
 _BASE = r"https://[A-Za-z0-9.:/_-]*[A-Za-z0-9_-]"
-CHECKS: dict[str, Check] = {
+CLOUDFRONT_CHECKS: Mapping[str, Check] = {
+    "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate", EDGE_REGION),
+    "origin_key_hashes": Check("a list of SHA-256 hashes", _read_hashes),
+    "address_limit": _whole(100, 2_000_000_000),
+    "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic", EDGE_REGION),
+    "accept_direct": _TRUTH,
+}
+CHECKS: Mapping[str, Check] = {
     "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
     "audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
     "account": _pattern(r"(\d{12})?", "an AWS account of 12 digits"),
@@ -267,10 +298,10 @@ CHECKS: dict[str, Check] = {
     "kubernetes_version": _choice(tuple(kubernetes_versions.TESTED)),
     "vdeployer_url_template": _pattern(r"(https://(?=\S*\{client_id\})\S+)?", "an https URL that contains {client_id}"),
     "event_organization": _pattern(r"(o-[a-z0-9]{10,32})?", "the id of an organization of AWS"),
-    "event_accounts": _accounts,
+    "event_accounts": Check(f"a list of at most {MOST_EVENT_ACCOUNTS} AWS accounts", _read_accounts),
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
-    "allow_own_account": _truth,
-    "allow_access_keys": _truth,
+    "allow_own_account": _TRUTH,
+    "allow_access_keys": _TRUTH,
     "log_level": _choice(LOG_LEVELS),
     "log_retention_days": _choice(RETENTION_DAYS),
     "rate_limit": _whole(1, 10000),
@@ -285,7 +316,7 @@ CHECKS: dict[str, Check] = {
     "waits": _whole(0, 1000),
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
-    "report_only": _truth,
+    "report_only": _TRUTH,
     "launch_seconds": _whole(30, 3600),
     "register_seconds": _whole(60, 7200),
     "image_days": _whole(1, 365),
@@ -306,6 +337,6 @@ CHECKS: dict[str, Check] = {
     "domain": _pattern(f"({_HOST})?", "the name of a host"),
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),
     "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic"),
-    "network": _network,
-    "cloudfront": _cloudfront,
+    "network": Check("an object with subnet_ids and security_group_ids", _read_network),
+    "cloudfront": Check("an object", _read_cloudfront),
 }

@@ -34,6 +34,8 @@ Json = Any
 PROBLEM, PLANNED, PLACE = "example.com/problem", "example.com/planned", "example.com/place"
 """Labels of a node: its problem, and that it is planned. The key of the taint that only pods planned for it bear."""
 CALLERS = 4
+LONGEST = 600
+"""Seconds to wait for anything: kube-scheduler gives up no pod, and a busy machine takes long."""
 _NO_FINALIZERS = {"metadata": {"finalizers": None}}
 SILENT = [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists"} for reason in ("not-ready", "unreachable")]
 ANY = ("only", MAINTENANCE, "node.kubernetes.io/unschedulable")
@@ -212,12 +214,19 @@ class Judge:
         self._create(nodes)
         for space in spaces:
             path = f"/api/v1/namespaces/{space['metadata']['name']}/serviceaccounts"
-            until(lambda path=path: self._client.call("GET", path)["items"], 60)
+            until(lambda path=path: self._client.call("GET", path)["items"], LONGEST)
         self._create(volumes)
-        until(self._volumes_are_bound, 60)
+        until(self._volumes_are_bound, LONGEST)
         self._create(bound)
         self._create(daemons)
-        until(lambda: self._running() == {key: count for key, count in expected.items() if count}, 60)
+        expected = {key: count for key, count in expected.items() if count}
+        try:
+            until(lambda: self._running() == expected, LONGEST)
+        except AssertionError:
+            running = self._running()
+            keys = [key for key in {**running, **expected} if running.get(key) != expected.get(key)]
+            different = {key: (running.get(key), expected.get(key)) for key in keys}
+            raise AssertionError(f"pods of daemon sets, as they run and as expected: {different}") from None
 
     def _running(self) -> dict[tuple[str, str], int]:
         """How many pods of each daemon set are bound."""
@@ -248,7 +257,7 @@ class Judge:
                         verdicts[key] = "", next(entry["message"] for entry in conditions if "message" in entry)
             return len(verdicts) == len(waiting)
 
-        until(complete, 120)
+        until(complete, LONGEST)
         return verdicts
 
     def _pods(self, namespace: str = "") -> Iterable[Json]:

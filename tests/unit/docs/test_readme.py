@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
-
-from stacks.config import CHECKS, StageConfig
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
@@ -57,6 +54,20 @@ def test_the_paths_that_contributing_names_are_there():
     assert [path for path in paths if not any((folder / path).exists() for folder in folders)] == []
 
 
+def test_index_of_decisions_has_each_decision_and_its_title():
+    folder = ROOT / "docs" / "decisions"
+    rows = re.findall(
+        r"^\| (\d+) \| \[(.+)\]\((\S+)\) \| (in force|replaced by)", (folder / "README.md").read_text(), re.M
+    )
+    titles = {path.name: path.read_text().splitlines()[0] for path in folder.glob("0*.md")}
+    assert {name: f"# {number}. {title}" for number, title, name, _ in rows} == titles
+    assert len(rows) == len(titles)
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
 def test_the_threat_model_names_tests_that_are_there():
     paths = set(re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "security.md").read_text()))
     assert len(paths) > 12
@@ -69,25 +80,6 @@ def test_every_alarm_is_explained():
     explained = (ROOT / "docs" / "operations.md").read_text()
     assert len(alarms) > 8
     assert [alarm for alarm in alarms if f"`{alarm}`" not in explained] == []
-
-
-def test_the_configuration_table_is_that_of_the_code():
-    named = {key for cell in first_cells(section("Configuration")) for key in re.findall(r"`([^`]+)`", cell)}
-    assert named == {field.name for field in fields(StageConfig)} - {"stage"} == set(CHECKS)
-
-
-def test_the_defaults_of_the_configuration_table_are_those_of_the_code():
-    for line in section("Configuration").splitlines():
-        keys = re.findall(r"`([a-z_]+)`", line.split("|")[1]) if line.startswith("| `") else []
-        values = [value.strip(" `") for value in line.split("|")[2].split(",")] if keys else []
-        for key, value in zip(keys, values, strict=False):
-            default = StageConfig("dev", "https://example.com").__getattribute__(key)
-            if isinstance(default, bool):
-                assert value == str(default).lower(), key
-            elif isinstance(default, int):
-                assert value == str(default), key
-            elif default and key not in ("issuer",):
-                assert value == default, key
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -17,42 +17,58 @@ class Choices:
     """What the operator of a stage may choose, and functions are told."""
 
     audience: str = "stockyard"
-    """Of access tokens, which the API takes. Clusters take ID tokens, each for a client of its own."""
+    """Audience of access tokens, which the API takes. Clusters take ID tokens, each for a client of its own."""
     name_prefix: str = "vantage"
+    """The beginning of every name in a tenant's account."""
     kubernetes_version: str = kubernetes_versions.DEFAULT
-    """The minor of new clusters that name none."""
+    """Minor version of new clusters that name none."""
     vdeployer_url_template: str = ""
+    """URL with ``{client_id}`` that takes over a ready cluster; empty: the phase ``deploy`` is skipped."""
     tenant_rate_limit: int = 20
+    """Requests a second of one tenant's people that one process of a function serves; what is above is answered 429.
+    0: all."""
     tenant_burst_limit: int = 60
-    """Requests a second of one tenant's people that one process of a function serves, and at once; a rate of 0: all."""
+    """Requests at once of one tenant's people that one process of a function serves."""
     tenant_waits: int = 20
+    """Requests of one tenant that wait for news (``?wait=``) at a time; each holds a function. One more is answered at
+    once. 0: none waits."""
     waits: int = 200
-    """Requests of one tenant, and of all, that wait for news at a time; each holds a function. 0: none waits."""
+    """Requests of all tenants that wait for news at a time."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600
+    """The age at which something that belongs to nothing may be removed."""
     report_only: bool = False
+    """Whether the sweep only reports: see [restore](restore.md)."""
     launch_seconds: int = 300
     """How long a node's machine may take to be made."""
     image_days: int = 7
-    """After how many days a cluster's new nodes start from the publisher's then current image."""
+    """After how many days a cluster's new nodes start from the publisher's then current image. Nodes that run stay as
+    they are."""
     register_seconds: int = 900
-    """How long its node may then take to join its cluster."""
+    """How long a machine that was made may take to join its cluster as a node."""
     agent_busy_seconds: int = 10
+    """How soon a cluster's agent comes again while it has something to do for a claim. Pods that wait call it at
+    once."""
     agent_quiet_seconds: int = 60
+    """How soon a cluster's agent comes again in the hour after it had something to do."""
     agent_idle_seconds: int = 300
-    """How soon a cluster's agent comes again: while it has something to do for a claim, in the hour afterwards, and
-    later. What somebody asks for in an idle cluster begins so much later at most."""
+    """How soon a cluster's agent comes again later. What somebody asks for in an idle cluster begins so much later at
+    most. With 60 a cluster costs 0.10 USD a month more (``make cost``)."""
     packages_url: str = "https://pkgs.k8s.io"
+    """Where machines fetch Kubernetes' packages at their first boot:
+    [mirrors](operations.md#mirrors-and-baked-images)."""
     archive_url: str = ""
+    """Where machines fetch Ubuntu's packages; empty: from Ubuntu."""
     image_mirror: str = ""
+    """Where machines fetch images of registries; empty: from the registries."""
     manifests_url: str = "https://raw.githubusercontent.com"
-    """Where machines fetch from at their first boot; see ``stockyard.machines.sources``."""
+    """Where machines fetch manifests at their first boot; see ``stockyard.machines.sources``."""
     cudo_url: str = "https://rest.compute.cudo.org"
-    """Where Cudo Compute's API is: the vendor's texts name a second host for it."""
+    """Where [Cudo Compute](cudo.md)'s API is: the vendor's texts name a second host for it."""
     cudo_dns_suffix: str = ""
     """The domain of the names of clusters on Cudo, ``{client_id}.{suffix}``, which their certificates have; empty for
-    names that only a cluster's own machines know."""
+    names below ``stockyard.internal``, which only a cluster's own machines know."""
     allow_access_keys: bool = False
     """Whether accounts in AWS may be registered by an access key instead of a role."""
     force_deletion_seconds: int = 900
@@ -63,9 +79,10 @@ class Choices:
     """How long a node waits for room in the zone that it is bound to before another one will do; longer than a refusal
     is remembered, or a zone that is back would not be tried."""
     unhealthy_member_seconds: int = 600
-    """How long a member of a control plane may be unhealthy before it is replaced."""
+    """How long a member of a control plane may be unhealthy before it is
+    [replaced](decisions/0076-unhealthy-members-are-replaced.md)."""
     agent_image: str = ""
-    """The image that clusters' agents run in; empty for the agent's own choice."""
+    """The image that clusters' agents run in: Python 3.11 or newer; empty for the agent's own choice."""
 
 
 @dataclass(frozen=True, slots=True)
