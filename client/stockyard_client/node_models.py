@@ -104,6 +104,8 @@ class Explanation(Model):
     candidates: tuple[Candidate, ...] = ()
     considered: dict[str, int] = Field(default_factory=dict)
     message: str = ""
+    node: dict[str, Any] | None = None
+    """What its node is now: ``name``, ``reported``, ``shut``, ``taints`` and what is ``free``."""
 
 
 class Applied(Model):

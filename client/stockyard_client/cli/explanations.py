@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
@@ -92,6 +93,18 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
     count = sum(group.count for group in groups)
     name = "1 type is ruled out" if count == 1 else f"{count} types are ruled out"
     sections.table(context, name, RULED_OUT, groups)
+    if explanation.node is not None:
+        context.out.print()
+        context.out.print(Text(node_text(explanation.node)), soft_wrap=True)
+
+
+def node_text(node: Mapping[str, Any]) -> str:
+    """What the claim's node is now, in words: who says so, what keeps pods away, and what is free."""
+    source = "as its cluster reports it" if node.get("reported") else "as it is expected to be"
+    free = ", ".join(f"{amount} {name}" for name, amount in (node.get("free") or {}).items()) or "nothing"
+    taints = f" Taints: {', '.join(node['taints'])}." if node.get("taints") else ""
+    shut = f" No pod goes there: {node['shut']}." if node.get("shut") else ""
+    return f"Node {node.get('name')}, {source}: {free} free.{taints}{shut}"
 
 
 def verdict(context: Context, explanation: Explanation) -> str:

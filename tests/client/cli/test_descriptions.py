@@ -240,6 +240,18 @@ def test_explain_of_a_claim_that_names_its_type_counts_all_that_were_looked_at(c
     assert {"1 type fits", "1304 types are ruled out", "1304 Requirement sim.b and 1303 more it is sim.b"} <= set(lines)
 
 
+def test_explain_tells_what_the_node_is_last(cli, api):
+    node = {"name": "n1", "reported": True, "shut": "it is not ready", "taints": ["own=a:NoSchedule"], "free": {}}
+    api.answer("GET", "/v1/node-claims/one/explanation", {**EXPLANATION, "node": node})
+    text = "Node n1, as its cluster reports it: nothing free. Taints: own=a:NoSchedule."
+    last_lines = cli("claim", "explain", "one").stdout.splitlines()[-2:]
+    assert last_lines == ["", f"{text} No pod goes there: it is not ready."]
+    promised = {**node, "reported": False, "shut": "", "taints": [], "free": {"cpu": "2", "pods": "110"}}
+    api.answer("GET", "/v1/node-claims/two/explanation", {**EXPLANATION, "node": promised})
+    last = cli("claim", "explain", "two").stdout.splitlines()[-1]
+    assert last == "Node n1, as it is expected to be: 2 cpu, 110 pods free."
+
+
 def test_explain_of_a_claim_without_a_type(cli, api):
     api.answer("GET", "/v1/node-claims/two/explanation", {"claim": "n", "message": "No cluster.", "candidates": []})
     assert cli("claim", "explain", "two").stdout == "No cluster.\n"

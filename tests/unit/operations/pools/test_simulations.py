@@ -15,7 +15,7 @@ from stockyard.domain.models.simulations import SimulationRequest, SimulationVie
 from stockyard.errors import InvalidInput
 from stockyard.operations.pools import simulations
 from stockyard.operations.pools.simulations import simulate
-from tests.unit.operations.pools.conftest import Yard
+from tests.unit.operations.pools.conftest import PROXY, Agent, Yard, template
 from tests.unit.operations.pools.test_placements import deployment
 
 EXAMPLE = Path("examples/trace.yaml")
@@ -129,6 +129,20 @@ def test_pools_of_a_cluster_serve_with_their_limits(yard: Yard) -> None:
     ]
     everywhere = answer(yard, document)
     assert everywhere["nodes"] == 2
+
+
+def test_daemon_sets_of_a_cluster_count_as_they_really_are(yard: Yard, agent: Agent) -> None:
+    """Of two cores of the small type the cluster's own DaemonSet takes more than one."""
+    yard.dynamic_pool("burst")
+    document = {"until": "2h", "events": [arrive("0s", deployment(replicas=1, cpu="1"))]}
+    assert answer(yard, document, of_cluster=True)["usd"] == pytest.approx(2 * 0.1)
+    own = {PROXY: template("1200m", daemon_set="kube-system/proxy")}
+    agent.post(groups=own, daemon_sets={"kube-system/proxy": PROXY}, nodes={}, budgets={})
+    assert answer(yard, document, of_cluster=True)["usd"] == pytest.approx(2 * 0.3)
+    # What the trace says of the same DaemonSet comes first.
+    smaller = {**deployment("proxy", cpu="100m"), "kind": "DaemonSet"}
+    smaller["metadata"]["namespace"] = "kube-system"
+    assert answer(yard, {**document, "daemonSets": [smaller]}, of_cluster=True)["usd"] == pytest.approx(2 * 0.1)
 
 
 def test_a_cluster_without_dynamic_pools_is_refused(yard: Yard) -> None:

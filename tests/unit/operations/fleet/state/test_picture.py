@@ -160,7 +160,7 @@ def test_claims_that_leave_are_no_nodes(yard: Yard, node: NodeClaim) -> None:
         assert picture(yard, claim, facts()) is None
 
 
-@pytest.mark.parametrize("package", ["pools", "disruption", "scheduler"])
+@pytest.mark.parametrize("package", ["pools", "disruption", "scheduler", "clusters", "manifests", "node_claims"])
 def test_nobody_else_makes_nodes_of_claims_and_reports(package: str) -> None:
     """The contract of imports keeps others from the package's modules; this keeps them from reading it all anew."""
     for path in sorted((SOURCES / package).glob("*.py")):
@@ -169,6 +169,23 @@ def test_nobody_else_makes_nodes_of_claims_and_reports(package: str) -> None:
                 assert ast.unparse(part.func) not in ("Node", "model.Node", "packing.Node", "NodeFacts.read"), path
             if isinstance(part, ast.Subscript):
                 assert ast.unparse(part.value) not in ("workload.nodes", "report.nodes"), path
+
+
+READERS = (
+    "pools.scale_up",
+    "pools.placements",
+    "pools.simulations",
+    "disruption.fleet",
+    "scheduler.explain",
+)
+"""What decides or shows by what nodes are; a pool's plan, previews and checks ask through these."""
+
+
+def test_each_who_decides_or_shows_asks_for_the_picture() -> None:
+    for reader in READERS:
+        path = SOURCES.joinpath(*reader.split(".")).with_suffix(".py")
+        calls = [part for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(part, ast.Call)]
+        assert "fleet_state" in [ast.unparse(call.func) for call in calls], path
 
 
 def test_ports_of_daemon_sets_are_taken_before_their_pods_have_come(yard: Yard, node: NodeClaim) -> None:

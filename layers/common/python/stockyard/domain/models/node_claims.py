@@ -308,6 +308,21 @@ class CandidateView(View):
     """The same as a sentence for people."""
 
 
+class NodeStateView(View):
+    """The node of a claim as room for pods, as it counts in every plan."""
+
+    name: str
+    """The name of the node."""
+    reported: bool
+    """Whether its cluster has reported it; until then claim and node type speak for it."""
+    shut: str
+    """Why no pod is planned onto it; empty where pods are."""
+    taints: list[str]
+    """Taints that keep pods away, as ``key=value:effect``."""
+    free: dict[str, str]
+    """What is free for pods, as Kubernetes quantities."""
+
+
 class ExplanationView(View):
     """Why a claim got its node type, or why it has none."""
 
@@ -327,3 +342,5 @@ class ExplanationView(View):
     """How many node types there are by the rule that ruled them out."""
     message: str
     """The explanation in one sentence."""
+    node: NodeStateView | None
+    """What its node is now; null while it has none, or where no agent tells of its cluster."""

@@ -57,9 +57,10 @@ def plan_of(
     claims: Sequence[NodeClaim],
     workload: Workload,
     going: Set[str] = frozenset(),
+    seconds: int = DEADLINE_SECONDS,
 ) -> Plan:
     """See ``believed_plan``."""
-    return believed_plan(services, cluster, pools, claims, workload, going)[0]
+    return believed_plan(services, cluster, pools, claims, workload, going, seconds)[0]
 
 
 def believed_plan(
@@ -69,15 +70,17 @@ def believed_plan(
     claims: Sequence[NodeClaim],
     workload: Workload,
     going: Set[str] = frozenset(),
+    seconds: int = DEADLINE_SECONDS,
 ) -> tuple[Plan, Belief]:
     """Where the pods that wait would go, onto what is there or on its way and onto new nodes, and what is believed of
     room for them.
 
     Pods of nodes that leave wait too. Pools that pause get no new node. ``going`` are ids of claims whose nodes are
-    being replaced: they have no room. Raises ``QuotaExceeded`` when there are too many ways to make a node for one
-    pass.
+    being replaced: they have no room. After so many ``seconds`` the plan ends with what it has.
+
+    Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
     """
-    expired = services.expires_in(DEADLINE_SECONDS)
+    expired = services.expires_in(seconds)
     stock = supply(services, cluster)
     now = services.now()
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from stockyard.errors import InvalidInput
 from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.disruption.costs import eviction_cost
 from stockyard.lifecycle.disruption.protection import DO_NOT_DISRUPT
+from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.scale_up import within_quota
@@ -53,8 +54,9 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     """The answer as a ``SimulationView`` document. Raises ``InvalidInput`` with the place in the request."""
     expired = services.expires_in(DEADLINE_SECONDS)
     arrivals, departures, skipped = _events(request)
-    daemons = tuple(_daemons(request.daemon_sets, skipped))
+    own_daemons = _daemons(request.daemon_sets, skipped)
     stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
+    daemons, places = _surroundings(services, stock, cluster)
     records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
     pools, remarks = _priced(templates(stock, records))
     remarks += [f"Skipped {count}: {why}." for why, count in sorted(skipped.items())[:MOST_REMARKS]]
@@ -67,8 +69,8 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
         tuple(departures),
         tuple(pools),
         _policies(records, request.policy),
-        daemons,
-        _places(services, stock, cluster),
+        tuple({**daemons, **own_daemons}.values()),
+        places,
         durations.seconds(request.start_up) or 0,
         durations.seconds(request.drain) or 0,
     )
@@ -193,7 +195,9 @@ def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departur
         there[change.app] -= count
 
 
-def _daemons(manifests: Sequence[Mapping[str, Any]], skipped: Counter[str]) -> Iterable[model.Pod]:
+def _daemons(manifests: Sequence[Mapping[str, Any]], skipped: Counter[str]) -> Mapping[str, model.Pod]:
+    """The pods of DaemonSets by namespace and name."""
+    pods: dict[str, model.Pod] = {}
     for place, manifest in _each(manifests, ("daemonSets",)):
         if manifest.get("kind") != DAEMON_SET:
             raise InvalidInput.at(f"{place}/kind", "must be DaemonSet")
@@ -202,7 +206,8 @@ def _daemons(manifests: Sequence[Mapping[str, Any]], skipped: Counter[str]) -> I
         except ValueError as error:
             raise _placed(error, place) from None
         skipped.update(workloads.skipped)
-        yield from workloads.daemon_sets.values()
+        pods.update(workloads.daemon_sets)
+    return pods
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------
@@ -285,13 +290,21 @@ def _left_aside(pool: Pool) -> Iterator[str]:
         yield f"Floor and headroom of pool {pool.name} are not replayed."
 
 
-def _places(services: Services, stock: Supply, cluster: Cluster | None) -> Mapping[str, int]:
-    """How many nodes there can be of a type: those that are free now, and those that the cluster has."""
+def _surroundings(
+    services: Services, stock: Supply, cluster: Cluster | None
+) -> tuple[Mapping[str, model.Pod], Mapping[str, int]]:
+    """What the picture of the cluster has for a replay: the pods of its DaemonSets as they really are, and how many
+    nodes there can be of a type, those that are free now and those that the cluster has."""
     places = Counter(dict(stock.availability.free))
-    for claim in claims_of(services, cluster.id) if cluster is not None else ():
+    if cluster is None:
+        return {}, places
+    claims, report = claims_of(services, cluster.id), workload_of(services, cluster.id)
+    if report is not None:
+        claims = [node.claim for node in fleet_state(services, cluster, stock, claims, report).nodes.values()]
+    for claim in claims:
         if claim.placement is not None and claim.placement.type in places:
             places[claim.placement.type] += 1
-    return places
+    return report.daemons if report is not None else {}, places
 
 
 def _policies(pools: Sequence[Pool], override: SimulatedPolicy) -> Mapping[str, PoolPolicy]:

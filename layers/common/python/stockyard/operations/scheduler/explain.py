@@ -11,12 +11,15 @@ from stockyard.domain.node_types import NodeType
 from stockyard.domain.node_views import option_views
 from stockyard.domain.pool_limits import PricedType
 from stockyard.domain.prices import PriceItem
-from stockyard.domain.records import NodeClaim
+from stockyard.domain.quantities import resource_text
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.views import attributes
 from stockyard.operations.engine.find import find_claim
+from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
+from stockyard.operations.pools.templates import supply
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
@@ -56,6 +59,30 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
         "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),
         "message": refused or claim.message or (f"{message}." if message else ""),
+        "node": _node_view(services, claim),
+    }
+
+
+def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
+    """The claim's node as the picture of its cluster has it; None for a claim that is no node now, and where no agent
+    has told of the cluster yet."""
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+    workload = workload_of(services, cluster.id) if cluster is not None else None
+    if cluster is None or workload is None:
+        return None
+    states = fleet_state(services, cluster, supply(services, cluster), [claim], workload).nodes.values()
+    state = next((state for state in states if state.claim.id == claim.id), None)
+    if state is None:
+        return None
+    node = state.node
+    return {
+        "name": node.name,
+        "reported": node.initialized and state.facts is not None,
+        "shut": state.shut,
+        "taints": [
+            "".join((taint.key, f"={taint.value}" * bool(taint.value), f":{taint.effect}")) for taint in node.taints
+        ],
+        "free": {name: resource_text(name, amount) for name, amount in sorted(node.free.items()) if amount > 0},
     }
 
 
