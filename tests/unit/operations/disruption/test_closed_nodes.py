@@ -48,3 +48,20 @@ def test_a_node_that_pods_are_about_to_be_bound_to_stays(pods: Pods, monkeypatch
     monkeypatch.setattr(pods, "workload", lambda: replace(reports(), nominated={first: ((pod("7", "1Gi"), 1),)}))
     pods.run(4)
     assert sorted(pods.on) == [first, second]
+
+
+@pytest.mark.parametrize("believed", [True, False])
+def test_pods_stay_where_only_room_that_pods_like_them_have_not_used_was_left(pods: Pods, *, believed: bool) -> None:
+    """Scale-up counts room no more that such pods have waited beside for a while. Then nothing is moved there."""
+    idle(pods, 2, limits={"nodes": 2})
+    first, second = sorted(pods.on)
+    # The first one stays for its budget: whether the second one goes is the question.
+    pods.budgets, pods.facts[first] = {"default/one": 0}, {"budgets": {"default/one": 1}}
+    (like,) = pods.on[second]
+    pods.waiting = [] if believed else [like]
+    pods.refuses = lambda each, node: each == like
+    pods.facts[second] = {"do_not_disrupt": True}
+    pods.run(3)
+    pods.facts[second] = {}
+    pods.run(3)
+    assert pods.types() == [LARGE] * (1 if believed else 2)

@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.budgets import EMPTY
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
+from stockyard.domain.requirements import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE, Requirements
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
     WHEN_EMPTY,
@@ -225,6 +225,17 @@ def test_of_fifteen_types_that_spot_may_become_all_are_cheaper():
     cheap = tuple(spot(f"s{number}", 0.02 + number * 0.001) for number in range(15))
     assert names(consolidate(fleet(node, types=cheap))) == ["node"]
     assert consolidate(fleet(node, types=cheap[:14])) is None
+
+
+def test_what_comes_has_the_least_values_that_its_pool_asks_for_below_its_ceiling():
+    """A claim that may be one type alone, where the pool asks for three, would never be bound."""
+    least = Requirements.of([{"key": INSTANCE_TYPE, "operator": "Exists", "minValues": 3}])
+    node = running("node", LARGE, pod())
+    for prices, goes in (((0.1, 0.35, 0.355), []), ((0.1, 0.15, 0.2), ["node"]), ((0.1, 0.15), [])):
+        types = tuple(node_type(f"t{number}", 2, usd) for number, usd in enumerate(prices))
+        whole = fleet(node, types=types)
+        pools = tuple(replace(pool, requirements=least) for pool in whole.pools)
+        assert names(consolidate(replace(whole, pools=pools))) == goes, prices
 
 
 def test_a_search_whose_time_is_over_decides_only_what_is_safe_and_saves():

@@ -23,6 +23,7 @@ from stockyard.lifecycle.pool_spread import kept_for_balance
 from stockyard.operations.fleet.state import Workload, fleet_state
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
 from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
+from stockyard.operations.pools.unused_room import believe
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
@@ -118,11 +119,18 @@ def view_of(
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     makers, most_new = _makers(services, stock, dynamic, claims)
     by_pool = {pool.name: pool for pool in pools}
-    ready = fleet_state(services, cluster, stock, claims, workload).ready
+    state_now = fleet_state(services, cluster, stock, claims, workload)
+    ready = state_now.ready
     by_node = {claim.node_name or claim.name: claim for claim in claims}
     by_node |= {name: state.claim for name, state in ready.items()}
     there = {name: state.node for name, state in ready.items()}
-    awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
+    groups = (
+        *waiting_groups(workload, [claim for claim in claims if claim.deleting]),
+        *(group for pool in dynamic if (group := headroom_of(pool)) is not None),
+    )
+    # Scale-up and disruption believe the same of room that pods have not used.
+    belief = believe(services, cluster.id, pools, claims, workload, state_now, groups)
+    awaited = _awaited(belief.groups(groups), there)
     until: dict[str, datetime] = {}
     needed_by_zones = kept_for_balance(
         by_pool, claims, {by_node[name].id for name in there if not workload.reschedulable.get(name)}
@@ -133,8 +141,10 @@ def view_of(
         obstacle = _obstacle(workload, name, claim, by_pool.get(claim.pool), now, paused)
         if obstacle.until is not None:
             until[name] = obstacle.until
-        pods = (*workload.reschedulable.get(name, ()), *workload.nominated.get(name, ()), *awaited.get(name, ()))
+        there_now = (*workload.reschedulable.get(name, ()), *workload.nominated.get(name, ()))
+        pods = (*belief.of_running(there_now, workload), *awaited.get(name, ()))
         why = obstacle.why or (_NEEDED_BY_ZONE if claim.id in needed_by_zones else "")
+        why = why or ("" if pods else belief.kept_for.get(name, ""))
         nodes.append(_running_node(node, claim, pods, price_of(stock, claim), why))
     states = _states(claims, workload)
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
@@ -142,6 +152,23 @@ def view_of(
     looks = [*until.values(), *(change for change in changes if change is not None)]
     daemons = tuple(workload.daemons.values())
     fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited, most_new)
+    replaceable, forced_looks = _replaceable(by_pool, by_node, nodes, workload, now, paused)
+    unready, repair_looks = _unready(by_pool, claims, workload, now)
+    looks += [*forced_looks, *repair_looks]
+    more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
+    looks_at = min(looks, default=None)
+    return View(fleet, by_node, by_pool, now, replaceable, unready, looks_at, until, states, more, workload.sequence)
+
+
+def _replaceable(
+    by_pool: Mapping[str, Pool],
+    by_node: Mapping[str, NodeClaim],
+    nodes: Sequence[model.RunningNode],
+    workload: Workload,
+    now: datetime,
+    paused: str,
+) -> tuple[Mapping[str, Sequence[model.RunningNode]], Sequence[datetime]]:
+    """The nodes that may be replaced by reason, see ``View``, and when others may be."""
     running = {by_node[node.name].id: node for node in nodes}
     present = [by_node[node.name] for node in nodes]
     movable = [claim for claim in present if not (paused or _is_paused(by_pool.get(claim.pool)))]
@@ -156,11 +183,7 @@ def view_of(
         reason: _empty_first(running[entry.id] for entry in entries if entry.pool in by_pool)
         for reason, entries in listed.items()
     }
-    unready, repair_looks = _unready(by_pool, claims, workload, now)
-    looks += [*until_drifted, *repair_looks, *(moment for moment in expires.values() if moment > now)]
-    more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
-    looks_at = min(looks, default=None)
-    return View(fleet, by_node, by_pool, now, replaceable, unready, looks_at, until, states, more, workload.sequence)
+    return replaceable, [*until_drifted, *(moment for moment in expires.values() if moment > now)]
 
 
 def _makers(
@@ -277,23 +300,17 @@ def _unready(
     return unready, [moment for moment in until if moment is not None and moment > now]
 
 
-def _awaited(
-    workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node], leaving: Sequence[NodeClaim]
-) -> Mapping[str, tuple[tuple[Pod, int], ...]]:
+def _awaited(groups: Sequence[packing.PodGroup], there: dict[str, Node]) -> Mapping[str, tuple[tuple[Pod, int], ...]]:
     """By node, the pods that will come onto it: they wait for room, or are still on a node that leaves. The room of
     ``there`` is less what these take.
 
     Pods that differ in their deletion cost alone are equal, and stand there side by side: each has a cost of its own.
     """
-    groups = (
-        *waiting_groups(workload, leaving),
-        *(group for pool in dynamic if (group := headroom_of(pool)) is not None),
-    )
     if not groups:
         return {}
     awaited = {}
     pods = {name: group.pod for group in groups for name in group.names}
-    problem = Problem(groups, (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
+    problem = Problem(tuple(groups), (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
     for placement in pack(problem).placements:
         placed_pods = [pods[name] for name in placement.pods]
         awaited[placement.node] = tuple(Counter(placed_pods).items())

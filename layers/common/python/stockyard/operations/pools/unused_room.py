@@ -29,8 +29,13 @@ SETTLED_SECONDS = 20
 LOOK_SECONDS = 60
 """When a cluster is looked at again in which room is not used."""
 MOST_NAMED = 3
+_NO_HOST = "no.host"
+"""The host of pods that may go nowhere; no node is made of that name."""
 _REPORTED = ("labels", "taints", "allocatable", "unschedulable", "volume_limits", "uid")
 """Facts of a node that decide what its cluster's scheduler puts there."""
+Pods = Sequence[tuple[model.Pod, int]]
+Kind = tuple[str, object, object]
+"""Namespace, labels and requests of a pod."""
 
 
 class Marks:
@@ -77,15 +82,43 @@ class Belief:
         memory = self.memory.get(group_id(group.names[0])) if self.memory else None
         if memory is None:
             return group
+        extra = self._hosts_of(memory)
+        if extra is None:
+            return group
+        return replace(group, pod=_bound(group.pod, *extra)) if extra[1] else None
+
+    def _hosts_of(self, memory: GroupMemory) -> tuple[str, Sequence[str]] | None:
+        """The operator and hosts that say where such pods may go; None: anywhere. No hosts: nowhere."""
         distrusted = set(memory.distrusted(self.now))
         if len(distrusted) >= unused.MOST_NODES:
             distrusted = set(self.fleet.nodes)
         hosts = {name: state.node.labels[HOSTNAME] for name, state in self.fleet.nodes.items()}
         if memory.is_held:
-            trusted = sorted(host for name, host in hosts.items() if name not in distrusted)
-            return _bound(group, IN, trusted) if trusted else None
+            return IN, sorted(host for name, host in hosts.items() if name not in distrusted)
         excluded = sorted(hosts[name] for name in distrusted & hosts.keys())
-        return _bound(group, NOT_IN, excluded) if excluded else group
+        return (NOT_IN, excluded) if excluded else None
+
+    def of_running(self, pods: Pods, workload: Workload) -> Pods:
+        """Pods that run, as they are to be packed when their node goes: one that is like those that wait goes where
+        these are believed to go, besides where it is."""
+        kinds = self._restricted_kinds(workload) if any(not entry.is_empty for entry in self.memory.values()) else {}
+        if not kinds:
+            return pods
+        extras = ((pod, count, kinds.get(_kind(pod))) for pod, count in pods)
+        return tuple((pod if extra is None else _bound(pod, *extra), count) for pod, count, extra in extras)
+
+    def _restricted_kinds(self, workload: Workload) -> Mapping[Kind, tuple[str, Sequence[str]]]:
+        """By kind of the pods that wait: which hosts may take such a pod."""
+        entries = ((_kind(group.pod), self.memory.get(group.id)) for group in workload.pending)
+        extras = ((kind, self._hosts_of(memory)) for kind, memory in entries if memory is not None)
+        return {kind: extra for kind, extra in extras if extra is not None}
+
+    @property
+    def kept_for(self) -> Mapping[str, str]:
+        """Why an empty node stays, by its name: it was made for pods that wait, and no other one is made for them."""
+        text = "pods wait that it was made for, and no other node is made for them"
+        braked_memories = (memory for memory in self.memory.values() if memory.is_held)
+        return {name: text for memory in braked_memories for name in (*memory.nodes, *memory.unused)}
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -93,10 +126,15 @@ class Belief:
         return frozenset(group for group, memory in self.memory.items() if memory.is_held)
 
 
-def _bound(group: model.PodGroup, operator: str, hosts: Sequence[str]) -> model.PodGroup:
-    extra = model.term([{"key": HOSTNAME, "operator": operator, "values": list(hosts)}])
-    terms = tuple(tuple(sorted((*term, *extra), key=lambda item: (item[0], repr(item[1])))) for term in group.pod.terms)
-    return replace(group, pod=replace(group.pod, terms=terms))
+def _bound(pod: model.Pod, operator: str, hosts: Sequence[str]) -> model.Pod:
+    extra = model.term([{"key": HOSTNAME, "operator": operator, "values": list(hosts) or [_NO_HOST]}])
+    terms = tuple(tuple(sorted((*term, *extra), key=lambda item: (item[0], repr(item[1])))) for term in pod.terms)
+    return replace(pod, terms=terms)
+
+
+def _kind(pod: model.Pod) -> Kind:
+    """What makes pods alike for a scheduler that keeps some of them waiting."""
+    return pod.namespace, pod.labels, pod.requests
 
 
 def group_id(name: str) -> str:
@@ -143,8 +181,7 @@ def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pendi
     Of pods that do not wait yet, on a node that leaves or as headroom, none can be there: room for them will do.
     """
     running = workload.reschedulable.get(state.node.name, ())
-    alike = (pod.namespace, pod.labels, pod.requests)
-    took = any((each.namespace, each.labels, each.requests) == alike for each, _ in running)
+    took = any(_kind(each) == _kind(pod) for each, _ in running)
     lacks = any(state.node.free.get(name, 0) < amount for name, amount in pod.requests)
     if not (state.is_ready or lacks):
         return None

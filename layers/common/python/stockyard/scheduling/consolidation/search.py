@@ -26,6 +26,7 @@ from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, Plan, pack
 from stockyard.scheduling.packing.price.model import Meter
+from stockyard.scheduling.packing.ways import keeps_least_values
 
 PACKING_STEPS, PACKING_STEPS_A_POD = 30_000, 90
 """The work that one set of nodes may take."""
@@ -249,9 +250,11 @@ class Search:
             return False
         if len(plan.claims) > self.fleet.most_new:
             return False
+        slack, choices = self._slack(nodes, plan), self.settings.spot_choices
+        if not all(keeps_least_values(claim, claim.price + slack) for claim in plan.claims):
+            return False
         if not any(node.spot for node in nodes):
             return True
-        slack, choices = self._slack(nodes, plan), self.settings.spot_choices
         return all(
             claim.row.capacity_type != SPOT or len(_types(claim, claim.price + slack)) >= choices
             for claim in plan.claims

@@ -31,6 +31,15 @@ def possible_ways(claim: Claim, ceiling: float = float("inf")) -> Ways:
     return _ways(claim.row, rows, least)
 
 
+def keeps_least_values(claim: Claim, ceiling: float) -> bool:
+    """Whether the ways that cost no more than ``ceiling`` have as many values as the pool's ``minValues`` asks for."""
+    least = {key: entry for key, entry in claim.pool.template.items() if entry.min_values}
+    if not least:
+        return True
+    rows = [row for row in claim.rows if row.price <= ceiling or row == claim.row]
+    return _enough(_ways(claim.row, rows, least), rows, least)
+
+
 def _ways(priced: Row, rows: Sequence[Row], least: Mapping[str, Requirement]) -> Ways:
     offered = {(row.node_type.name, row.capacity_type, row.zone) for row in rows}
     own = [row for row in rows if row.node_type.name == priced.node_type.name]
