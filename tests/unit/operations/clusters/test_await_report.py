@@ -16,7 +16,7 @@ import pytest
 from stockyard.domain import times
 from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import Forbidden, InvalidInput, Unauthorized
-from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
 from tests.harness.machine_report import certificate, machine_report
 

@@ -24,7 +24,7 @@ from stockyard.domain import kubeconfigs, times
 from stockyard.domain.records import Cluster, Event
 from stockyard.machines import cloud_config
 from stockyard.metrics import CERTIFICATE_DAYS
-from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
 from stockyard.operations.listing import every
 from tests.harness.machine_report import certificate, machine_report

@@ -14,7 +14,7 @@ from stockyard.errors import Conflict, Fenced, Forbidden, InvalidInput, StoreUna
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.lifecycle.procedure import Phase
-from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations import cluster_secrets
 from stockyard.operations.engine.advance import TRIES, Fence, advance, load
 from stockyard.operations.engine.step import Step
 from stockyard.operations.machines.bootstrap import recorded_machine

@@ -12,7 +12,7 @@ from typing import Any
 from stockyard.domain import ids, times
 from stockyard.domain.records import Cluster
 from stockyard.errors import IllegalTransition, NotFound
-from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters import tokens
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ClusterToken

@@ -9,8 +9,8 @@ from stockyard.domain.records import CloudAccount, Cluster, ClusterPacks, Fact, 
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
 from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
 from stockyard.lifecycle.cluster import MOVES
+from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters import nodes as cluster_nodes
-from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.agent_installation import agent_documents
 from stockyard.operations.clusters.approval import await_approval
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
@@ -26,6 +26,7 @@ from stockyard.operations.clusters.skew import await_version
 from stockyard.operations.clusters.snapshots import IDENTITY
 from stockyard.operations.clusters.usage import cluster_usage
 from stockyard.operations.clusters.zone_users import zone_findings
+from stockyard.operations.disruption.replacing import pools_replaced
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
@@ -43,7 +44,6 @@ from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.pools.follow import follow_settings, release_surplus
-from stockyard.operations.pools.replacing import pools_replaced
 from stockyard.operations.profiles.resolve import removal_writes
 from stockyard.operations.quotas.limits import CLUSTERS
 from stockyard.operations.services import Services

@@ -18,7 +18,7 @@ from stockyard.errors import (
     VendorError,
 )
 from stockyard.lifecycle.cluster_changes import PROFILES
-from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations import cluster_secrets
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.profiles.phase import look_again
 from stockyard.operations.profiles.resolve import Choice, Resolved, resolve, statuses, uses
