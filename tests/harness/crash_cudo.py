@@ -17,9 +17,9 @@ from stockyard.domain.ids import account_secret
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.machines.control_plane import CONFIG_PATH
 from stockyard.providers.clouds.cudo import access
-from stockyard.providers.clouds.cudo.access import API_KEY, VAULT_SECRET_ID, Vault
+from stockyard.providers.clouds.cudo.access import API_KEY, VAULT_SECRET_ID
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.vault import VaultClient
+from stockyard.providers.clouds.cudo.vault import Vault, VaultClient
 from tests.harness.crash_cloud import Story
 from tests.harness.crash_vault import ADDRESS, CrashVault, tapped
 from tests.harness.cudo_yard import KEY, NUMBER, CudoYard

@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 
 from local.vault.simulated import POLICY_NAME, SimulatedVault
-from stockyard.providers.clouds.cudo.access import Vault
-from stockyard.providers.clouds.cudo.vault import VaultClient
+from stockyard.providers.clouds.cudo.vault import Vault, VaultClient
 from tests.harness.faults import Errors, Tap
 from tests.harness.memory import FixedClock
 from tests.harness.tapped_cudo import named

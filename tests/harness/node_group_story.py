@@ -15,7 +15,7 @@ import pytest
 from moto import mock_aws
 
 from local.aws.corrections.pace import paced
-from stockyard.domain.node_groups import Group
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.offers import InstanceOffer, RegionOffers
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim

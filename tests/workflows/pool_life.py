@@ -18,8 +18,8 @@ from unittest.mock import patch
 from functions.autoscaler.handler import lambda_handler as autoscaler_handler
 from functions.pools import handler as pools_handler
 from stockyard import wiring
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.records import Cluster, Counter, Name, NodeClaim, NodeProvider, Outbox
 from stockyard.edge.idempotency import LEASE

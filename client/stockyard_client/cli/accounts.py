@@ -11,9 +11,10 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, plans, updates, watching
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import account_numbers
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import FAILURE, BadInput
+from stockyard_client.cli.failures import FAILURE
 from stockyard_client.cli.inputs import pairs, read_body
 from stockyard_client.cli.options import DryRun, File, Watch
 from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one, write_document

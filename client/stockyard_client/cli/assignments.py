@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.origins import Origin
 
 Set = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.sources import STANDARD_INPUT
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from stockyard_client.cli import operations, plans
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.output import CLUSTERS, Form, show_one
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError

@@ -9,9 +9,9 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, operations, plans, power, progress, updates, watching
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, requirement
 from stockyard_client.cli.node_sheets import CLAIMS
 from stockyard_client.cli.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch

@@ -23,9 +23,9 @@ from stockyard_client.cli import (
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import events as event_lists
 from stockyard_client.cli.assignments import Set
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import account_numbers, cluster_names, operation_ids
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_body
 from stockyard_client.cli.options import DryRun, KeepFailed, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin

@@ -11,9 +11,10 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import plans, progress
 from stockyard_client.cli.apply import CLUSTER, Files, OfCluster, Recursive
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.bodies import MANIFEST, noun_of
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import BadInput, exit_code, explain
+from stockyard_client.cli.failures import exit_code, explain
 from stockyard_client.cli.options import Timeout, Wait
 from stockyard_client.cli.output import Form, Output
 from stockyard_client.errors import ApiError, StockyardClientError

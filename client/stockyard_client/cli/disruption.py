@@ -9,8 +9,8 @@ from rich.text import Text
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.ages import age
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names, pool_names
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.node_sheets import dollars
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tables import Column, Sheet

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.pointers import dotted
 from stockyard_client.cli.sources import Source
 

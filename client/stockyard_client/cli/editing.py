@@ -15,10 +15,10 @@ import typer
 import yaml
 
 from stockyard_client.cli import differences
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.confirmations import confirm
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents import document_of
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.sources import source_of
 from stockyard_client.errors import ApiError

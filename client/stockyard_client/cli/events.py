@@ -9,8 +9,8 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import timelines
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.output import Form, Output
 from stockyard_client.cli.tables import Column, Sheet
 from stockyard_client.cli.timelines import After, Follow, Limit, Part, Since, Timeline

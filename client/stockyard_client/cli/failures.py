@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.context import Context, NotConfigured
 from stockyard_client.cli.groups import Group
 from stockyard_client.errors import (
@@ -49,10 +50,6 @@ _STATUS_CODES = {
     409: CONFLICT,
     412: CONFLICT,
 }
-
-
-class BadInput(StockyardClientError):
-    """A file or an option that cannot be used."""
 
 
 _KINDS: tuple[tuple[type[BaseException], int], ...] = (

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.bodies import check_body, check_kind, check_manifest, is_manifest
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.sources import source_of, sources_of
 

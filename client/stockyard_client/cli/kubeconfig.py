@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.failures import BadInput
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"

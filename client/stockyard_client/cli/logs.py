@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import operation_subjects
-from stockyard_client.cli.failures import BadInput, exit_code
+from stockyard_client.cli.failures import exit_code
 from stockyard_client.cli.tables import style_of
 from stockyard_client.cli.timelines import Follow
 from stockyard_client.cli.watching import trouble

@@ -10,8 +10,8 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import events as event_lists
 from stockyard_client.cli import listings, progress, timelines, watching
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names, operation_ids
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import Timeout, Watch
 from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one
 from stockyard_client.client import Client

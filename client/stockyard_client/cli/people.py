@@ -10,8 +10,8 @@ import typer
 
 from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
 

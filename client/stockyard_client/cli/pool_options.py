@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.inputs import pairs, requirement
 
 _STRATEGIES = {"add-first": "add_first", "remove-first": "remove_first"}

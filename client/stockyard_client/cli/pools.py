@@ -10,9 +10,9 @@ from stockyard_client.cli import changes, listings, losses, operations, plans, p
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names, pool_names, provider_names
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_either, read_patch
 from stockyard_client.cli.options import DryRun, File, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_yaml_or_json

@@ -9,10 +9,10 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, losses, operations, plans, watching
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.bodies import check_body, check_kind, is_manifest
 from stockyard_client.cli.completion import cluster_names, profile_names
 from stockyard_client.cli.confirmations import Yes, confirm
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_document, read_patch
 from stockyard_client.cli.options import DryRun, Manifest, Timeout, Wait, Watch
 from stockyard_client.cli.origins import Origin

@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import cluster_names
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_patch
 from stockyard_client.cli.output import Form, Output, show_many, write_document
 from stockyard_client.cli.placements import reduced

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.bad_input import BadInput
 
 STANDARD_INPUT = "standard input"
 _ENDINGS = (".yaml", ".yml", ".json")

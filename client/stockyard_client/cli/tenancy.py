@@ -8,8 +8,8 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import listings, plans, watching
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import environment_ids, quota_names, type_names
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.options import DryRun, Watch
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.tables import Column, Sheet

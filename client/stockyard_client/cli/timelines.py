@@ -13,8 +13,8 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import typer
 
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import seconds
 from stockyard_client.cli.origins import Origin
 from stockyard_client.cli.output import Form, show_many

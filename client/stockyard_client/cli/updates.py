@@ -10,9 +10,9 @@ import typer
 from stockyard_client.cli import changes, plans
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.assignments import Set, origin_of, patch_of
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.completion import account_numbers, claim_names, cluster_names, provider_names
 from stockyard_client.cli.confirmations import Yes
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import read_patch
 from stockyard_client.cli.options import DryRun, Queue, Timeout, Wait
 from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_one

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from stockyard_client.cli.assignments import origin_of, patch_of
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.differences import differences, merge_patch
-from stockyard_client.cli.failures import BadInput
 
 GROUPS = [{"name": "control", "max_size": 1}, {"name": "workers", "max_size": 3}]
 RECORD = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.documents import Document, document_of, documents_of
-from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.origins import Origin, place_of
 from stockyard_client.cli.pointers import dotted, tokens_of
 from stockyard_client.cli.sources import Source, sources_of

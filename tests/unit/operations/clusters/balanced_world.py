@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_patch import ClusterPatch
-from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import ClusterClaim, Pool, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, Event, Fact, NodeClaim, Operation

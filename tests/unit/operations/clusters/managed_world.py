@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.kubernetes_minors import number
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_patch import ClusterPatch
-from stockyard.domain.node_groups import Group, worker_groups
+from stockyard.domain.node_groups import worker_groups
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, NodeClaim, Operation

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stockyard.domain.declared_types import block_of
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, Name, NodeProvider

@@ -14,7 +14,7 @@ from stockyard.domain.provider_kinds import loaded
 
 if TYPE_CHECKING:
     from stockyard.domain.cluster_manifests import ClusterForm
-    from stockyard.domain.node_groups import GroupMapping
+    from stockyard.domain.group_mapping import GroupMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ClusterKind:
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
     ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
     that hold for every driver. ``groups`` names the module that says how their node groups are pools, a
-    ``node_groups.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
+    ``group_mapping.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
     clusters that name none, where the cloud runs the control planes and says which versions there are; empty where
     machines install one of ``kubernetes_versions.TESTED``. ``manifest`` is what they come as beside requests of ours.
     ``followed_groups`` is the setting whose groups their pools follow as long as they stand: then a group is changed

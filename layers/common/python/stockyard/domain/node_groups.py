@@ -7,10 +7,11 @@ Each worker group becomes a dynamic pool with a floor. What else a group says, i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.budgets import DEFAULT_NODES
+from stockyard.domain.group_mapping import Group, GroupMapping
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster
@@ -28,26 +29,6 @@ MACHINE = "machine"
 """In the document of a group's pool: what else makes its machines what they are, such as the size of their disk."""
 RESOURCES = "resources"
 """In the document of a group's pool: what each of its nodes has that only those get who ask for it, such as GPUs."""
-
-Group = Mapping[str, Any]
-"""An entry of a cluster's checked settings."""
-
-
-class GroupMapping(Protocol):
-    """How the node groups of a kind of cluster are pools."""
-
-    def pool_of_group(self, group: Group, provider: str = "") -> NewPool:
-        """The pool of a worker group; ``provider`` is who serves it."""
-        ...
-
-    def group_of_pool(self, pool: NewPool | Pool) -> dict[str, Any]:
-        """The pool as an entry of ``autoscaler_node_groups``: what such an entry can say of it."""
-        ...
-
-    def remakes(self, before: NewPool | Pool, after: NewPool | Pool) -> bool:
-        """Whether all machines of the pool are made anew by this change, beside those that differ from its template or
-        its requirements."""
-        ...
 
 
 def name_of(group: Group) -> str:

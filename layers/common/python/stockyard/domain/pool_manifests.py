@@ -13,8 +13,9 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.budgets import EXPIRED
 from stockyard.domain.durations import NEVER
+from stockyard.domain.group_mapping import GroupMapping
 from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
-from stockyard.domain.node_groups import GroupMapping, says
+from stockyard.domain.node_groups import says
 from stockyard.domain.pool_records import GROUP, STATIC, NewPool, Pool
 from stockyard.domain.schedules import with_zone
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.kubernetes_minors import upgrade_fault
-from stockyard.domain.node_groups import GROUP_SETTINGS, Group, name_of
+from stockyard.domain.node_groups import GROUP_SETTINGS, name_of
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition, InvalidInput

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Resource

@@ -6,16 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.node_groups import (
-    GROUPS,
-    WORKER,
-    Group,
-    GroupMapping,
-    followed_entries,
-    followed_setting,
-    follows,
-    name_of,
-)
+from stockyard.domain.group_mapping import Group, GroupMapping
+from stockyard.domain.node_groups import GROUPS, WORKER, followed_entries, followed_setting, follows, name_of
 from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.records import Cluster
 from stockyard.operations.pools.groups import group_pools

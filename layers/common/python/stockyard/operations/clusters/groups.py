@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.node_groups import GroupMapping, followed_entries, followed_setting, follows, name_of
+from stockyard.domain.group_mapping import GroupMapping
+from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group, worker_groups
+from stockyard.domain.node_groups import worker_groups
 from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import InUse, NotFound, PreconditionFailed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stockyard.domain.cloud_kinds import CloudKind
 from stockyard.ports import Cloud
+from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.descriptors import CloudDescriptor, ProviderTools
 
-DEFAULT_REGION = "us-east-1"
-"""Where an account or a cluster is that names no region."""
+__all__ = ["DEFAULT_REGION", "DESCRIPTOR", "KIND"]
 
 
 def _make(tools: ProviderTools) -> Cloud:

@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from stockyard.domain.models.base import Fault, Input, Irremovable, check
-from stockyard.providers.clouds.aws import DEFAULT_REGION, fields
+from stockyard.providers.clouds.aws import fields
+from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 
 _SECRET = re.compile(r"[A-Za-z0-9/+=]{16,128}")
 KEYS = ("user_arn", "access_key_id", "secret_access_key")

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from stockyard.domain.records import CloudAccount
 from stockyard.ports import Finding
 from stockyard.ports.clouds import PublicPrices
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
+from stockyard.providers.clouds.aws import regions, template_versions
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 
 _NAMES = 100
 """Of types that one call is asked for."""

@@ -20,7 +20,8 @@ from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound
 from stockyard.ports import Secrets
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions
+from stockyard.providers.clouds.aws import regions
+from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.clouds.aws.errors import translated
 
 DURATION = 3600

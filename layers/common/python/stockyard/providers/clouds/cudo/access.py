@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stockyard.domain import ids
@@ -12,7 +11,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked
 from stockyard.ports import Secrets
 from stockyard.providers.clouds.cudo.client import BASE_URL, Cudo
-from stockyard.providers.clouds.cudo.vault import VaultClient
+from stockyard.providers.clouds.cudo.vault import Vault, VaultClient
 
 if TYPE_CHECKING:
     import httpx
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 API_KEY, VAULT_SECRET_ID = "api_key", "vault_secret_id"
 """Names of an account's secrets."""
 _MOST_CLIENTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Vault:
-    """The tenant's Vault, and the AppRole by which we ask it for wrapped secret ids."""
-
-    address: str
-    role_id: str
-    secret_id: str = field(repr=False)
 
 
 class Access:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -28,7 +29,6 @@ from stockyard.providers.clouds.cudo.addresses import Resolve, checked, resolved
 if TYPE_CHECKING:
     import httpx
 
-    from stockyard.providers.clouds.cudo.access import Vault
 
 WRAP_SECONDS = 1800
 """How long a machine has to unwrap its secret id."""
@@ -81,6 +81,15 @@ _BY_STATUS: Mapping[int, tuple[type[VendorError], str]] = {
     429: (VendorThrottled, "The Vault is asked too often."),
     504: (VendorTimeout, "The Vault did not answer in time."),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The tenant's Vault, and the AppRole by which we ask it for wrapped secret ids."""
+
+    address: str
+    role_id: str
+    secret_id: str = field(repr=False)
 
 
 class VaultClient:

@@ -10,8 +10,9 @@ import hashlib
 import json
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import RESOURCES, Group, common_fields, new_pool
+from stockyard.domain.node_groups import RESOURCES, common_fields, new_pool
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import IN, ZONE
@@ -35,7 +36,7 @@ _LONGEST_PLACE = 38
 
 
 def pool_of_group(group: Group, provider: str = "") -> NewPool:
-    """See ``node_groups.GroupMapping``. Requirements pin machine type, size and data center; the boot disk is the
+    """See ``group_mapping.GroupMapping``. Requirements pin machine type, size and data center; the boot disk is the
     provider's."""
     figures = {name: group[name] for name in _FIGURES}
     values = {**{key: str(group[name]) for key, name in _LABELS.items()}, ZONE: group["data_center_id"]}
@@ -49,13 +50,13 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
 
 
 def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
-    """See ``node_groups.GroupMapping``. A pool on Cudo that no longer has the figures of its group is none: its
+    """See ``group_mapping.GroupMapping``. A pool on Cudo that no longer has the figures of its group is none: its
     requirements differ from those that the group would have."""
     return {**common_fields(pool), "id": pool.name, **_FIGURES, **(pool.document.get(_GROUP) or {})}
 
 
 def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:  # noqa: ARG001 - machines are made one by one
-    """See ``node_groups.GroupMapping``."""
+    """See ``group_mapping.GroupMapping``."""
     return False
 
 

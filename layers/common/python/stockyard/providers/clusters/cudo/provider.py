@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import PermissionDenied, VendorError, VendorRefused

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.bids import Bid
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER, Group, common_fields, new_pool
+from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER, common_fields, new_pool
 from stockyard.domain.node_types import ON_DEMAND, SPOT
 from stockyard.domain.offers import SpotPrices
 from stockyard.domain.pool_records import NewPool, Pool
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def pool_of_group(group: Group, provider: str = "") -> NewPool:
-    """See ``node_groups.GroupMapping``. ``instance_types`` and ``capacity_type`` are requirements,
+    """See ``group_mapping.GroupMapping``. ``instance_types`` and ``capacity_type`` are requirements,
     ``allocation_strategy`` is a variable of the provider, and so is a ``root_disk_gib`` that is not the usual one."""
     group = written(group)
     disk = group[ROOT_DISK]
@@ -59,7 +60,7 @@ def _strategy(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
-    """See ``node_groups.GroupMapping``."""
+    """See ``group_mapping.GroupMapping``."""
     values = {
         requirement["key"]: list(requirement.get("values", ()))
         for requirement in pool.requirements
@@ -80,7 +81,7 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
 
 
 def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:  # noqa: ARG001 - machines are made one by one
-    """See ``node_groups.GroupMapping``."""
+    """See ``group_mapping.GroupMapping``."""
     return False
 
 

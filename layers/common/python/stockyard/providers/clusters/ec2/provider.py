@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import MACHINE, RESOURCES, Group
+from stockyard.domain.node_groups import MACHINE, RESOURCES
 from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.pool_records import DYNAMIC, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
@@ -38,7 +39,7 @@ def capacity_type(group: Group) -> str:
 
 
 def pool_of_group(group: Group, provider: str = "") -> NewPool:
-    """See ``node_groups.GroupMapping``. A node is given back only when it is empty: it may hold what cannot move."""
+    """See ``group_mapping.GroupMapping``. A node is given back only when it is empty: it may hold what cannot move."""
     requirements = [
         {"key": INSTANCE_TYPE, "operator": IN, "values": [group["instance_type"]]},
         {"key": CAPACITY_TYPE, "operator": IN, "values": [capacity_type(group)]},
@@ -67,7 +68,7 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
 
 
 def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
-    """See ``node_groups.GroupMapping``. A pool that came as no group is said by a group that differs from it."""
+    """See ``group_mapping.GroupMapping``. A pool that came as no group is said by a group that differs from it."""
     from stockyard.providers.clusters.eks.settings import builtin_group  # loads pydantic
 
     group: dict[str, Any] = pool.document.get("group") or {}
@@ -86,7 +87,7 @@ def _as_set(value: Any) -> Any:
 
 
 def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:
-    """See ``node_groups.GroupMapping``. A managed group of another shape is another group; the former one goes."""
+    """See ``group_mapping.GroupMapping``. A managed group of another shape is another group; the former one goes."""
     former, later = before.document.get("group"), after.document.get("group")
     return former is not None and later is not None and shape(former) != shape(later)
 

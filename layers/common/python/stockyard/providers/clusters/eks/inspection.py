@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from stockyard.domain.node_groups import Group
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound

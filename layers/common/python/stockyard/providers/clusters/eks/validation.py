@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
+from stockyard.domain.group_mapping import Group
 from stockyard.domain.kubernetes_minors import number
-from stockyard.domain.node_groups import Group
 from stockyard.domain.offers import EXTENDED, STANDARD, ClusterVersion
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster
