@@ -23,11 +23,11 @@ from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Event, NodeClaim
 from stockyard.operations.disruption import run
 from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.templates import supply
 from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.pending_pods import receive
 from stockyard.operations.pools.pools import claims_of
-from stockyard.operations.pools.templates import supply
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import Decision
 from tests.harness.memory import FixedClock

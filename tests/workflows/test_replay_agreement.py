@@ -15,8 +15,8 @@ import pytest
 from stockyard.domain import durations
 from stockyard.domain.budgets import budgets_of
 from stockyard.domain.requirements import CAPACITY_TYPE, HOSTNAME
+from stockyard.operations.fleet.templates import supply, templates
 from stockyard.operations.pools.pools import pools_of
-from stockyard.operations.pools.templates import supply, templates
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.simulation.model import Arrival, Departure, Outcome, PodKind, PoolPolicy
 from stockyard.scheduling.simulation.model import Trace as ReplayedTrace

@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.node_types import ON_DEMAND, SPOT, Offering
 from stockyard.domain.offers import SpotPrice
-from stockyard.operations.pools.templates import Supply, price_of, supply, templates
+from stockyard.operations.fleet.templates import Supply, price_of, supply, templates
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 
 NOW = {"consolidate_after": "0s", "budgets": []}

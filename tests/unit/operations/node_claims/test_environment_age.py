@@ -11,8 +11,8 @@ from stockyard.domain.times import from_text
 from stockyard.errors import VendorNotFound, VendorUnavailable
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
+from stockyard.operations.fleet.templates import supply
 from stockyard.operations.listing import every
-from stockyard.operations.pools.templates import supply
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from tests.harness.ports import with_ports

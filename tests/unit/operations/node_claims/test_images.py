@@ -11,10 +11,10 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ARCH, NODE_TYPE
+from stockyard.operations.fleet.templates import every_provider, supply
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environments import look_again
 from stockyard.operations.pools.plan import plan_pool
-from stockyard.operations.pools.templates import every_provider, supply
 from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork

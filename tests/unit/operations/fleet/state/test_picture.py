@@ -13,7 +13,7 @@ from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption.vanished import REPORT_SECONDS
 from stockyard.operations.fleet.state import FleetNode, Workload, fleet_state
-from stockyard.operations.pools.templates import supply
+from stockyard.operations.fleet.templates import supply
 from stockyard.ports import Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import HostPort, Pod, Taint, Toleration

@@ -21,8 +21,8 @@ from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.lifecycle.pool_spread import kept_for_balance
 from stockyard.operations.fleet.state import Workload, fleet_state
+from stockyard.operations.fleet.templates import Supply, price_of, supply, templates, usage
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
-from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
 from stockyard.operations.pools.unused_room import believe
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims

@@ -9,10 +9,10 @@ from typing import Any
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.operations.fleet.state import fleet_state, workload_of
+from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.scale_up import within_quota
 from stockyard.operations.pools.size import excess
-from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model

@@ -20,10 +20,10 @@ from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
 from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
+from stockyard.operations.fleet.templates import supply, templates
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.spread import Spread
-from stockyard.operations.pools.templates import supply, templates
 from stockyard.operations.pools.unused_room import Belief, believe, group_id
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services

@@ -21,11 +21,11 @@ from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.disruption.costs import eviction_cost
 from stockyard.lifecycle.disruption.protection import DO_NOT_DISRUPT
 from stockyard.operations.fleet.state import fleet_state, workload_of
+from stockyard.operations.fleet.templates import Supply, supply, templates
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.scale_up import within_quota
 from stockyard.operations.pools.size import excess
-from stockyard.operations.pools.templates import Supply, supply, templates
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED

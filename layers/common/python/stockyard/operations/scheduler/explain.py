@@ -16,10 +16,10 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.views import attributes
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.fleet.state import fleet_state, workload_of
+from stockyard.operations.fleet.templates import supply
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
-from stockyard.operations.pools.templates import supply
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services

@@ -12,11 +12,11 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.requirements import ARCH
+from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
 from stockyard.operations.node_providers.allowed_types import set_allowed_types
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.claims import draft_claim
 from stockyard.operations.pools.plan import plan_pool
-from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.model import Pod, Pool, Problem, Taint, term
 from stockyard.scheduling.packing.plan import grouped, pack
