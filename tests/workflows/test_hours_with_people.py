@@ -16,7 +16,7 @@ import pytest
 from tests.harness.hours.traces import trace_of
 from tests.harness.hours.world import Hours
 from tests.harness.people.acts import ACTS, FOLLOWING
-from tests.harness.people.scenes import MUTANTS
+from tests.harness.people.mutants import MUTANTS
 from tests.harness.people.traces import with_people
 
 PARTS = 10

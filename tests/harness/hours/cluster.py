@@ -50,6 +50,8 @@ class PlayedCluster:
     daemons: dict[str, Daemon] = field(default_factory=lambda: {"proxy": Daemon("proxy")})
     barred: set[str] = field(default_factory=set)
     """Deployments whose pods the scheduler refuses for a reason that nobody can read."""
+    spoilt: set[str] = field(default_factory=set)
+    """Nodes onto which it puts nothing, for such a reason."""
     unready_since: dict[str, datetime] = field(default_factory=dict)
     changed: bool = False
     _on: defaultdict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from random import Random
 from typing import Any
 
+from agent.stockyard_agent.kubernetes import Object
 from local.kubernetes.placing.board import Board
-from local.kubernetes.placing.model import Node, Pod, node_of
+from local.kubernetes.placing.model import Node, Pod, node_of, pod_of
 from local.kubernetes.placing.volumes import Storage
 from tests.harness.hours.cluster import PlayedCluster
 from tests.harness.hours.pods import NAMESPACE, is_ending, stamp
-from tests.harness.people.scheduler import read
+from tests.harness.hours.traces import Size
+from tests.harness.people.scheduler import ZONE, board_of, read
 
 _WEIGHTS = ((1, 0), (0, 1), (1, 1))
 """Of cores and memory in the size of a pod."""
@@ -39,6 +41,23 @@ def told_nodes(
                 node.add(read(pod))
         nodes.append(node)
     return nodes
+
+
+def would_take(kube: PlayedCluster, pod: Object, size: Size, zones: Iterable[str]) -> bool:
+    """Whether a new node of that size in one of the zones would take the pod, beside its pods of DaemonSets."""
+    board = board_of(kube)
+    fresh = []
+    for zone in zones:
+        name = f"new-in-{zone}"
+        labels = {"kubernetes.io/hostname": name, ZONE: zone}
+        allocatable = {"cpu": f"{size.cpu}m", "memory": f"{size.mib}Mi", "pods": "110"}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": allocatable}
+        node = node_of({"metadata": {"name": name, "labels": labels}, "status": status}, kube.storage.limits())
+        for daemon in kube.daemons.values():
+            node.add(pod_of(daemon.pod(0, kube.now())))
+        fresh.append(node)
+    faults = Board([*board.nodes, *fresh], board.storage, board.spaces, board.nominated).faults(read(pod))
+    return any(not faults[node.name] for node in fresh)
 
 
 def have_places(pods: Sequence[Pod], nodes: Sequence[Node], storage: Storage, tries: int = 150) -> bool:

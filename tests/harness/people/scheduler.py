@@ -54,7 +54,8 @@ def schedule(kube: PlayedCluster) -> None:
         if document["metadata"]["uid"] not in kube.pods or is_ending(document):
             continue
         faults = board.faults(pod)
-        fitting = [name for name, fault in faults.items() if not fault and document["app"] not in kube.barred]
+        is_barred = document["app"] in kube.barred
+        fitting = [name for name, fault in faults.items() if not (fault or is_barred or name in kube.spoilt)]
         if not fitting:
             _refuse(kube, document, _preempt(kube, board, pod), _message(faults))
             continue

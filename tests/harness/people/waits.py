@@ -2,12 +2,15 @@
 
 What it counts as wrong, beside what ``hours.judge`` does:
 
-- ``silent``: a pod waits for longer than a minute after it was told, and neither a condition nor a claim on its way
-  says of it: which pod, by its name, and why. Where a node has room for it as the scheduler sees it, or would have
-  but for a rule of that node, the text names a node as well.
+- ``silent``: a pod waits for longer than a minute after it was told, no claim on its way is made for it or would take
+  it, and the condition does not say of it which pod it is, by its name, and which rule keeps it out. The rule is one
+  that this pod has, in the product's own words for it (``texts``). Where a node has room for it as the scheduler sees
+  it, the text names such a node as well.
 - ``kept out``: a pod waits for longer than ``KEPT_AFTER`` though a new node of a type that is there would take it by
   the rules of kube-scheduler, no pool is at its limit, and nobody says that nodes were made in vain.
-- ``held``: a decision waits for longer than ``HELD_AFTER`` for replacements of which one has failed.
+- ``held``: a decision goes on for longer than ``HELD_AFTER`` after one of its replacements has failed or is gone. A
+  scene can say as well how many nodes there may be from some moment on.
+- ``ghost``: a claim is there for longer than ``GHOST_AFTER`` although somebody has deleted its Node object.
 - ``lost``: a pod that the product took off its node has no place for longer than ``LOST_AFTER``, although no fault of
   the world holds it.
 - ``endless``: more than ``MOST_IN_VAIN`` nodes have come, taken no pod and gone within two hours, while the same pod
@@ -23,19 +26,23 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent.stockyard_agent.kubernetes import Object
-from local.kubernetes.placing.board import Board
-from local.kubernetes.placing.model import node_of, pod_of
+from stockyard.domain.disruption_records import REPLACING
 from stockyard.domain.records import Cluster, NodeClaim
 from tests.harness.hours.traces import SIZES
-from tests.harness.people.scheduler import ZONE, board_of, read
+from tests.harness.people.places import would_take
+from tests.harness.people.scheduler import board_of, read
+from tests.harness.people.texts import CAPACITY, LIMIT, PAUSE, WaitingPod, rules_of, unsaid
 
 if TYPE_CHECKING:
     from tests.harness.hours.world import Hours
 
 MINUTE, LOOK = timedelta(minutes=1), 20.0
-LOST_AFTER, KEPT_AFTER, HELD_AFTER = timedelta(minutes=15), timedelta(minutes=10), timedelta(minutes=10)
+LOST_AFTER, KEPT_AFTER, HELD_AFTER = timedelta(minutes=15), timedelta(minutes=10), timedelta(minutes=4)
+GHOST_AFTER = timedelta(minutes=10)
 SETTLED = timedelta(seconds=30)
 """How long the scheduler of a cluster may need for a node that is ready, before it is said that it takes a pod not."""
+REFUSED_FOR = timedelta(hours=1)
+"""For how long a pool may say that types could not be had, after they can be had again."""
 MOST_IN_VAIN, WINDOW = 5, timedelta(hours=2)
 IN_VAIN = "took none"
 """Words of a text which says that nodes were made for pods and did not help."""
@@ -43,11 +50,6 @@ MOST_NODES = 40
 """The limit of each pool."""
 BY_PRODUCT = ("Empty", "Underutilized", "Drifted", "Expired")
 """Why the product takes pods off their nodes without need."""
-RULES = (
-    "taint", "cordon", "unschedulable", "not ready", "cpu", "memory", "port", "volume", "zone", "affinity", "spread",
-    "topology", "label", "selector", "limit", "pods", "room", "requirement", "capacity", "hostname", "brake",
-)  # fmt: skip
-"""Words of which a text that says why has one."""
 
 
 @dataclass
@@ -65,9 +67,17 @@ class Waits:
     _living: dict[str, NodeClaim] = field(default_factory=dict)
     _changed_at: datetime | None = None
     _excused_until: datetime | None = None
-    _failed_since: datetime | None = None
-    _came_at: datetime | None = None
-    """When a claim was on its way last."""
+    _deaf_until: datetime | None = None
+    """Until when the agent has been silent, and a little longer."""
+    _refused_at: datetime | None = None
+    _failed: tuple[str, datetime] | None = None
+    """Of a decision of which a replacement has failed: when it was made, and since when that is seen."""
+    _came_at: dict[str, datetime] = field(default_factory=dict)
+    """When a claim was on its way last that would take the pod, by uid."""
+    _ghosts: dict[str, datetime] = field(default_factory=dict)
+    """Since when the Node object of a claim is gone, by the claim's id."""
+    _nodes: set[str] = field(default_factory=set)
+    """The names of all nodes that there were, and of their claims."""
 
     def begin(self) -> None:
         """Look from now on."""
@@ -82,13 +92,18 @@ class Waits:
         self.world.time.later(LOOK, self._look)
         now = self.world.clock.now()
         pending = [pod for pod in self.world.kube.pending() if pod["status"]["conditions"]]
-        self._follow_claims(now)
-        self._look_at_decision(now)
+        if self.world.refused:
+            self._refused_at = now
+        if self.world.agent.silent:
+            self._deaf_until = now + timedelta(minutes=5)
         if self.world.agent.silent or self.world.refused:
             self._excused_until = now + timedelta(minutes=5)
+        self._follow_claims(now)
         self._note_told(pending, now)
-        excused = self._excused_until is not None and now < self._excused_until
-        if not excused:
+        if self._deaf_until is None or now >= self._deaf_until:
+            self._look_at_decision(now)
+            self._look_for_ghosts(now)
+        if self._excused_until is None or now >= self._excused_until:
             self._judge(pending, now)
 
     def _note_told(self, pending: Iterable[Object], now: datetime) -> None:
@@ -110,22 +125,28 @@ class Waits:
             if claim.node_name and claim.node_name not in self._used:
                 self._vain.append((datetime.fromisoformat(claim.created_at), now))
         self._living.update(claims)
+        self._nodes |= {name for claim in claims.values() for name in (claim.name, claim.node_name)}
         self._vain = [entry for entry in self._vain if entry[1] > now - WINDOW]
 
     def _judge(self, pending: Iterable[Object], now: datetime) -> None:
         text = self._text()
-        coming = any(not claim.deleting and claim.phase not in ("Available", "Failed") for claim in self._claims())
-        self._came_at = now if coming else self._came_at
+        coming: dict[str, bool] = {}
+        any_comes = any(map(_is_coming, self._claims()))
         for pod in pending:
-            uid = pod["metadata"]["uid"]
-            came_at = self._came_at and self._came_at + SETTLED
-            since = max(filter(None, (self._told_at.get(uid), self._excused_until, came_at)), default=None)
+            uid, app = pod["metadata"]["uid"], pod["app"]
+            since = max(filter(None, (self._told_at.get(uid), self._excused_until)), default=None)
             if uid not in self._told_at or since is None:
                 continue
-            if now - since > MINUTE and not coming and (problem := self._unsaid(pod, text)):
-                self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
-            if now - since > KEPT_AFTER and not coming and IN_VAIN not in text and self._helps(pod):
-                self._fault("kept out", pod, text)
+            if now - since <= MINUTE:
+                # Nothing is judged yet, so it is not looked which claim takes it.
+                coming.setdefault(app, any_comes)
+            elif app not in coming:
+                coming[app] = any_comes and self._comes(pod)
+            if coming[app]:
+                self._came_at[uid] = now
+            else:
+                since = max(since, self._came_at[uid] + SETTLED) if uid in self._came_at else since
+                self._judge_left(pod, text, since, now)
             if pod["disturbed"] in BY_PRODUCT and now - max(since, pod["created"]) > LOST_AFTER:
                 self._fault("lost", pod, f"{pod['disturbed']}: {text}")
             since = max(pod["created"], self._changed_at or pod["created"])
@@ -133,37 +154,69 @@ class Waits:
             if in_vain > self.most_in_vain:
                 self._fault("endless", pod, f"{in_vain} nodes came and went in vain")
 
+    def _judge_left(self, pod: Object, text: str, since: datetime, now: datetime) -> None:
+        """Of a pod for which nothing comes."""
+        if now - since > MINUTE and (problem := unsaid(text, self._waiting_pod(pod))):
+            self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
+        if now - since > KEPT_AFTER and IN_VAIN not in text and self._helps(pod):
+            self._fault("kept out", pod, text)
+
+    def _comes(self, pod: Object) -> bool:
+        """Whether a claim on its way is made for the pod or for pods like it, or will take it by its type and zone."""
+        pending = self.world.agent.picture.pending
+        groups = {
+            group
+            for group, entry in pending.items()
+            if any(name.rpartition("/")[2].rpartition("-")[0] == pod["app"] for name in entry["names"])
+        }
+        for claim in self._claims():
+            if not _is_coming(claim):
+                continue
+            if claim.placement is None or not groups.isdisjoint(claim.pod_groups):
+                return True
+            size = self.world.sizes[claim.placement.type]
+            if would_take(self.world.kube, pod, size, claim.placement.zones):
+                return True
+        return False
+
     def _helps(self, pod: Object) -> bool:
         """Whether a new node of some type in some zone would take the pod, and some pool may make one."""
-        pools = [pool for pool in self.world.pools.values() if pool.kind == "dynamic"]
-        if all(sum(claim.pool == pool.name for claim in self._claims()) >= MOST_NODES for pool in pools):
+        if self._at_limit() or pod["app"] in self.world.kube.barred:
             return False
-        board, daemons = board_of(self.world.kube), list(self.world.kube.daemons.values())
-        fresh = []
-        for zone in self.world.trace.zones:
-            size = max(SIZES, key=lambda size: size.cpu * size.mib)
-            name = f"new-in-{zone}"
-            labels = {"kubernetes.io/hostname": name, ZONE: zone}
-            allocatable = {"cpu": f"{size.cpu}m", "memory": f"{size.mib}Mi", "pods": "110"}
-            status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": allocatable}
-            node = node_of(
-                {"metadata": {"name": name, "labels": labels}, "status": status},
-                board.nodes[0].limits if board.nodes else {},
-            )
-            for daemon in daemons:
-                node.add(pod_of(daemon.pod(0, self.world.clock.now())))
-            fresh.append(node)
-        faults = Board([*board.nodes, *fresh], board.storage, board.spaces, board.nominated).faults(read(pod))
-        return pod["app"] not in self.world.kube.barred and any(not faults[node.name] for node in fresh)
+        size = max(SIZES, key=lambda size: size.cpu * size.mib)
+        return would_take(self.world.kube, pod, size, self.world.trace.zones)
+
+    def _at_limit(self) -> bool:
+        """Whether no dynamic pool may have another node."""
+        pools = [pool for pool in self.world.pools.values() if pool.kind == "dynamic"]
+        return all(sum(claim.pool == pool.name for claim in self._claims()) >= MOST_NODES for pool in pools)
 
     def _look_at_decision(self, now: datetime) -> None:
-        record = self.world.disruption
-        names = record.replacements if record is not None else ()
-        failed = [claim for claim in self._claims() if claim.id in names and claim.phase == "Failed"]
-        self._failed_since = (self._failed_since or now) if failed else None
-        if self._failed_since is not None and now - self._failed_since > HELD_AFTER:
-            self._failed_since = now
-            self.world.judge.fault("held", f"by {failed[0].name}, which has failed")
+        record, by_id = self.world.disruption, self.world.claims
+        failed = ""
+        if record is not None and record.state == REPLACING and record.all_made:
+            claims = {claim_id: by_id.get(claim_id) for claim_id in record.replacements}
+            failed = next((key for key, claim in claims.items() if claim is None or _has_failed(claim, now)), "")
+        if record is None or not failed:
+            self._failed = None
+            return
+        if self._failed is None or self._failed[0] != record.decided_at:
+            self._failed = (record.decided_at, now)
+        if now - max(self._failed[1], self._deaf_until or self._failed[1]) > HELD_AFTER:
+            self._failed = (record.decided_at, now)
+            self.world.judge.fault("held", f"by {failed}, which has failed: {record.message}")
+
+    def _look_for_ghosts(self, now: datetime) -> None:
+        ghosts = {
+            claim.id
+            for claim in self._claims()
+            if claim.phase == "Available" and not claim.deleting and claim.node_name not in self.world.kube.nodes
+        }
+        self._ghosts = {claim_id: self._ghosts.get(claim_id, now) for claim_id in ghosts}
+        for claim_id, since in self._ghosts.items():
+            if now - max(since, self._deaf_until or since) > GHOST_AFTER:
+                self._ghosts[claim_id] = now
+                self.world.judge.fault("ghost", f"{self.world.claims[claim_id].name} is no node since {since:%H:%M:%S}")
 
     def _claims(self) -> Iterable[NodeClaim]:
         return self.world.claims.values()
@@ -180,17 +233,18 @@ class Waits:
         conditions = cluster.conditions if cluster is not None else ()
         return " ".join(part.message for part in conditions if part.type.startswith("Pods"))
 
-    def _unsaid(self, pod: Object, text: str) -> str:
-        """What the text does not say of the pod; empty where it says enough."""
+    def _waiting_pod(self, pod: Object) -> WaitingPod:
+        """The pod as somebody sees it who knows the cluster."""
+        now = self.world.clock.now()
         group = [other for other in self.world.kube.of(pod["app"]) if "nodeName" not in other["spec"]]
-        if not any(other["metadata"]["name"] in text for other in group):
-            return "no pod of it is named"
-        if not any(word in text.lower() for word in RULES):
-            return "no rule is named"
+        rules = {
+            **rules_of(pod),
+            LIMIT: ["nodes"] if self._at_limit() else [],
+            CAPACITY: ["capacity"] if self._refused_at is not None and now < self._refused_at + REFUSED_FOR else [],
+            PAUSE: [pool.name for pool in self.world.pools.values() if pool.retry_at is not None],
+        }
         roomy = [name for name, fault in board_of(self.world.kube).faults(read(pod)).items() if not fault]
-        if roomy and not any(name in text for name in roomy):
-            return "no node is named"
-        return ""
+        return WaitingPod({other["metadata"]["name"] for other in group}, rules, self._nodes, roomy)
 
     def reasons(self) -> Counter[str]:
         """Why the scheduler refuses the pods that wait now, over all nodes: for people who read a run."""
@@ -198,3 +252,14 @@ class Waits:
         return Counter(
             f"{pod['app']}: {fault}" for pod in self.world.kube.pending() for fault in board.faults(read(pod)).values()
         )
+
+
+def _is_coming(claim: NodeClaim) -> bool:
+    """Whether the claim becomes a node."""
+    return not claim.deleting and claim.phase not in ("Available", "Failed")
+
+
+def _has_failed(claim: NodeClaim, now: datetime) -> bool:
+    """Whether the claim becomes no node: it fails, goes, or no type can be had for it."""
+    late = now - datetime.fromisoformat(claim.created_at) > MINUTE
+    return claim.deleting or claim.phase == "Failed" or (claim.placement is None and late)

@@ -1,0 +1,166 @@
+"""The mends without which the judge of hours with people finds something, each with the scene that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from agent.stockyard_agent import pod_picture
+from stockyard.domain.disruption_records import ClusterDisruption, hold_key
+from stockyard.lifecycle.disruption import vanished
+from stockyard.lifecycle.waiting.unused import GroupMemory
+from stockyard.operations.disruption import carry_out, hopeless
+from stockyard.operations.disruption.give_up import HOLD_SECONDS
+from stockyard.operations.fleet.state import Workload, picture, reported
+from stockyard.operations.machines import pending_pods
+from stockyard.operations.pools import unused_room
+from stockyard.scheduling.packing import row_source
+from stockyard.scheduling.packing.classes import Level
+from tests.harness.hours.world import Hours
+from tests.harness.people import acts
+from tests.harness.people.scenes import (
+    POOL,
+    Scene,
+    app,
+    bar,
+    bind_slowly,
+    daemon,
+    delete_young,
+    on_all,
+    refuse_types,
+    spoil,
+)
+from tests.harness.people.traces import PORT
+
+TWO = (app("a"), app("b"))
+COUNTED_ON = [(0.0, "a", 4), (10.0, "b", 3), (60.0, "a", 1)]
+"""The first node is closed when the second app comes, and has room when pods of the first one go."""
+
+
+def _closed(act: Callable[[Hours, str, float], None]) -> Scene:
+    return Scene(TWO, COUNTED_ON, [(10.0, on_all(act))], hours=4)
+
+
+@contextmanager
+def _without(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
+        yield
+
+
+def _taints_but(keep: Callable[[Any], bool]) -> Callable[..., Any]:
+    real = reported.taints_of
+    return lambda claim, facts, *, initialized: tuple(filter(keep, real(claim, facts, initialized=initialized)))
+
+
+def _promised(self: Any, claim: Any, _facts: Any, *, initialized: bool) -> Any:
+    return self.promises.allocatable(claim)
+
+
+def _silence(world: Hours, name: str, _: float) -> None:
+    world.kube.silence(name, "False")
+
+
+def _reading_without_nominated(workload: Workload, *more: Any) -> Any:
+    return _READING(replace(workload, nominated={}), *more)
+
+
+def _holds_of_all(record: ClusterDisruption, _types: Iterable[str] = ()) -> dict[str, int]:
+    return {hold_key(record.reason, str(POOL["name"])): HOLD_SECONDS}
+
+
+_READING = picture._Reading
+FAILED = Scene(
+    (app("a", cpu=7500), app("b", cpu=7500), app("c", cpu=300), app("d", cpu=150)),
+    [(0.0, "a", 1), (1.5, "c", 1), (5.0, "b", 1), (6.5, "d", 1), (20.0, "a", 0), (24.0, "b", 0)],
+    [(15.0, refuse_types)],
+    hours=1,
+    nodes_later=(29.0, 1),
+)
+"""A node could be replaced by a smaller one, but none can be had; later another node could leave without."""
+
+MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
+    "a cordoned node is room": (
+        _closed(acts._cordon),
+        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != reported.UNSCHEDULABLE)),
+    ),
+    "a tainted node is room": (
+        _closed(acts._taint),
+        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != "maintenance")),
+    ),
+    "a smaller node has its room": (
+        _closed(acts._shrink),
+        lambda: patch.object(picture._Reading, "_allocatable", _promised),
+    ),
+    "nobody holds back a third node": (
+        Scene([app("a")], [(5.0, "a", 1)], [(1.0, bar)], hours=1, in_vain=2),
+        lambda: patch.object(GroupMemory, "is_held", property(lambda _: False)),
+    ),
+    "ports of daemon sets are free": (
+        Scene([app("a", port=PORT)], [(5.0, "a", 1)], [(1.0, daemon(port=PORT))]),
+        lambda: patch.object(row_source, "replace", lambda row, **_: row),
+    ),
+    "slots for volumes are not counted": (
+        Scene([app("a", cpu=100, rule="late volume")], [(0.0, "a", 1), (10.0, "a", 3)], slots=1),
+        lambda: patch.object(picture, "attachable_of", lambda *_: {}),
+    ),
+    "daemon sets are as large as their templates": (
+        Scene([app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, daemon(cpu=1200, template_cpu=100))], in_vain=1),
+        lambda: patch.object(pod_picture, "current_pods", lambda *_: {}),
+    ),
+    "only a report that says something new shows that a node is gone": (
+        Scene([app("a")], [(0.0, "a", 2)], [(0.0, delete_young(5.0))]),
+        lambda: patch.object(Workload, "true_at", property(lambda workload: workload.observed_at)),
+    ),
+    "reports wake nobody": (
+        Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)], hours=1),
+        lambda: patch.object(pending_pods, "_more_wait", lambda *_: False),
+    ),
+    "a node that is not ready counts": (
+        Scene(TWO, [(0.0, "a", 2), (10.5, "b", 1)], [(10.0, on_all(_silence))], hours=1),
+        lambda: patch.object(picture, "_shut", lambda *_, **__: ""),
+    ),
+    "a deleted node is room": (
+        Scene(TWO, [(0.0, "a", 2), (10.2, "b", 1)], [(10.0, on_all(acts._delete))], hours=1),
+        lambda: _without(
+            patch.object(picture, "has_vanished", lambda *_: False), patch.object(vanished, "to_end", lambda *_: ())
+        ),
+    ),
+    "a claim whose node is deleted stays": (
+        Scene([app("a")], [(0.0, "a", 2)], [(10.0, on_all(acts._delete))], hours=1),
+        lambda: patch.object(vanished, "to_end", lambda *_: ()),
+    ),
+    "nominated pods keep no room": (
+        Scene(
+            (*TWO, app("late", cpu=2000, rule="late volume")),
+            [(0.0, "a", 4), (10.0, "b", 3), (60.0, "late", 1), (60.0, "a", 1)],
+            [(10.0, on_all(acts._cordon)), (50.0, bind_slowly)],
+            hours=2,
+        ),
+        lambda: patch.object(picture, "_Reading", _reading_without_nominated),
+    ),
+    "preferred rules over unknown label keys keep pods out": (
+        Scene([app("a", rule="unknown spread")], [(5.0, "a", 2)], hours=1),
+        lambda: patch.object(Level, "needs", lambda *_: True),
+    ),
+    "room that pods do not use is believed": (
+        Scene(TWO, [(0.0, "a", 1), (10.0, "b", 1)], [(9.0, spoil)], hours=1),
+        lambda: patch.object(GroupMemory, "distrusted", lambda *_: ()),
+    ),
+    "nothing is said of room that pods do not use": (
+        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], hours=1, in_vain=2),
+        lambda: patch.object(unused_room, "remarks", lambda *_: unused_room.Remarks()),
+    ),
+    "a decision waits for a replacement that has failed": (
+        FAILED,
+        lambda: patch.object(hopeless, "_lost_replacement", lambda *_: None),
+    ),
+    "a failed replacement holds the pool": (
+        FAILED,
+        lambda: patch.object(carry_out, "failed_holds", _holds_of_all),
+    ),
+}
