@@ -9,7 +9,8 @@ import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolPatch
-from stockyard.domain.pool_records import NewPool
+from stockyard.domain.pool_records import ClusterClaim, NewPool, entry_id
+from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import Requirements
 from stockyard.errors import (
     IllegalTransition,
@@ -22,6 +23,7 @@ from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.pools.plan import plan_deletion
 from stockyard.operations.pools.pools import change_pool, create_pool, delete_pool
 from stockyard.operations.pools.reconcile import reconcile
+from stockyard.ports import Remove
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
 
 EXTENDED: dict[str, Any] = {"settings": {"support": "extended"}}
@@ -198,6 +200,10 @@ def test_nodes_of_a_group_that_is_remade_drift_and_those_of_no_other(managed: Ma
     assert managed.pools()["system"].nodes_since > since
     again = managed.pools()["system"].nodes_since
     managed.world.clock.advance(60)
+    for claim in managed.claims("system"):
+        entry = entry_id(managed.id, claim.pool, claim.id)
+        managed.world.services.store.commit(Remove(NodeClaim, claim.id), Remove(ClusterClaim, entry))
+    managed.make_claims("system", 2)
     managed.patch(managed.groups({"name": "system", "zones": ["us-east-1a", "us-east-1b"], "max_size": 5}, GPU))
     assert managed.warnings == []
     assert managed.drive() == "changed"

@@ -7,28 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import cloud_kinds
 from stockyard.domain.field_changes import change_views, field_changes, with_subject
 from stockyard.domain.kubernetes_minors import skew_fault
 from stockyard.domain.kubernetes_removals import removals
 from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of, worker_groups
 from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import GROUP, Pool
+from stockyard.domain.pool_records import GROUP
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Operation
-from stockyard.domain.requirements import Requirements
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
 from stockyard.lifecycle.change_steps import steps
 from stockyard.lifecycle.cluster_changes import PROFILES, VERSION, Difference, differences, is_unfinished, kind_of
-from stockyard.lifecycle.pool import living, surplus_of
-from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.lifecycle.pool import living
 from stockyard.lifecycle.repave import PHASE as APPROVAL
 from stockyard.lifecycle.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.operations.clusters.check import check
 from stockyard.operations.clusters.replaced_members import replaced_members
-from stockyard.operations.pools.follow import most_nodes
 from stockyard.operations.pools.groups import group_pools
+from stockyard.operations.pools.leaving import LeavingNodes, leaving_nodes
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pricing import plan_of, price
 from stockyard.operations.profiles.clusters import NO_DIFFERENCE, ProfileChange, difference
@@ -157,10 +154,16 @@ def plan_change(
     diff = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
     before, after = (billed_items(services, cluster), billed_items(services, target))
     creates, deletes = _things(services, cluster, target)
-    kind, why = _reasons(services, cluster, target)
+    kind_of_change, why = _reasons(services, cluster, target)
     if profiles is not None:
         check_alone(cluster, why)
     members = replaced_members(services, cluster, why)
+    leaving = leaving_nodes(services, cluster, target)
+    replaced_nodes = [
+        *(("member", name) for name in members),
+        *(("node", name) for each in leaving for name in each.replaced),
+    ]
+    given_back = [("node", name) for each in leaving for name in each.given_back]
     changes = [
         *(
             change
@@ -178,18 +181,22 @@ def plan_change(
             after,
             creates=[
                 *creates,
-                *({"kind": "member", "name": f"in the place of {name}"} for name in members),
+                *({"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes),
                 *diff["creates"],
             ],
             changes=with_subject(
                 changes, "cluster", cluster.name, {**fields, "settings": {**cluster.settings, **target.settings}}
             ),
-            deletes=[*deletes, *({"kind": "member", "name": name} for name in members), *diff["deletes"]],
+            deletes=[
+                *deletes,
+                *({"kind": kind, "name": name} for kind, name in (*replaced_nodes, *given_back)),
+                *diff["deletes"],
+            ],
             warnings=warnings_of(services, cluster, target, findings),
         ),
         "price_before": price(before),
         "steps": steps(
-            services.procedure(kind, cluster.driver),
+            services.procedure(kind_of_change, cluster.driver),
             cluster,
             target,
             why,
@@ -270,48 +277,36 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
     if worker_groups(cluster.settings) and not worker_groups(target.settings):
         text = "No group of workers is left: pods that may not run on the control plane wait for nodes of other pools."
         yield _remark(followed_setting(target), text=text)
-    later_pools = {pool.name: pool for pool in group_pools(services, target, "")}
-    present = {pool.name: pool for pool in group_pools(services, cluster, "")}
     setting = followed_setting(target)
     places = {name_of(group): index for index, group in enumerate(followed_entries(target))}
-    for name, before in present.items() if follows(target) else ():
-        claims = living(claims_of(services, cluster.id, name))
-        after = later_pools.get(name)
-        if not claims:
+    for each in _leaving_by_group(services, cluster, target):
+        if each.removed:
+            yield _remark(setting, text=f"{_nodes(each.total)} of {each.pool} are drained and given back.")
             continue
-        if after is None:
-            yield _remark(setting, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
-            continue
-        leaving = len(surplus_of(before, claims, most_nodes(after)))
-        if leaving:
-            text = f"{_nodes(leaving)} of {name} are drained and given back: more than its new most."
-            yield _remark(setting, places[name], "max_size", text=text)
-        if _replaces(cluster, before, after):
-            text = f"The {_nodes(len(claims) - leaving)} of {name} are replaced one by one."
-            yield _remark(setting, places[name], text=text)
+        if each.given_back:
+            count = _nodes(len(each.given_back))
+            text = f"{count} of {each.pool} are drained and given back: more than its new most."
+            yield _remark(setting, places[each.pool], "max_size", text=text)
+        if each.replaced:
+            text = f"{_share(each)} of {each.pool} are replaced one by one."
+            yield _remark(setting, places[each.pool], text=text)
+
+
+def _share(each: LeavingNodes) -> str:
+    count, staying = len(each.replaced), each.total - len(each.given_back)
+    return f"The {_nodes(count)}" if count == staying else f"{count} of the {_nodes(staying)}"
 
 
 def replaced_pools(services: Services, cluster: Cluster, target: Cluster) -> list[str]:
-    """The pools of groups whose nodes are not what they would be made as in the target."""
-    if not follows(target):
+    """The pools of groups of whose nodes some are not what they would be made as in the target."""
+    return [each.pool for each in _leaving_by_group(services, cluster, target) if each.replaced]
+
+
+def _leaving_by_group(services: Services, cluster: Cluster, target: Cluster) -> list[LeavingNodes]:
+    """What leaves of groups because they change; none where every node leaves for another reason."""
+    if (target.kubernetes_version, target.nodes_since) != (cluster.kubernetes_version, cluster.nodes_since):
         return []
-    present = {pool.name: pool for pool in group_pools(services, cluster, "")}
-    return [
-        pool.name
-        for pool in group_pools(services, target, "")
-        if pool.name in present
-        and _replaces(cluster, present[pool.name], pool)
-        and living(claims_of(services, cluster.id, pool.name))
-    ]
-
-
-def _replaces(cluster: Cluster, before: Pool, after: Pool) -> bool:
-    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
-    return (
-        template_hash(before) != template_hash(after)
-        or Requirements.of(before.requirements) != Requirements.of(after.requirements)
-        or (mapping is not None and mapping.remakes(before, after))
-    )
+    return [each for each in leaving_nodes(services, cluster, target) if each.is_group]
 
 
 def _remark(*place: str | int, text: str = "") -> dict[str, str]:

@@ -12,16 +12,15 @@ from collections.abc import Iterator, Sequence
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.records import Cluster, NodeClaim, Operation
-from stockyard.domain.requirements import Requirements
 from stockyard.lifecycle.cluster_changes import changed_groups
-from stockyard.lifecycle.pool_drift import pool_drift, template_hash
 from stockyard.lifecycle.repave import REPAVE
-from stockyard.lifecycle.replacing import progress_of
+from stockyard.lifecycle.replacing import Progress, progress_of
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.attention import attend
 from stockyard.operations.node_claims.drift import MOST, compare_pool
 from stockyard.operations.pools.follow import LOOK_AGAIN, follow_settings
+from stockyard.operations.pools.leaving import stale_claims
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome
@@ -38,21 +37,23 @@ def pools_replaced(services: Services, cluster: Cluster, operation: Operation) -
     pools = [
         (pool, claims_of(services, cluster.id, pool.name)) for pool in _pools_of_change(services, cluster, operation)
     ]
-    progress = [
-        (pool, claims, progress_of(pool, claims, stale_claims(cluster, pool, claims))) for pool, claims in pools
-    ]
+    progress = [(pool, claims, _progress(cluster, pool, claims)) for pool, claims in pools]
     lacking = [(pool, claims, each) for pool, claims, each in progress if not each.done]
     if not lacking:
         return outcome
     for pool, claims, _ in lacking:
         # No record of a pool tells that nodes made before a moment are out of date: nothing else would look at them.
-        compare_pool(services, pool, claims, MOST, cluster.nodes_since)
+        compare_pool(services, pool, claims, MOST, max(cluster.nodes_since, pool.nodes_since))
     # Nothing leaves a cluster that is not known well, and an agent that is not asked to comes seldom.
     attend(services, cluster.id, ATTEND_SECONDS)
     watch(services, cluster.id, begin=True)
     text = ". ".join(each.text() for _, _, each in lacking[:NAMED_POOLS])
     more = f" And {len(lacking) - NAMED_POOLS} pools more." if len(lacking) > NAMED_POOLS else ""
     return Outcome(False, f"{text}.{more}{_pause(services, cluster)}", wait_seconds=LOOK_AGAIN)
+
+
+def _progress(cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim]) -> Progress:
+    return progress_of(pool, claims, {claim.id for claim in stale_claims(cluster, pool, claims)})
 
 
 def _pools_of_change(services: Services, cluster: Cluster, operation: Operation) -> Iterator[Pool]:
@@ -62,16 +63,6 @@ def _pools_of_change(services: Services, cluster: Cluster, operation: Operation)
     for pool in pools_of(services, cluster.id):
         if not pool.deleting and (everywhere or (pool.form == GROUP and pool.name in names)):
             yield pool
-
-
-def stale_claims(cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim]) -> frozenset[str]:
-    """Ids of the claims whose nodes are not what the pool would make now."""
-    requirements, current_hash = Requirements.of(pool.requirements), template_hash(pool)
-    return frozenset(
-        claim.id
-        for claim in claims
-        if not claim.deleting and pool_drift(pool, requirements, current_hash, claim, cluster.nodes_since)
-    )
 
 
 def _pause(services: Services, cluster: Cluster) -> str:

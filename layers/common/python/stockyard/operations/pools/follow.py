@@ -102,12 +102,17 @@ def follow_settings(services: Services, cluster: Cluster) -> Outcome:
     return Outcome(True, f"{created} pools were made, and {changed} changed.")
 
 
-def _moved(services: Services, cluster: Cluster, pool: Pool, target: Pool) -> Pool:
-    """The pool with all that its group says of it; the same one where it has that already."""
+def as_group(pool: Pool, target: Pool) -> NewPool:
+    """The pool with all that its group says of it, which ``target`` is."""
     fields = {name: getattr(target, name) for name in GROUP_FIELDS}
     # What its nodes may cost or have together, only the pool says.
     fields["limits"] = {**pool.limits, **target.limits}
-    new_pool = NewPool(name=pool.name, form=pool.form, document=target.document, **{**pool.spec(), **fields})
+    return NewPool(name=pool.name, form=pool.form, document=target.document, **{**pool.spec(), **fields})
+
+
+def _moved(services: Services, cluster: Cluster, pool: Pool, target: Pool) -> Pool:
+    """The pool with all that its group says of it; the same one where it has that already."""
+    new_pool = as_group(pool, target)
     if pool.document == target.document and not changes_of(pool, new_pool):
         return pool
     moved, writes = changed_pool(services, pool, new_pool, WORKFLOW_ACTOR)
