@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from agent.stockyard_agent import pod_picture
+from agent.stockyard_agent import pod_picture, pods
 from stockyard.domain.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
 from stockyard.lifecycle.waiting.unused import GroupMemory
 from stockyard.operations.disruption import carry_out, hopeless
 from stockyard.operations.disruption.give_up import HOLD_SECONDS
-from stockyard.operations.fleet.state import Workload, picture, reported
+from stockyard.operations.fleet.state import PendingGroup, Workload, picture, reported
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.pools import unused_room
-from stockyard.scheduling.packing import row_source
+from stockyard.scheduling.packing import model, row_source
 from stockyard.scheduling.packing.classes import Level
+from stockyard.scheduling.packing.model import Settings
 from tests.harness.hours.world import Hours
 from tests.harness.people import acts
 from tests.harness.people.scenes import (
@@ -71,6 +72,10 @@ def _reading_without_nominated(workload: Workload, *more: Any) -> Any:
 
 def _holds_of_all(record: ClusterDisruption, _types: Iterable[str] = ()) -> dict[str, int]:
     return {hold_key(record.reason, str(POOL["name"])): HOLD_SECONDS}
+
+
+def _preferring(**fields: Any) -> Settings:
+    return Settings(**{**fields, "preferred_nodes": True})
 
 
 _READING = picture._Reading
@@ -154,6 +159,18 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "nothing is said of room that pods do not use": (
         Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], hours=1, in_vain=2),
         lambda: patch.object(unused_room, "remarks", lambda *_: unused_room.Remarks()),
+    ),
+    "what the scheduler says is not told": (
+        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], hours=1, in_vain=2),
+        lambda: patch.object(PendingGroup, "scheduler_text", property(lambda _: "")),
+    ),
+    "gated pods make nodes": (
+        Scene((app("a"), app("b", gated=True)), [(0.0, "a", 1), (5.0, "b", 4)], hours=1, nodes_later=(7.0, 1)),
+        lambda: patch.object(pods, "waits", lambda pod: "nodeName" not in pod["spec"]),
+    ),
+    "preferences buy nodes": (
+        Scene([app("a", cpu=100, rule="soft spread")], [(0.0, "a", 4)], hours=1, nodes_later=(2.0, 1)),
+        lambda: patch.object(model, "Settings", _preferring),
     ),
     "a decision waits for a replacement that has failed": (
         FAILED,

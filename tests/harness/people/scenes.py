@@ -54,7 +54,7 @@ class Scene:
     def _count(self, world: Hours) -> None:
         names, (_, most) = sorted(world.kube.nodes), self.nodes_later or (0.0, 0)
         if len(names) > most:
-            world.judge.fault("held", f"{names} are there, and {most} are enough")
+            world.judge.fault("idle", f"{names} are there, and {most} are enough")
 
 
 def on_all(act: Callable[[Hours, str, float], None], number: float = 0.7) -> Act:

@@ -8,8 +8,8 @@ What it counts as wrong, beside what ``hours.judge`` does:
   it, the text names such a node as well.
 - ``kept out``: a pod waits for longer than ``KEPT_AFTER`` though a new node of a type that is there would take it by
   the rules of kube-scheduler, no pool is at its limit, and nobody says that nodes were made in vain.
-- ``held``: a decision goes on for longer than ``HELD_AFTER`` after one of its replacements has failed or is gone. A
-  scene can say as well how many nodes there may be from some moment on.
+- ``held``: a decision goes on for longer than ``HELD_AFTER`` after one of its replacements has failed or is gone.
+- ``idle``: a scene is made so that some nodes are enough from some moment on, and more are there.
 - ``ghost``: a claim is there for longer than ``GHOST_AFTER`` although somebody has deleted its Node object.
 - ``lost``: a pod that the product took off its node has no place for longer than ``LOST_AFTER``, although no fault of
   the world holds it.

@@ -261,7 +261,12 @@ def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workloa
                 fails.append(f"{text} since {since}; after {unused.BELIEVED_SECONDS} seconds it is not counted.{says}")
             else:
                 waits.append(f"{text} yet.{says}")
-    return Remarks(" ".join(waits[:MOST_NAMED]), " ".join(fails[:MOST_NAMED]))
+    return Remarks(_first(waits), _first(fails))
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = f" (and {len(texts) - MOST_NAMED} more kinds of pods)" if len(texts) > MOST_NAMED else ""
+    return f"{' '.join(texts[:MOST_NAMED])}{more}"
 
 
 def _is_settled(belief: Belief, entry: GroupMemory, name: str) -> bool:
