@@ -26,6 +26,13 @@ def of_cluster(client: Client, cluster: str, *, force: bool = False) -> Iterator
         yield f"What was made for it goes: {counts}."
 
 
+def of_restore(client: Client, cluster: str, snapshot: str) -> Iterator[str]:
+    """What the cluster forgets, and which machines are replaced."""
+    plan = client.clusters.plan_restore(cluster, snapshot)
+    yield from (str(warning["detail"]) for warning in plan.warnings)
+    yield from plan.steps
+
+
 def of_pool(client: Client, cluster: str, pool: str) -> Iterator[str]:
     """The pool, and how many nodes go."""
     record = client.pools.get(cluster, pool)

@@ -41,9 +41,14 @@ def version_of(cluster: Cluster) -> str | None:
     return (cluster.model_extra or {}).get("kubernetes_version")
 
 
-def unmet(cluster: Cluster) -> list[Condition]:
-    """The conditions that do not hold, those that have failed first."""
-    return sorted((c for c in cluster.conditions if c.status != "True"), key=lambda c: c.status != "False")
+FAULTS = frozenset({"Degraded"})
+"""Conditions that tell of a fault when they are ``True``."""
+
+
+def unmet(conditions: Iterable[Condition]) -> list[Condition]:
+    """The conditions that are not as they should be, those that have failed first."""
+    lacking = [c for c in conditions if c.status != ("False" if c.type in FAULTS else "True")]
+    return sorted(lacking, key=lambda c: c.status == "Unknown")
 
 
 def why_of(cluster: Cluster) -> str | None:
@@ -53,7 +58,7 @@ def why_of(cluster: Cluster) -> str | None:
         return cluster.phase
     texts = [extra.get("reason"), extra.get("message")]
     if not any(texts):
-        lacking = next(iter(unmet(cluster)), None)
+        lacking = next(iter(unmet(cluster.conditions)), None)
         texts = [lacking.reason, lacking.message] if lacking is not None else []
     return ": ".join(str(text) for text in texts if text) or None
 

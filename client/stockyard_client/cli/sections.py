@@ -11,6 +11,7 @@ from rich.text import Text
 
 from stockyard_client.cli.ages import age
 from stockyard_client.cli.context import Context
+from stockyard_client.cli.output import unmet
 from stockyard_client.cli.progress import mark
 from stockyard_client.cli.tables import Sheet, rows_of, style_of, write_table
 from stockyard_client.models import Condition, Event, Model, Operation
@@ -65,7 +66,7 @@ def table(context: Context, name: str, sheet: Sheet[Any], records: Sequence[Mode
 def conditions(context: Context, all_conditions: Iterable[Condition]) -> None:
     """What does not hold, each with its reason; one line where everything does."""
     listed = list(all_conditions)
-    lacking = sorted((c for c in listed if c.status != "True"), key=lambda c: c.status != "False")
+    lacking = unmet(listed)
     if not listed:
         return
     if not lacking:

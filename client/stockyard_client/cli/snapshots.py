@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans
+from stockyard_client.cli import losses, operations, plans
 from stockyard_client.cli.completion import cluster_names, snapshot_ids
+from stockyard_client.cli.confirmations import Yes, confirm
 from stockyard_client.cli.options import DryRun, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, write_document
 from stockyard_client.cli.tables import write_table
@@ -43,17 +44,20 @@ def restore(
     run: typer.Context,
     cluster: Name,
     snapshot: Annotated[str, typer.Option("--snapshot", help="Its id, or latest.", autocompletion=snapshot_ids)],
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Restore etcd from a snapshot. What was written after it is forgotten: --dry-run says how much that is."""
+    """Restore etcd from a snapshot. What was written after it is forgotten: a terminal asks before, and --dry-run says
+    how much that is."""
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.clusters.plan_restore(cluster, snapshot))
             return
+        confirm(context, losses.of_restore(client, cluster, snapshot), yes=yes, question="Restore it?")
         operation = client.clusters.restore(cluster, snapshot)
         context.say(f"Cluster {cluster} is restored by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

@@ -96,3 +96,25 @@ def test_ctrl_c_at_the_question_changes_nothing_and_says_so(cli, deletable, monk
     assert (result.exit_code, deleted(deletable)) == (130, [])
     assert result.stderr.endswith("Nothing was changed.\n")
     assert "goes on by itself" not in result.stderr
+
+
+def test_a_restore_says_what_is_forgotten_and_asks(cli, api, operation_document):
+    plan = {
+        "warnings": [{"pointer": "/snapshot", "detail": "Everything since then is forgotten."}],
+        "steps": ["Make a member"],
+    }
+    api.answer("POST", "/v1/clusters/demo/restore", {"plan": plan})
+    api.answer("POST", "/v1/clusters/demo/restore", {"plan": plan})
+    api.answer("POST", "/v1/clusters/demo/restore", operation_document(id="op_06"), status=202)
+    cli.terminal = True
+    restore = ("cluster", "restore", "demo", "--snapshot", "latest")
+    result = cli(*restore, stdin="n\n")
+    assert (
+        result.stderr == "Everything since then is forgotten.\nMake a member\nRestore it? [y/N] Nothing was changed.\n"
+    )
+    assert result.exit_code == 1
+    assert [request.url.params.get("dry_run") for request in api.requests] == ["true"]
+    assert "op_06" in cli(*restore, stdin="y\n").stderr
+    count = len(api.requests)
+    assert "op_06" in cli(*restore, "--yes").stderr
+    assert len(api.requests) == count + 1

@@ -7,6 +7,9 @@ import json
 import pytest
 import yaml
 
+from stockyard_client.cli.output import unmet
+from stockyard_client.models import Condition
+
 
 @pytest.fixture
 def listed(api, cluster_document):
@@ -83,3 +86,14 @@ def test_operation_shows_its_phases(cli, api, operation_document):
 def test_markup_in_a_message_is_text(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters", {"items": [cluster_document(description="[bold]x[/] :smile:")]})
     assert "[bold]x[/] :smile:" in cli("cluster", "list", "-o", "wide").stdout
+
+
+def test_conditions_of_faults_hold_while_they_are_false():
+    conditions = [
+        Condition(type="Degraded", status="False", reason="Changed", message=""),
+        Condition(type="PoolsReady", status="Unknown", reason="New", message=""),
+        Condition(type="Ready", status="False", reason="Lacking", message=""),
+        Condition(type="NetworkReady", status="True", reason="Made", message=""),
+    ]
+    assert [condition.type for condition in unmet(conditions)] == ["Ready", "PoolsReady"]
+    assert [condition.type for condition in unmet([Condition(type="Degraded", status="True")])] == ["Degraded"]
