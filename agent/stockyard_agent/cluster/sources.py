@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
@@ -54,14 +54,19 @@ class Sources:
         self._kube, self._monotonic, self._permits = kube, monotonic, permits
         self._volumes = Volumes()
         self._daemons_at = self._volumes_at = self._namespaces_at = -AGAIN_SECONDS
+        self._waited: Set[tuple[str, str]] = frozenset()
+        """The pods that waited when it was last read, by namespace and name."""
         self.daemons: Sequence[DaemonSet] = ()
         self.namespaces: Labels | None = None
 
     def refresh(self, pods: Sequence[KnownPod]) -> None:
         """Read what is too old, as far as these pods need it. Raises ``Refused``, ``Unreachable``."""
         now = self._monotonic()
-        if now - self._daemons_at >= READ_SECONDS:
+        # A DaemonSet that came with pods takes its part of the node that is made for them.
+        waiting = {(pod.namespace, pod.name) for pod in pods if pod.waits}
+        if now - self._daemons_at >= READ_SECONDS or not waiting <= self._waited:
             self.daemons, self._daemons_at = self._daemon_sets(pods), now
+        self._waited = waiting
         if self._needs_volumes(pods, now - self._volumes_at):
             self._volumes, self._volumes_at = Volumes.read(self._kube), now
         if any(map(has_selector, {pod.part for pod in pods})):

@@ -11,7 +11,7 @@ from stockyard.domain.node_types import ON_DEMAND, SPOT, Declaration, NodeType, 
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.manifests import read_pod
-from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Pod, Pool, Problem, Taint, term
+from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Pod, Pool, Problem, Settings, Taint, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
 from stockyard.scheduling.packing.workloads import Workloads, read_workloads
 from tests.conformance.bug_levels.reading import (
@@ -49,7 +49,10 @@ def play(case: Mapping[str, Json]) -> None:
         _judge_refusal(case["expected"], str(refused))
         return
     pods = [(name, replace(pod, volumes=volumes) if volumes else pod) for name, pod in workloads.pods]
-    plan = pack(Problem(grouped(pods), (_pool(case),), _nodes(case), tuple(workloads.daemon_sets.values())))
+    daemons = tuple(workloads.daemon_sets.values())
+    # As scale-up and placements ask the packer.
+    settings = Settings(preferred_nodes=False)
+    plan = pack(Problem(grouped(pods), (_pool(case),), _nodes(case), daemons, settings))
     judge(case["expected"], _checks(case, workloads, plan))
 
 

@@ -290,6 +290,21 @@ def test_daemon_sets_are_told_and_those_on_their_way_out_are_not(rig: Rig) -> No
     assert rig.platform.pods.picture["daemon_sets"].keys() == {"kube-system/cni"}
 
 
+def test_a_daemon_set_that_came_with_pods_is_told_with_them(rig: Rig) -> None:
+    """It takes its part of the node that is made for these."""
+    reports = rig.reports()
+    rig.steps(reports)
+    meta = {"name": "cni", "namespace": "kube-system"}
+    rig.kube.install([{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": {"template": {}}}])
+    rig.add_waiting("web-1")
+    moments = []
+    for _ in range(6):
+        rig.steps(reports, 1)
+        moments.append((bool(rig.platform.pods.pending), bool(rig.platform.pods.picture.get("daemon_sets"))))
+    assert (True, True) in moments
+    assert (True, False) not in moments
+
+
 # --- size -------------------------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ TOLERATIONS: list[tuple[dict[str, Any], str]] = [
     ({"key": "k", "effect": "Never"}, "effect"),
     ({"key": "k", "effect": False}, "effect"),
     ({"key": "k", "tolerationSeconds": "5"}, "tolerationSeconds"),
+    ({"key": "k", "effect": "NoSchedule", "tolerationSeconds": 5}, "effect"),
 ]
 """What the API server refuses of a toleration, with the field."""
 TERM = f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms/0"

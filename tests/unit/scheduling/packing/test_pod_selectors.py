@@ -22,10 +22,10 @@ def test_what_a_pod_asks_of_other_pods() -> None:
     app = {"labelSelector": {"matchLabels": {"app": "x"}}}
     spec = {
         "topologySpreadConstraints": [
-            {"topologyKey": "zone", "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 3, **app},
+            {"topologyKey": "zone", "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", **app},
             {"topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash", "no"],
              "maxSkew": 1, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor", **app},
-            {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"},
+            {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3},
         ],
         "affinity": {
             "podAffinity": {REQUIRED: [{"topologyKey": "zone", **app}]},
@@ -37,9 +37,9 @@ def test_what_a_pod_asks_of_other_pods() -> None:
     }  # fmt: skip
     pod = read_pod({"metadata": {"namespace": "own", "labels": {"hash": "h"}}, "spec": spec})
     assert pod.spreads == (
-        Spread("zone", 2, selector(app="x"), hard=False, min_domains=3),
+        Spread("zone", 2, selector(app="x"), hard=False),
         Spread("host", 1, selector(app="x", hash="h"), honors_affinity=False, honors_taints=True),
-        Spread("rack", 1, Selector()),
+        Spread("rack", 1, Selector(), min_domains=3),
     )
     assert pod.affinity == (PodTerm("zone", selector(app="x"), frozenset({"own"})),)
     assert pod.anti_affinity == (
@@ -112,6 +112,7 @@ def test_what_cannot_be_read_of_a_term_names_the_field(fields: dict[str, Any], p
         ({"topologyKey": None}, "topologyKey"),
         ({"maxSkew": 0}, "maxSkew"),
         ({"minDomains": 0}, "minDomains"),
+        ({"whenUnsatisfiable": "ScheduleAnyway", "minDomains": 1}, "minDomains"),
         ({"whenUnsatisfiable": "Never"}, "whenUnsatisfiable"),
         ({"nodeTaintsPolicy": True}, "nodeTaintsPolicy"),
         ({"nodeAffinityPolicy": "honor"}, "nodeAffinityPolicy"),

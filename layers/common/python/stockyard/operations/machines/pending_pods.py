@@ -63,7 +63,7 @@ class Received:
 
 def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
     """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait or none any more,
-    when what is there for those that wait is another, and when a node has gone by itself.
+    when what is there for those that wait is another, and when a node has gone by itself. The first report wakes them.
 
     A report that is older than the last one, or that changes another than the last one, changes nothing and is
     answered with ``resync``. Raises ``Throttled`` when reports come too fast, ``InvalidInput`` for a report that does
@@ -138,7 +138,8 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     # When the last pod has found a node, what the cluster says of its pods is out of date.
     wait_anew = _more_wait(earlier, picture) or _wait_otherwise(earlier, picture)
     gone_names = _gone_nodes(earlier, picture)
-    woken = none_left or wait_anew or bool(gone_names or _unseen_nodes(earlier, picture))
+    # Before the first report nobody knew whether headroom has its nodes.
+    woken = none_left or wait_anew or last is None or bool(gone_names or _unseen_nodes(earlier, picture))
     woken_at = now if wait_anew else last.woken_at if last is not None else ""
     current = WorkloadReport(
         cluster.id, sequence, report["observed_at"], now, content, parts, woken_at, version=version

@@ -123,6 +123,8 @@ def _toleration(document: Document, place: Place) -> Toleration:
     effect = choice(document, "effect", place, _EFFECTS)
     if document.get("tolerationSeconds") is not None:
         integer(document["tolerationSeconds"], (*place, "tolerationSeconds"))
+        if effect != "NoExecute":
+            raise wrong((*place, "effect"), "NoExecute is needed where tolerationSeconds is set")
     if not key and operator != "Exists":
         raise wrong((*place, "operator"), "a toleration without a key needs Exists")
     if value and operator == "Exists":

@@ -52,6 +52,8 @@ def spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
         most = integer(document.get("maxSkew", 1), (*place, "maxSkew"), 1)
         least = document.get("minDomains")
         unsatisfiable = choice(document, "whenUnsatisfiable", place, ("DoNotSchedule", "ScheduleAnyway"))
+        if least is not None and unsatisfiable != "DoNotSchedule":
+            raise wrong((*place, "minDomains"), "it goes with whenUnsatisfiable DoNotSchedule alone")
         return Spread(
             normal_key(text(document.get("topologyKey"), (*place, "topologyKey"))),
             most,
