@@ -289,3 +289,18 @@ def test_a_pool_that_makes_its_replacements_itself_may_try_once_more(
     assert "A replacement did not come: " in pods.record().message
     assert pods.record().is_held("Drifted/fixed", pods.yard.nodes.services.now())
     assert pods.types() == [SMALL]
+
+
+def test_a_replacement_that_fails_lets_nobody_wait(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pool goes on making nodes for pods: the decision has ended, and remembers what could not be had."""
+    small_only(pods)
+    refuse_small(pods, monkeypatch)
+    until(pods, REPLACING)
+    for _ in range(4):
+        pods.run(1)
+        assert pods.yard.now(POOL).retry_at is None
+    assert pods.record().held_types(pods.yard.nodes.services.now()) == {SMALL}
+    patch(pods, requirements=ONLY_LARGE)
+    pods.waiting = [pod("7500m", "1Gi", "next")]
+    pods.run(1)
+    assert len(pods.yard.claims(POOL)) == 2, "asked for at once"

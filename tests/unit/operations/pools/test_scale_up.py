@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from stockyard.domain.pool_records import NewPool
-from stockyard.domain.records import NodeClaim, Quota
+from stockyard.domain.records import Fact, NodeClaim, Quota
 from stockyard.operations.fleet.state import PendingGroup, Workload
+from stockyard.operations.machines.observe import ATTENDED
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import pools, reconcile, size
 from stockyard.ports import Put, Replace
@@ -101,6 +102,25 @@ def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, report
     named = {requirement["key"]: requirement["values"] for requirement in claim.requirements}
     assert named["vcluster.com/node-type"] == ["sim.large"]
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
+
+
+def test_pods_beside_a_node_that_joined_and_is_not_reported_are_named(yard: Yard, report: Workload) -> None:
+    """Somebody may have deleted it just then: until the agent vouches for its report nobody knows."""
+    yard.dynamic_pool("burst")
+    tell(report, (pod("1", "1Gi"), 2), message="no nodes available")
+    yard.settle()
+    (claim,) = living(yard)
+    tell(report, (pod("1", "1Gi"), 2), message="no nodes available", nodes={})
+    yard.look()
+    status, _, text = yard.condition(yard.current(), "PodsHaveRoom")
+    named = f"default/web-0 and 1 like it: node {claim.node_name} has joined and is not reported."
+    assert (status, named in text) == ("True", True), text
+    assert text.endswith("The cluster's scheduler says: no nodes available.")
+    # A cluster in which nodes have come is told of soon.
+    services = yard.nodes.services
+    attended = services.store.get(Fact, f"{yard.cluster.id}/{ATTENDED}")
+    assert attended is not None
+    assert attended.value > services.now()
 
 
 def test_the_same_pods_ask_for_nothing_twice(yard: Yard, report: Workload) -> None:

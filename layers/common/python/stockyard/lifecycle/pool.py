@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -65,8 +65,14 @@ def living(claims: Sequence[NodeClaim]) -> list[NodeClaim]:
     return [claim for claim in claims if not claim.deleting and claim.phase != "Failed"]
 
 
-def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) -> Decision:
-    """The next step of a pool; ``claims`` are all of it that exist, those on their way out too."""
+def decide(
+    pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str, replacements: Set[str] = frozenset()
+) -> Decision:
+    """The next step of a pool; ``claims`` are all of it that exist, those on their way out too.
+
+    ``replacements`` are ids of claims that a decision of disruption has made in the place of others. One that fails is
+    given back, and is no reason to pause: the decision ends, and remembers what could not be had.
+    """
     if pool.deleting:
         leaving = tuple(claim for claim in claims if not claim.deleting)
         many = f"{len(claims)} nodes are" if len(claims) > 1 else "1 node is"
@@ -83,7 +89,8 @@ def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) 
     current = living(claims)
     target = wanted_nodes(pool)
     surplus = surplus_of(pool, current) if pool.kind == STATIC else ()
-    pool = _after_failures(_recovered(pool, current), replaced, now)
+    own = [claim for claim in replaced if claim.id not in replacements]
+    pool = _after_failures(_recovered(pool, current), own, now)
     missing = 0 if pauses(pool, now) else max(0, target - len(current))
     available = sum(claim.phase == "Available" for claim in current)
     if available >= target and not surplus:

@@ -61,6 +61,8 @@ from stockyard.ports import Remove, Replace, Write
 
 MOST_DRIFTED = 60
 """Claims of which one pass says that they have drifted, or have no more: each is a transaction."""
+NEW_NODES_SECONDS = 600
+"""For how long an agent comes often once nodes were made for pods: what they need then changes most."""
 DRIFT_SECONDS = 60
 """When a pass goes on with what was too much for the one before it."""
 
@@ -97,11 +99,15 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     # the replacements.
     disruption = services.store.get(ClusterDisruption, cluster_id)
     going = {claim.id for claim in all_claims if is_interrupted(claim)}
+    replacements: Set[str] = frozenset()
     if disruption is not None:
         going |= disruption.going
+        replacements = frozenset(disruption.replacements)
         if failed_replacements(disruption, all_claims):
             note_failures(services, cluster_id, all_claims)
-    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report, going) for pool in occupied]
+    steps = [
+        _step(services, cluster, pool, by_pool.get(pool.name, ()), report, going, replacements) for pool in occupied
+    ]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
@@ -207,11 +213,18 @@ def _place(
         limits = scale_up.limits_reached(plan, workload)
         if any(not entry.is_empty for entry in memory.values()):
             seconds = unused_room.LOOK_SECONDS
-        if any(workload.misses(claim, services.clock.now()) for claim in claims):
+        missed_claims = [claim for claim in claims if workload.misses(claim, services.clock.now())]
+        if missed_claims:
+            names = {claim.node_name or claim.name for claim in missed_claims}
+            waits = " ".join(filter(None, (waits, scale_up.beside_missed(plan, workload, names))))
             # Its room is counted until the agent vouches for a report without it, and nothing tells when it does.
             attend(services, cluster.id, MISSED_SECONDS)
             seconds = min(seconds, REPORT_SECONDS)
-        report.created += scale_up.create_claims(services, cluster, pools, plan, going)
+        created = scale_up.create_claims(services, cluster, pools, plan, going)
+        report.created += created
+        if created:
+            # What pods leave of new nodes is told soon: an idle agent would say it minutes later.
+            attend(services, cluster.id, NEW_NODES_SECONDS)
     except Conflict:
         report.lost += 1
     except QuotaExceeded as refusal:
@@ -286,9 +299,11 @@ def _step(
     claims: Sequence[NodeClaim],
     report: Report,
     going: Set[str] = frozenset(),
+    replacements: Set[str] = frozenset(),
 ) -> Pool | None:
-    """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced."""
-    decision = decide(pool, cluster, _counted(pool, claims, going), services.now())
+    """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced,
+    ``replacements`` of those that come in their place."""
+    decision = decide(pool, cluster, _counted(pool, claims, going), services.now(), replacements)
     missing = min(decision.create, most_new(pool, claims))
     try:
         current = _written(services, pool, decision)

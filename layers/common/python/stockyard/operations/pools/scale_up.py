@@ -182,6 +182,21 @@ def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withh
     return "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else ""
 
 
+def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str:
+    """Which pods are planned onto nodes that have joined and that no report tells of, in words; empty for none. Until
+    their cluster's agent vouches for a report without such a node, it may be there."""
+    names = {group.id: group for group in workload.pending}
+    texts = []
+    for placement in plan.placements:
+        pods = [group_id(name) for name in placement.pods if group_id(name) in names]
+        if placement.node in missed_nodes and pods:
+            group = names[pods[0]]
+            example, more = next(iter(group.names), "a pod"), f" and {len(pods) - 1} like it" if len(pods) > 1 else ""
+            text = f"has joined and is not reported. If it is gone, another is made.{group.scheduler_text}"
+            texts.append(f"{example}{more}: node {placement.node} {text}")
+    return " ".join(texts[:_NAMED])
+
+
 def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
     """Which limit of a pool keeps which pods waiting, by the name of the pool, in words."""
     names = {group.id: group.names for group in workload.pending}
