@@ -196,7 +196,8 @@ class LocalCloud:
     def _running_aws(self) -> AbstractContextManager[Aws]:
         # what records calls reads the whole stream and all executions afterwards
         forgets = not os.environ.get("STOCKYARD_RECORD_CALLS")
-        return running_aws(self.functions, self._heard, self._scale, self._plan, forgets=forgets)
+        record = None if forgets else self.home / "asked.jsonl"
+        return running_aws(self.functions, self._heard, self._scale, self._plan, forgets=forgets, record=record)
 
     def _start_identity(self) -> None:
         self._stack.callback(self.identity.stop)
@@ -358,7 +359,8 @@ class LocalCloud:
             self.environment["STOCKYARD_PASSWORD"] = self.identity.password
 
     def _seed_tenant(self) -> None:
-        verified = seed_tenant(self.call, lambda service: self.aws.client(service, self.environment))
+        client = partial(self.aws.client, keys=self.environment)
+        verified = seed_tenant(self.call, client, self._plan.account)
         if verified.get("verification", verified.get("status")) not in {"verified", None}:
             raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")
 

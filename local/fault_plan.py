@@ -8,6 +8,7 @@ A plan is a JSON object; every part may be left out::
      "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
      "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
      "zones_down": ["us-east-1b"], "managed": 0.5,
+     "account": {"template": 6, "linked_roles": ["elasticloadbalancing.amazonaws.com"]},
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
 
 ``zones_down`` is read again while the local cloud runs: write a zone into the file, and it is taken away; take it out,
@@ -23,14 +24,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from local.aws.permissions.linked import LINKED
 from stockyard.domain.models.base import faults_of
+from stockyard.providers.clouds.aws.template_versions import CURRENT
 
 Action = Annotated[str, StringConstraints(pattern=re.compile(r"^[a-z0-9-]+:[A-Z][A-Za-z0-9]+$"))]
 """A call as IAM writes it: ``ec2:CreateVpc``."""
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
+
+
+def _service_with_a_role(service: str) -> str:
+    if service not in LINKED:
+        raise ValueError(f"must be one of {', '.join(sorted(LINKED))}")
+    return service
 
 
 class PlanError(Exception):
@@ -103,12 +112,25 @@ class Insight(BaseModel):
     recommendation: str = ""
 
 
+class AccountPlan(BaseModel):
+    """Of the tenant's account. ``linked_roles``: services whose own roles it has to begin with; without, it is new, and
+    never had a load balancer, a spot machine, a file system or anything on EKS. ``template``: which version of our
+    template was deployed in it; None: the current one. ``volume_key``: id of a key of the account's own by which new
+    volumes are encrypted; empty: the key of AWS."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    linked_roles: Sequence[Annotated[str, AfterValidator(_service_with_a_role)]] = ()
+    template: Annotated[int, Field(ge=1, le=CURRENT)] | None = None
+    volume_key: str = ""
+
+
 class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
     ``spot_prices``: type, or type and zone -> prices in USD an hour, each from so many seconds after the start on.
     ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there.
     ``zones_down``: zones in which every instance ends and none is to be had. ``managed``: what part of its usual time
-    a change takes that EKS or EFS makes."""
+    a change takes that EKS or EFS makes. ``account``: what the tenant's account has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -121,6 +143,7 @@ class FaultPlan(BaseModel):
     insights: Sequence[Insight] = ()
     zones_down: Sequence[str] = ()
     managed: Annotated[float, Field(gt=0)] = 1
+    account: AccountPlan = Field(default_factory=AccountPlan)
     machines: MachinePlan = Field(default_factory=MachinePlan)
     cudo: CudoPlan = Field(default_factory=CudoPlan)
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from local.aws import tenant_role
+from local.aws.permissions.asked import make_linked_role
 from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT
-from local.template import CreatedResource, Stack, TemplateError
+from local.fault_plan import AccountPlan
 
 TENANT_ROLE = "stockyard-tenant"
 KEY_PAIR = "my-key"
 
 
-def seed_tenant(call: Callable[..., Any], client: Callable[[str], Any]) -> dict[str, Any]:
-    """The tenant's key pair; its account, registered and verified by the API; the role that the API asks for.
+def seed_tenant(
+    call: Callable[..., Any], client: Callable[[str], Any], plan: AccountPlan | None = None
+) -> dict[str, Any]:
+    """The tenant's key pair; its account, registered and verified by the API; what the template makes that the API
+    gives, in the version of the plan; the roles of services that the account has to begin with.
 
     ``call`` is ``LocalCloud.call``, ``client`` makes a boto3 client with the tenant's keys. Returns what the
     verification answers.
     """
+    account_plan = plan or AccountPlan()
     client("ec2").create_key_pair(KeyName=KEY_PAIR)
     role = f"arn:aws:iam::{ACME_ACCOUNT}:role/{TENANT_ROLE}"
     body = {
@@ -28,27 +33,29 @@ def seed_tenant(call: Callable[..., Any], client: Callable[[str], Any]) -> dict[
         "attributes": {"role_arn": role},
     }
     account = call("POST", "/v1/cloud-accounts", body)
-    trust = {
+    template = call("GET", f"/v1/cloud-accounts/{account['id']}/template")
+    if account_plan.template is not None:
+        template = tenant_role.of_version(template, account_plan.template)
+    tenant_role.deploy(client("iam"), template, ACME_ACCOUNT, _trust(account["external_id"]))
+    for service in account_plan.linked_roles:
+        make_linked_role(ACME_ACCOUNT, service)
+    verified: dict[str, Any] = call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
+    return verified
+
+
+def _trust(external_id: str) -> dict[str, Any]:
+    """Our own account may take the role with that external id, by whatever role its functions have here."""
+    return {
         "Version": "2012-10-17",
         "Statement": [
             {
                 "Effect": "Allow",
                 "Action": "sts:AssumeRole",
                 "Principal": {"AWS": f"arn:aws:iam::{OWN_ACCOUNT}:root"},
-                "Condition": {"StringEquals": {"sts:ExternalId": account["external_id"]}},
+                "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
             }
         ],
     }
-    template = call("GET", f"/v1/cloud-accounts/{account['id']}/template")
-    # Of the template only the role is made here, for nobody is refused anything: with every part, as by default.
-    tags = Stack(template, {}, {}, _make_nothing).resolve(template["Resources"]["Role"]["Properties"]["Tags"])
-    client("iam").create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust), Tags=tags)
-    verified: dict[str, Any] = call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
-    return verified
-
-
-def _make_nothing(kind: str, logical: str, _properties: Mapping[str, Any]) -> CreatedResource:
-    raise TemplateError(f"{logical} ({kind}) is not made here")
 
 
 def seed_event_accounts(call: Callable[..., Any], token: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -67,6 +68,8 @@ from local.aws.corrections.roles import trusted_roles
 from local.aws.corrections.spot_prices import moving_spot_prices
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
+from local.aws.permissions.account import Settings
+from local.aws.permissions.asked import Guard, asked_permissions
 from local.aws.presigned import presigned_requests
 from local.fault_plan import FaultPlan
 from local.functions.invocation import Invoker
@@ -127,10 +130,17 @@ class Aws:
 
 @contextmanager
 def running_aws(
-    invoker: Invoker, listener: Listener, scale: float, plan: FaultPlan | None = None, *, forgets: bool = True
+    invoker: Invoker,
+    listener: Listener,
+    scale: float,
+    plan: FaultPlan | None = None,
+    *,
+    forgets: bool = True,
+    record: Path | None = None,
 ) -> Iterator[Aws]:
     """moto on a free port of 127.0.0.1. ``scale`` shortens waits, retry intervals and the hiding of new resources;
-    ``plan`` says which calls fail. ``forgets``: read stream records and old executions go."""
+    ``plan`` says which calls fail. ``forgets``: read stream records and old executions go. ``record``: a file for each
+    permission check of a tenant's session."""
     faults = plan or FaultPlan()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
@@ -175,6 +185,7 @@ def running_aws(
         stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
+        stack.enter_context(_permission_checks(faults, record))
         stack.enter_context(presigned_requests())
         stack.enter_context(listed_prices())
         stack.enter_context(moving_spot_prices(faults.spot_prices))
@@ -185,6 +196,12 @@ def running_aws(
         port = server.get_host_and_port()[1]
         stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
         yield Aws(f"http://127.0.0.1:{port}", lock, began, forgets)
+
+
+def _permission_checks(plan: FaultPlan, record: Path | None) -> AbstractContextManager[None]:
+    """The table of permissions, asked in the tenants' accounts."""
+    settings = Settings(plan.account.volume_key)
+    return asked_permissions(Guard(lambda account: account != OWN_ACCOUNT, settings, record))
 
 
 @contextmanager

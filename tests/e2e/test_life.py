@@ -59,7 +59,7 @@ def resources(served: Served) -> dict[str, list[str]]:
         "interface": [i["NetworkInterfaceId"] for i in ec2.describe_network_interfaces()["NetworkInterfaces"]],
         "load_balancer": [b["LoadBalancerName"] for b in elb.describe_load_balancers()["LoadBalancers"]],
         "target_group": [g["TargetGroupName"] for g in elb.describe_target_groups()["TargetGroups"]],
-        "role": [r["RoleName"] for r in iam.list_roles()["Roles"] if r["RoleName"] != "stockyard-tenant"],
+        "role": [r["RoleName"] for r in iam.list_roles(PathPrefix="/stockyard/")["Roles"]],
         "profile": [p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]],
     }
 

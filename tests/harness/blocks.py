@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.fault_plan import Block, FaultPlan
+from local.fault_plan import AccountPlan, Block, FaultPlan
 
 BLOCK = Block(id="cr-0123456789abcdef0", instance_type="p5.48xlarge", zone="us-east-1a", count=1, begins_in=864_000)
 
@@ -20,8 +20,9 @@ a function runs. A wait still looks some times before it ends."""
 
 
 def plan_file(folder: Path) -> Path:
-    """A plan for a local cloud with that block, without that type, and at that pace."""
+    """A plan for a local cloud with that block, without that type and at that pace. The tenant's account has used
+    nothing before, and encrypts its volumes by a key of its own."""
     path = folder / "plan.json"
-    plan = FaultPlan(blocks=[BLOCK], capacity={SCARCE: 0}, managed=MANAGED)
+    plan = FaultPlan(blocks=[BLOCK], capacity={SCARCE: 0}, managed=MANAGED, account=AccountPlan(volume_key="own"))
     path.write_text(plan.model_dump_json(), encoding="utf-8")
     return path

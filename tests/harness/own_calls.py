@@ -1,6 +1,6 @@
 """Recorded calls of our own roles, and the tasks of our workflows, as what AWS would check.
 
-See ``tests.harness.calls``.
+What it checks in a tenant's account the local cloud asks itself; see ``local.aws.permissions``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.harness.calls import Call
-from tests.harness.policies import Ask
+from local.aws.permissions.policies import Ask
+
+Call = Mapping[str, Any]
 
 
 def workflow_asks(document: Mapping[str, Any]) -> list[Ask]:

@@ -1,46 +1,18 @@
-"""A small evaluator of IAM policies, for the statements that we write: full action names, resources with wildcards,
-conditions with string operators, ``ForAllValues`` and ``Null``. It grants nothing: it only proves our own policies.
-"""
+"""What permission checks and policies say of each other: what is refused, which grants are used, what is left without
+one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
-from local.aws.corrections.roles import holds, many
-
-Statement = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One permission check of AWS: an action on a resource. ``context`` has the condition keys of the call."""
-
-    action: str
-    resource: str
-    context: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.action} on {self.resource} with {dict(self.context)}"
-
+from local.aws.corrections.roles import many
+from local.aws.permissions.policies import Ask, Statement, allowed_by
 
 Policies = Mapping[str, list[dict[str, Any]]]
 """Role -> its statements as IAM reads them."""
 Asks = Mapping[str, Mapping[str, Ask]]
 """Role -> the permission checks of its calls, each once, by its text."""
-
-
-def matching(statements: Iterable[Statement], ask: Ask) -> list[Statement]:
-    """The statements that apply to this check."""
-    return [statement for statement in statements if _applies(statement, ask)]
-
-
-def allowed_by(statements: Iterable[Statement], ask: Ask) -> list[Statement]:
-    """The statements that allow this check; none when it is not allowed, or when a statement denies it."""
-    matches = matching(statements, ask)
-    return matches if matches and all(statement["Effect"] == "Allow" for statement in matches) else []
 
 
 def refused(asks: Asks, policies: Policies) -> list[str]:
@@ -74,15 +46,3 @@ def without(statements: Iterable[Statement], sid: str, action: str) -> list[dict
         }
         for statement in statements
     ]
-
-
-def _applies(statement: Statement, ask: Ask) -> bool:
-    if not any(fnmatchcase(ask.action.lower(), str(name).lower()) for name in many(statement["Action"])):
-        return False
-    if not any(fnmatchcase(ask.resource, str(pattern)) for pattern in many(statement["Resource"])):
-        return False
-    return all(
-        holds(operator, ask.context.get(key), [str(value) for value in many(values)])
-        for operator, pairs in (statement.get("Condition") or {}).items()
-        for key, values in pairs.items()
-    )

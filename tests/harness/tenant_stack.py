@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from local.template import CreatedResource, Stack
-
-
-def resources(template: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
-    """Logical id -> resolved properties of what is made with these parameters; the others have their defaults. A
-    reference is resolved to the logical id."""
-    properties_by_id: dict[str, Any] = {}
-
-    def make(_kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
-        properties_by_id[logical] = properties
-        return CreatedResource(logical, {"Arn": logical})
-
-    Stack(template, {"AWS::Partition": "aws"}, {}, make, parameters).create()
-    return properties_by_id
+from local.aws.tenant_role import resources
 
 
 def attached(template: Mapping[str, Any], **parameters: str) -> list[str]:

@@ -67,7 +67,7 @@ def leftovers_in_the_tenants_account(cloud: LocalCloud) -> list[str]:
         for instance in group["Instances"]
         if instance["State"]["Name"] != "terminated"
     ]
-    names += [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith("vantage-")]
+    names += [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].endswith("-role")]
     names += [profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]]
     names += [balancer["LoadBalancerName"] for balancer in elb.describe_load_balancers()["LoadBalancers"]]
     return names + [target_group["TargetGroupName"] for target_group in elb.describe_target_groups()["TargetGroups"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from local.aws.permissions.table import TABLE
 from stacks.permissions import BY_THE_PLATFORM
 from stockyard.providers.clouds.aws.backup_statements import BUCKET_ACTIONS, OBJECT_ACTIONS
 
@@ -104,6 +105,31 @@ WIDE_FOR_TENANTS: Mapping[str, str] = {
     "ReadTheMachine": "The node role: a kubelet reads the machine that it runs on by Describe actions",
 }
 """Statement in a tenant's account -> why its resource is ``*``."""
+
+
+OURS_WITHOUT_RESOURCE = frozenset(
+    {
+        *(f"logs:{command}LogDelivery" for command in ("Create", "Delete", "Get", "Update")),
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+        "logs:ListLogDeliveries",
+        "logs:PutResourcePolicy",
+        "eks:DescribeClusterVersions",
+        "pricing:GetProducts",
+        *(f"xray:{command}" for command in ("GetSamplingRules", "GetSamplingTargets")),
+        *(f"xray:{command}" for command in ("PutTelemetryRecords", "PutTraceSegments")),
+    }
+)
+"""Actions without resources except ``*`` that our own account alone is asked for."""
+
+
+def has_no_resource(action: str) -> bool:
+    """Whether the action allows only ``*`` as its resource."""
+    service, _, operation = action.partition(":")
+    row = TABLE.get(service, {}).get(operation)
+    asks_for_all = row is not None and row.__name__ == "everything"
+    described = action.startswith(("ec2:Describe", "elasticloadbalancing:Describe", "autoscaling:Describe"))
+    return action in {*OURS_WITHOUT_RESOURCE, "s3:ListAllMyBuckets"} or described or asks_for_all
 
 
 class Attributes(dict[str, str]):

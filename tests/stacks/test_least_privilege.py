@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.aws.permissions.policies import Ask, allowed_by
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.seeds import TENANT_ROLE
 from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
 from stacks.names import CREATIONS, RUNNERS, Names
 from stacks.permissions import WIDE
 from stockyard.domain.records import CloudAccount
-from stockyard.providers.clouds.aws import iam_kinds
 from stockyard.providers.clouds.aws.tags import Owner
 from stockyard.providers.clusters.ec2.identity import control_plane_policy, node_policy
 from tests.harness import tenant_stack
-from tests.harness.calls import Account, has_no_resource
+from tests.harness.asks import served_asks
 from tests.harness.own_calls import own_asks, workflow_asks
-from tests.harness.policies import Ask, Asks, Policies, allowed_by, refused, used, without
+from tests.harness.policies import Asks, Policies, refused, used, without
 from tests.stacks.privilege import (
     UNUSED,
     UNUSED_BY_TENANT,
     WIDE_FOR_TENANTS,
     Attributes,
     grants,
+    has_no_resource,
     listed,
     resolved,
 )
@@ -116,9 +118,12 @@ def own(calls: list[dict[str, Any]], served: Served) -> Asks:
 
 
 @pytest.fixture(scope="module")
-def tenant(calls: list[dict[str, Any]]) -> Asks:
-    account = Account(ACME_ACCOUNT, iam_kinds.PATH)
-    return {TENANT: {str(ask): ask for call in calls if call["side"] == "tenant" for ask in account.asks(call)}}
+def tenant(calls: list[dict[str, Any]], served: Served) -> Asks:
+    """What the local cloud has asked for each call."""
+    assert calls
+    asks = served_asks(served.home, TENANT_ROLE)
+    assert [str(ask) for ask, is_refused in asks if is_refused] == []
+    return {TENANT: {str(ask): ask for ask, _ in asks}}
 
 
 # --- our own side ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from moto.iam.models import get_account_id_from
 from moto.moto_api._internal import mock_random
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
+from local.aws.corrections.rest_services import REFUSALS, ServiceRefusal
+
 _SIGNED = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/dlm/")
 
 
@@ -119,9 +121,12 @@ def lifecycle_policies() -> Iterator[None]:
             return passed
         headers = [("Content-Type", "application/json")]
         try:
-            body, status = answer(signed[1], signed[2], *_request(environ)), "200 OK"
-        except NoSuchPolicy as error:
-            body, status = {"message": str(error)}, "404 Not Found"
+            operation, parameters = _request(environ)
+            for refusing in REFUSALS:
+                refusing(signed[1], signed[2], f"dlm:{operation}", parameters)
+            body, status = answer(signed[1], signed[2], operation, parameters), "200 OK"
+        except (NoSuchPolicy, ServiceRefusal) as error:
+            body, status = {"message": str(error)}, f"{error.status} -"
             headers.append(("x-amzn-ErrorType", error.code))
         start_response(status, headers)
         return [json.dumps(body).encode()]

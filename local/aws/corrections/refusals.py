@@ -125,7 +125,7 @@ def planned_refusals(
         code = codes.get(service, usual)
         return _answer(response, PlannedRefusal(code), 400 if kind == "throttled" else 403)
 
-    def refusing(access_key: str, action: str) -> None:
+    def refusing(access_key: str, _region: str, action: str, _parameters: Mapping[str, Any]) -> None:
         kind = strike(get_account_id_from(access_key), action)
         if kind is not None:
             raise ServiceRefusal(*REST_CODES[kind], f"The call {action} is {kind} by plan")

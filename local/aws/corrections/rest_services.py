@@ -22,8 +22,9 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
 Imitation = Callable[[str, str, str, Mapping[str, Any]], dict[str, Any]]
 """(access key, region, operation, parameters) -> what the service answers. Raises ``ServiceRefusal``."""
-Refusing = Callable[[str, str], None]
-"""(access key, action as IAM writes it). Raises ``ServiceRefusal`` for a call that is not to be answered."""
+Refusing = Callable[[str, str, str, Mapping[str, Any]], None]
+"""(access key, region, action as IAM writes it, parameters). Raises ``ServiceRefusal`` for a call that is not to be
+answered."""
 REFUSALS: list[Refusing] = []
 """Asked before an imitation that is served answers."""
 _VARIABLE = re.compile(r"\{(\w+)\+?\}")
@@ -58,7 +59,7 @@ def served(service: str, imitation: Imitation) -> Iterator[None]:
         try:
             operation, parameters = request(service_model(service), environ)
             for refusing in REFUSALS:
-                refusing(signed[1], f"{service_model(service).signing_name}:{operation}")
+                refusing(signed[1], signed[2], f"{service_model(service).signing_name}:{operation}", parameters)
             body = imitation(signed[1], signed[2], operation, parameters)
             status = str(service_model(service).operation_model(operation).http.get("responseCode", 200))
         except ServiceRefusal as error:

@@ -89,14 +89,18 @@ def _named(principal: Any, caller: str, role: str) -> bool:
     return bool(principals & set(map(str, many(principal.get("AWS")))))
 
 
-EACH = "ForAllValues:"
+EACH, ANY = "ForAllValues:", "ForAnyValue:"
 
 
 def holds(operator: str, value: str | tuple[str, ...] | None, accepted: list[str]) -> bool:
     """Whether ``value`` meets a condition of a policy. None stands for a missing key, and a tuple is of a key that has
     many values."""
     if operator.startswith(EACH):
-        return all(_holds(operator.removeprefix(EACH), single, accepted) for single in value or ())
+        values = (value,) if isinstance(value, str) else value or ()
+        return all(_holds(operator.removeprefix(EACH), single, accepted) for single in values)
+    if operator.startswith(ANY):
+        values = (value,) if isinstance(value, str) else value or ()
+        return any(_holds(operator.removeprefix(ANY), single, accepted) for single in values)
     if isinstance(value, tuple):
         return operator == "Null" and accepted != ["true"]
     return _holds(operator, value, accepted)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from local.aws.permissions.policies import Ask, allowed_by
 from stockyard.errors import Internal
 from stockyard.providers.clouds.aws import node_statements, tenant_template
 from tests.harness import tenant_stack
-from tests.harness.policies import Ask, allowed_by
 from tests.harness.stage import Stage
 
 

@@ -5,36 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from inspect import stack
 from typing import Any
 
 import boto3
 import pytest
-from botocore.client import BaseClient
-from botocore.exceptions import ClientError
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
+from local.aws.permissions import buckets, table
+from local.aws.permissions.balancing import ASKED_FOR_THE_FIRST_BALANCER
+from local.aws.permissions.ec2 import OF_A_VOLUME_KEY
 from stockyard.domain.models.base import read
-from stockyard.providers.clouds.aws import calls, iam_kinds, tags, tenant_template
+from stockyard.providers.clouds.aws import calls, tags, tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
 from stockyard.providers.clusters.eks.settings import EksSettings
-from tests.harness import s3_actions, tenant_stack
-from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY, Account
+from tests.harness import tenant_stack
+from tests.harness.asks import recorded_asks
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.harness.policies import refused, used, without
 from tests.harness.stage import Stage
 from tests.unit.providers.clusters.eks.conftest import CREATE as EKS_CREATE
 from tests.unit.providers.clusters.eks.conftest import DELETE as EKS_DELETE
 
-SERVICES = {
-    "efs": "elasticfilesystem",
-    "elbv2": "elasticloadbalancing",
-    "elb": "elasticloadbalancing",
-    "service-quotas": "servicequotas",
-}
 IMPLIED = {
     "ec2:RunInstances": {
         "ec2:CreateTags",
@@ -50,15 +44,12 @@ IMPLIED = {
     },
     "dlm:CreateLifecyclePolicy": {"dlm:TagResource"},
     "iam:CreateRole": {"iam:TagRole"},
-    "s3:DeleteObject": {s3_actions.VERSIONS},
+    "s3:DeleteObject": {buckets.VERSIONS},
     "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
     "eks:CreateCluster": {"eks:TagResource", "iam:CreateServiceLinkedRole"},
     "elasticfilesystem:CreateFileSystem": {"elasticfilesystem:TagResource"},
     "elasticfilesystem:CreateMountTarget": {"ec2:CreateNetworkInterface"},
 }
-NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
-
-
 NODES = ("NodePermissions", "GroupPermissions")
 """The policies of what the sources of nodes do; their own tests hold them against their calls."""
 
@@ -66,8 +57,8 @@ NODES = ("NodePermissions", "GroupPermissions")
 def _action(service: str, operation: str) -> str:
     if service == "s3":
         name = "".join(word.capitalize() for word in operation.split("_"))
-        return s3_actions.action_of(name)
-    return f"{SERVICES.get(service, service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
+        return buckets.action_of(name)
+    return f"{table.prefix(service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
 @pytest.fixture
@@ -127,12 +118,12 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
     template = tenant_template.render(yard.account, "inst-1", Stage())
     every = {a for s in tenant_stack.statements(template, without=NODES) for a in s["Action"]}
-    assert needed - every - NEEDS_NO_PERMISSION == set()
+    assert needed - every - set(table.NOTHING) == set()
     granted = {
         a for s in tenant_stack.statements(template, without=NODES, parameters={"Eks": "no"}) for a in s["Action"]
     }
     # The sweep looks for what is on EKS too; where it may not, there is none.
-    assert needed - granted - NEEDS_NO_PERMISSION == SEEN_BY_THE_SWEEP
+    assert needed - granted - set(table.NOTHING) == SEEN_BY_THE_SWEEP
     assert (
         granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
         == set()
@@ -168,7 +159,7 @@ def test_template_grants_exactly_what_clusters_on_eks_need(
     needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
     template = tenant_template.render(yard.account, "inst-1", Stage())
     granted = {a for s in tenant_stack.statements(template) for a in s["Action"]}
-    assert needed - granted - NEEDS_NO_PERMISSION == set()
+    assert needed - granted - set(table.NOTHING) == set()
     own = {
         a
         for s in tenant_stack.statements(template, without=[*NODES, "Permissions", "MachinePermissions"])
@@ -179,12 +170,10 @@ def test_template_grants_exactly_what_clusters_on_eks_need(
     assert granted >= GROUPS
 
 
-def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any) -> None:
     """With its resources and conditions: tags of the request and of the things, the boundary, who gets a role."""
-    recorded = _recorded(monkeypatch)
-    _whole_life_on_eks(yard)
-    account = Account("222222222222", iam_kinds.PATH)
-    asks = {str(ask): ask for call in recorded for ask in account.asks(call)}
+    with recorded_asks("222222222222") as asks:
+        _whole_life_on_eks(yard)
     template = tenant_template.render(yard.account, "inst-1", Stage())
     statements = [_in_aws(statement) for statement in tenant_stack.statements(template)]
     assert refused({"tenant": asks}, {"tenant": statements}) == []
@@ -207,40 +196,6 @@ ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
 
 def _in_aws(value: Any) -> Any:
     return json.loads(json.dumps(tenant_stack.handed_to_iam(value)).replace("aws-us-gov", "aws"))
-
-
-def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The calls from now on that the driver makes in the account, as AWS sees them."""
-    recorded: list[dict[str, Any]] = []
-    original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
-
-    def call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
-        entry = {
-            "service": str(client.meta.service_model.service_id),
-            "operation": operation,
-            "parameters": parameters,
-            "region": client.meta.region_name,
-            "answer": None,
-            "error": "",
-        }
-        try:
-            entry["answer"] = original(client, operation, parameters)
-        except ClientError as error:
-            entry["error"] = str(error)
-            raise
-        finally:
-            way_in = operation == "AssumeRole" and parameters["RoleArn"].endswith(":role/stockyard")
-            if _by_the_driver() and not way_in:
-                recorded.append(entry)
-        return entry["answer"]
-
-    monkeypatch.setattr(BaseClient, "_make_api_call", call)
-    return recorded
-
-
-def _by_the_driver() -> bool:
-    """Whether the call comes from our code: the test itself looks at the account too."""
-    return any("/providers/clouds/aws/" in frame.filename and "tests" not in frame.filename for frame in stack(0))
 
 
 EFA_GROUP = {

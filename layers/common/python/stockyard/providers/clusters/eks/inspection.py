@@ -84,7 +84,7 @@ def _launch_templates(builder: Builder) -> Iterator[Finding]:
         needed = template_versions.LAUNCH_TEMPLATES
         text = (
             f"The template of the cloud account is version {version}; groups with EFA or a capacity block need"
-            f" {needed}. Deploy the account's current template again."
+            f" {needed}, which has ec2:DescribeLaunchTemplateVersions. Deploy the account's current template again."
         )
         for place in places:
             yield Finding(place, text)

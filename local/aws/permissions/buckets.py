@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from tests.harness.policies import Ask
+from local.aws.permissions.account import Account
+from local.aws.permissions.calls import Call
+from local.aws.permissions.policies import Ask, Context
 
 ACTIONS: Mapping[str, str] = {
     "DeleteObjects": "DeleteObject",
+    "HeadBucket": "ListBucket",
     "HeadObject": "GetObject",
     "ListBuckets": "ListAllMyBuckets",
     "ListObjectVersions": "ListBucketVersions",
+    "ListObjects": "ListBucket",
     "ListObjectsV2": "ListBucket",
     "PutBucketEncryption": "PutEncryptionConfiguration",
     "PutBucketLifecycleConfiguration": "PutLifecycleConfiguration",
@@ -26,20 +29,20 @@ def action_of(operation: str) -> str:
     return f"s3:{ACTIONS.get(operation, operation)}"
 
 
-def asks(account: str, operation: str, parameters: Mapping[str, Any]) -> Iterator[Ask]:
+def asks(call: Call, account: Account) -> Iterator[Ask]:
     """The checks that AWS does for a call, on the bucket or on each of the objects."""
-    action = action_of(operation)
-    if operation == "ListBuckets":
+    action, parameters = action_of(call.operation), call.parameters
+    if call.operation == "ListBuckets":
         yield Ask(action, "*")
         return
-    own = {"aws:ResourceAccount": account}
+    own: Context = {"aws:ResourceAccount": account.number}
     bucket = f"arn:aws:s3:::{parameters['Bucket']}"
-    if operation == "DeleteObjects":
+    if call.operation == "DeleteObjects":
         for item in parameters["Delete"]["Objects"]:
-            yield Ask(VERSIONS if "VersionId" in item else action, f"{bucket}/{item['Key']}", own)
+            yield Ask(VERSIONS if item.get("VersionId") else action, f"{bucket}/{item['Key']}", own)
         return
-    if "Key" in parameters:
+    if parameters.get("Key"):
         yield Ask(action, f"{bucket}/{parameters['Key']}", own)
         return
-    prefix = {"s3:prefix": parameters["Prefix"]} if "Prefix" in parameters else {}
+    prefix: Context = {"s3:prefix": parameters["Prefix"]} if "Prefix" in parameters else {}
     yield Ask(action, bucket, {**own, **prefix})

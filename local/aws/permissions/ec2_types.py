@@ -21,6 +21,7 @@ PREFIXES: Mapping[str, str] = {
     "fleet": "fleet",
     "snap": "snapshot",
     "sir": "spot-instances-request",
+    "cr": "capacity-reservation",
 }
 """Prefix of an id in EC2 -> the resource type in an ARN."""
 CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -74,11 +75,16 @@ USED: Mapping[str, tuple[str, ...]] = {
     "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
     "RevokeSecurityGroupIngress": ("security-group",),
-    "RunInstances": ("image", "subnet", "security-group", "key-pair"),
+    "RunInstances": ("capacity-reservation", "image", "key-pair", "launch-template", "security-group", "subnet"),
     "StartInstances": ("instance",),
     "StopInstances": ("instance",),
     "TerminateInstances": ("instance",),
 }
 """EC2 action -> types of existing resources that are checked."""
-OF_A_FLEET = ("image", "subnet", "security-group")
-"""Types of resources that an instant fleet uses besides its template."""
+OF_A_FLEET: Mapping[str, tuple[str, ...]] = {
+    "CreateFleet": ("image", "subnet", "security-group"),
+    "RunInstances": ("capacity-reservation", "image", "key-pair", "security-group", "subnet"),
+}
+"""Action that a fleet asks -> types of resources that it uses besides the template."""
+KEYED = frozenset({"AttachVolume", "CreateVolume", "RunInstances", "StartInstances"})
+"""Calls for which EC2 uses the key of a volume in the caller's name."""

@@ -1,0 +1,150 @@
+"""EC2's calls as the permission checks that AWS does, by its Service Authorization Reference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from local.aws.permissions import linked
+from local.aws.permissions.account import Account
+from local.aws.permissions.calls import Call, pass_role, request_tags, resource_tags, tag_keys, tags_of, texts
+from local.aws.permissions.ec2_types import CREATED_TYPES, KEYED, OF_A_FLEET, PREFIXES, USED
+from local.aws.permissions.policies import Ask, Wording
+
+OF_A_VOLUME_KEY = ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo")
+UNAUTHORIZED = "UnauthorizedOperation"
+_ID = re.compile("[a-z]+-[0-9a-f-]{8,36}")
+
+
+def asks(call: Call, account: Account) -> Iterator[Ask]:
+    """The checks of a call that changes something, or that looks at one thing. Raises ``KeyError`` for an operation
+    that has no row."""
+    operation, parameters = call.operation, call.parameters
+    used, created = USED[operation], CREATED_TYPES.get(operation, ())
+    is_retagging = operation in ("CreateTags", "DeleteTags")
+    extra = tag_keys(parameters) if is_retagging else {}
+    if operation == "CreateTags":
+        extra |= request_tags(tags_of(parameters.get("Tags")))
+    for kind, thing in _things(account, parameters):
+        if kind in used:
+            yield Ask(call.action, call.ec2(kind, thing), {**resource_tags(account.tags(thing)), **extra})
+    by_kind = _specified(parameters)
+    for kind in created:
+        yield Ask(call.action, call.ec2(kind, "*"), request_tags(by_kind.get(kind, {})))
+    yield from _tagging(call, by_kind, operation)
+    profile = parameters.get("IamInstanceProfile")
+    if profile:
+        yield pass_role(account.role_of_profile(profile))
+    if operation in KEYED:
+        yield from _volume_key(call, account)
+
+
+def everything(call: Call, _account: Account) -> Iterator[Ask]:
+    """The check of a call that knows no resource."""
+    yield Ask(call.action, "*")
+
+
+def fleet(call: Call, account: Account) -> Iterator[Ask]:
+    """Checks for CreateFleet and, as the same caller, RunInstances: used and created things, and their tags. What of
+    RunInstances is refused is an error in the answer."""
+    parameters = call.parameters
+    for config in parameters.get("LaunchTemplateConfigs", ()):
+        template, data = account.launch_template(config["LaunchTemplateSpecification"])
+        by_kind = {**_launched(data), **_specified(parameters)}
+        for operation in ("CreateFleet", "RunInstances"):
+            wording = None if operation == "CreateFleet" else _in_answer(f"ec2:{operation}")
+            yield from _of_fleet(call, account, operation, {"given": config, "data": data}, wording)
+            arn = call.ec2("launch-template", template)
+            yield Ask(f"ec2:{operation}", arn, resource_tags(account.tags(template)), wording)
+            absent = "fleet" if operation == "RunInstances" else ""
+            tags_by_kind = {kind: tags for kind, tags in by_kind.items() if kind != absent}
+            for kind, tags in tags_by_kind.items():
+                yield Ask(f"ec2:{operation}", call.ec2(kind, "*"), request_tags(tags), wording)
+            yield from _tagging(call, tags_by_kind, operation, wording)
+        profile = data.get("IamInstanceProfile")
+        if profile:
+            yield pass_role(account.role_of_profile(profile), wording=_in_answer("iam:PassRole"))
+        yield from _volume_key(call, account)
+    capacity = parameters.get("TargetCapacitySpecification") or {}
+    if capacity.get("DefaultTargetCapacityType") == "spot":
+        yield from linked.first_use(account, linked.SPOT)
+
+
+def launched(
+    call: Call, account: Account, template: str, data: Mapping[str, Any], subnets: Any, wording: Wording
+) -> Iterator[Ask]:
+    """The checks of RunInstances by a launch template, into these subnets, that a service does in its caller's name."""
+    action = "ec2:RunInstances"
+    yield Ask(action, call.ec2("launch-template", template), resource_tags(account.tags(template)), wording)
+    for kind, thing in _things(account, {"data": data, "subnets": list(subnets)}):
+        if kind in USED["RunInstances"]:
+            yield Ask(action, call.ec2(kind, thing), resource_tags(account.tags(thing)), wording)
+    by_kind = _launched(data)
+    for kind, tags in by_kind.items():
+        yield Ask(action, call.ec2(kind, "*"), request_tags(tags), wording)
+    yield from _tagging(call, by_kind, "RunInstances", wording)
+
+
+def _of_fleet(
+    call: Call, account: Account, operation: str, parameters: Mapping[str, Any], wording: Wording | None
+) -> Iterator[Ask]:
+    for kind, thing in _things(account, parameters):
+        if kind in OF_A_FLEET[operation]:
+            yield Ask(f"ec2:{operation}", call.ec2(kind, thing), resource_tags(account.tags(thing)), wording)
+
+
+def _in_answer(action: str) -> Wording:
+    text = f"You are not authorized to perform this operation: {action}"
+    return Wording(UNAUTHORIZED, text, is_in_answer=True)
+
+
+def _tagging(call: Call, by_kind: Mapping[str, Any], operation: str, wording: Wording | None = None) -> Iterator[Ask]:
+    """That what a call makes gets its tags."""
+    for kind, tags in by_kind.items():
+        context = {**request_tags(tags), "ec2:CreateAction": operation, "aws:TagKeys": tuple(tags)}
+        yield Ask("ec2:CreateTags", call.ec2(kind, "*"), context, wording)
+
+
+def _volume_key(call: Call, account: Account) -> Iterator[Ask]:
+    """What EC2 asks in the caller's name where the account's default key of volumes is one of its own."""
+    if not account.settings.volume_key:
+        return
+    arn, via = call.arn(f"key/{account.settings.volume_key}", "kms"), f"ec2.{call.region}.amazonaws.com"
+    for action in OF_A_VOLUME_KEY:
+        yield Ask(f"kms:{action}", arn, {"kms:ViaService": via})
+    yield Ask("kms:CreateGrant", arn, {"kms:ViaService": via, "kms:GrantIsForAWSResource": "true"})
+
+
+def _specified(parameters: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Resource type -> the tags that a request gives it."""
+    return {
+        str(specification["ResourceType"]): tags_of(specification.get("Tags"))
+        for specification in parameters.get("TagSpecifications") or ()
+    }
+
+
+def _launched(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The same of a launch template's data; moto puts the template's own tags there too."""
+    return {kind: tags for kind, tags in _specified(data).items() if kind != "launch-template"}
+
+
+def _things(account: Account, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Type and id of each existing thing that a call names, each once."""
+    things: dict[tuple[str, str], None] = {}
+    for name in _key_names(parameters):
+        things["key-pair", name] = None
+    for text in texts(parameters):
+        for thing in account.associated(text) if text.startswith("rtbassoc-") else (text,):
+            kind = PREFIXES.get(thing.partition("-")[0]) if _ID.fullmatch(thing) else None
+            if kind:
+                things[kind, thing] = None
+    yield from things
+
+
+def _key_names(value: Any) -> Iterator[str]:
+    for name, part in value.items() if isinstance(value, Mapping) else ():
+        if name == "KeyName":
+            yield str(part)
+        else:
+            yield from _key_names(part)

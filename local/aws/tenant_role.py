@@ -1,0 +1,87 @@
+"""What a tenant's template makes in its account: the role that we assume, its policies and the boundaries of others; in
+the template's current version or, as an account may have it, in an earlier one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from local.template import CreatedResource, Stack, TemplateError
+from stockyard.providers.clouds.aws.template_versions import ADDITIONS, CURRENT, TAG
+
+PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": ""}
+_PATHLESS = 7
+"""The version with which services' roles may be looked at that are not there, whose ARN has no path."""
+
+
+def deploy(iam: Any, template: Mapping[str, Any], account: str, trust: Mapping[str, Any], **parameters: str) -> None:
+    """Make the resources of a template by a client of IAM. The role trusts whom ``trust`` says; parameters that are not
+    named have their defaults. Raises ``TemplateError`` for a type that is not IAM's."""
+    Stack(template, PSEUDO, {}, _maker(iam, account, trust), parameters).create()
+
+
+def resources(template: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
+    """Logical id -> the resolved properties of what a template makes; a reference is the logical id."""
+    properties_by_id: dict[str, Any] = {}
+
+    def make(_kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        properties_by_id[logical] = properties
+        return CreatedResource(logical, {"Arn": logical})
+
+    Stack(template, PSEUDO, {}, make, parameters).create()
+    return properties_by_id
+
+
+def _maker(iam: Any, account: str, trust: Mapping[str, Any]) -> Callable[[str, str, Any], CreatedResource]:
+    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        if kind == "AWS::IAM::ManagedPolicy":
+            name = properties.get("ManagedPolicyName") or f"tenant-{logical}"
+            document = json.dumps(properties["PolicyDocument"])
+            arn = iam.create_policy(PolicyName=name, PolicyDocument=document)["Policy"]["Arn"]
+            return CreatedResource(arn)
+        if kind != "AWS::IAM::Role":
+            raise TemplateError(f"{logical} ({kind}) is not made here")
+        name = properties.get("RoleName") or f"tenant-{logical}"
+        trusted = trust if logical == "Role" else properties["AssumeRolePolicyDocument"]
+        optional = {"Tags": properties["Tags"]} if "Tags" in properties else {}
+        if "PermissionsBoundary" in properties:
+            optional["PermissionsBoundary"] = properties["PermissionsBoundary"]
+        iam.create_role(
+            RoleName=name,
+            Path=properties.get("Path", "/"),
+            AssumeRolePolicyDocument=json.dumps(trusted),
+            **optional,
+        )
+        for policy in properties.get("Policies", ()):
+            document = json.dumps(policy["PolicyDocument"])
+            iam.put_role_policy(RoleName=name, PolicyName=policy["PolicyName"], PolicyDocument=document)
+        for arn in properties.get("ManagedPolicyArns", ()):
+            iam.attach_role_policy(RoleName=name, PolicyArn=arn)
+        return CreatedResource(name, {"Arn": f"arn:aws:iam::{account}:role{properties.get('Path', '/')}{name}"})
+
+    return make
+
+
+def of_version(template: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The template as it was in that version: without the actions that came later, and tagged so."""
+    earlier = copy.deepcopy(dict(template))
+    later = {action for addition in ADDITIONS if addition.version > version for action in addition.actions}
+    for resource in earlier["Resources"].values():
+        properties = resource["Properties"]
+        if resource["Type"] == "AWS::IAM::ManagedPolicy":
+            document = properties["PolicyDocument"]
+            statements = [_earlier(statement, later, version) for statement in document["Statement"]]
+            document["Statement"] = [statement for statement in statements if statement["Action"]]
+        for tag in properties.get("Tags", ()):
+            if isinstance(tag, dict) and tag.get("Key") == TAG:
+                tag["Value"] = str(min(version, CURRENT))
+    return earlier
+
+
+def _earlier(statement: Mapping[str, Any], later: set[str], version: int) -> dict[str, Any]:
+    changed = {**statement, "Action": [action for action in statement["Action"] if action not in later]}
+    if version < _PATHLESS and statement["Sid"] == "LookAtLinkedRole":
+        changed["Resource"] = [arn for arn in statement["Resource"] if "/aws-service-role/" in json.dumps(arn)]
+    return changed
