@@ -105,7 +105,7 @@ class Explanation(Model):
     considered: dict[str, int] = Field(default_factory=dict)
     message: str = ""
     node: dict[str, Any] | None = None
-    """What its node is now: ``name``, ``reported``, ``shut``, ``taints`` and what is ``free``."""
+    """What its node is now: ``name``, ``reported``, ``unschedulable_reason``, ``taints`` and what is ``free``."""
 
 
 class Applied(Model):

@@ -103,8 +103,8 @@ def node_text(node: Mapping[str, Any]) -> str:
     source = "as its cluster reports it" if node.get("reported") else "as it is expected to be"
     free = ", ".join(f"{amount} {name}" for name, amount in (node.get("free") or {}).items()) or "nothing"
     taints = f" Taints: {', '.join(node['taints'])}." if node.get("taints") else ""
-    shut = f" No pod goes there: {node['shut']}." if node.get("shut") else ""
-    return f"Node {node.get('name')}, {source}: {free} free.{taints}{shut}"
+    reason = f" No pod goes there: {node['unschedulable_reason']}." if node.get("unschedulable_reason") else ""
+    return f"Node {node.get('name')}, {source}: {free} free.{taints}{reason}"
 
 
 def verdict(context: Context, explanation: Explanation) -> str:

@@ -241,12 +241,24 @@ def test_explain_of_a_claim_that_names_its_type_counts_all_that_were_looked_at(c
 
 
 def test_explain_tells_what_the_node_is_last(cli, api):
-    node = {"name": "n1", "reported": True, "shut": "it is not ready", "taints": ["own=a:NoSchedule"], "free": {}}
+    node = {
+        "name": "n1",
+        "reported": True,
+        "unschedulable_reason": "it is not ready",
+        "taints": ["own=a:NoSchedule"],
+        "free": {},
+    }
     api.answer("GET", "/v1/node-claims/one/explanation", {**EXPLANATION, "node": node})
     text = "Node n1, as its cluster reports it: nothing free. Taints: own=a:NoSchedule."
     last_lines = cli("claim", "explain", "one").stdout.splitlines()[-2:]
     assert last_lines == ["", f"{text} No pod goes there: it is not ready."]
-    promised = {**node, "reported": False, "shut": "", "taints": [], "free": {"cpu": "2", "pods": "110"}}
+    promised = {
+        **node,
+        "reported": False,
+        "unschedulable_reason": None,
+        "taints": [],
+        "free": {"cpu": "2", "pods": "110"},
+    }
     api.answer("GET", "/v1/node-claims/two/explanation", {**EXPLANATION, "node": promised})
     last = cli("claim", "explain", "two").stdout.splitlines()[-1]
     assert last == "Node n1, as it is expected to be: 2 cpu, 110 pods free."

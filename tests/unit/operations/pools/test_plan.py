@@ -68,10 +68,15 @@ def test_an_explanation_tells_what_the_node_is(yard: Yard, agent: Agent) -> None
     taints = [{"key": "own", "value": "a", "effect": "NoSchedule"}]
     agent.post(nodes=node_facts(name, taints=taints, unschedulable=True), budgets={})
     tainted = ["own=a:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule"]
-    assert (state()["name"], state()["reported"], state()["shut"], state()["taints"]) == (name, True, "", tainted)
+    assert (state()["name"], state()["reported"], state()["unschedulable_reason"], state()["taints"]) == (
+        name,
+        True,
+        None,
+        tainted,
+    )
     assert state()["free"] == {"cpu": "8", "memory": "32Gi", "pods": "110"}
     agent.post(nodes=node_facts(name, ready="False"), budgets={})
-    assert (state()["shut"], state()["free"]) == ("it is not ready", {})
+    assert (state()["unschedulable_reason"], state()["free"]) == ("it is not ready", {})
     agent.post(wait=60, nodes=node_facts("another"), budgets={})
     assert state() is None, "its Node object is gone"
 

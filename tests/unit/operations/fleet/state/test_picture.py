@@ -132,12 +132,12 @@ def test_nothing_is_free_on_a_node_that_is_shut(yard: Yard, node: NodeClaim) -> 
     here = {"running": {node.node_name: [(pod("500m"), 1)]}}
     for ready in ("False", "Unknown"):
         state = node_state(yard, node, facts(ready=ready), **here)
-        assert (state.shut, state.node.free, len(state.node.pods)) == ("it is not ready", {}, 1)
+        assert (state.unschedulable_reason, state.node.free, len(state.node.pods)) == ("it is not ready", {}, 1)
         assert not state.is_ready
         # One that has not been ready yet is on its way.
-        assert not node_state(yard, replace(node, phase="Pending"), facts(ready=ready)).shut
+        assert not node_state(yard, replace(node, phase="Pending"), facts(ready=ready)).unschedulable_reason
     state = node_state(yard, node, facts(), obscure={node.node_name: "spec: no"})
-    assert (state.shut, state.node.free) == ("a pod on it cannot be read: spec: no", {})
+    assert (state.unschedulable_reason, state.node.free) == ("a pod on it cannot be read: spec: no", {})
 
 
 def test_a_node_whose_object_is_gone_is_none(yard: Yard, node: NodeClaim) -> None:

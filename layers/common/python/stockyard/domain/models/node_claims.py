@@ -315,8 +315,8 @@ class NodeStateView(View):
     """The name of the node."""
     reported: bool
     """Whether its cluster has reported it; until then claim and node type speak for it."""
-    shut: str
-    """Why no pod is planned onto it; empty where pods are."""
+    unschedulable_reason: str | None
+    """Why no pod is planned onto it; null where pods are."""
     taints: list[str]
     """Taints that keep pods away, as ``key=value:effect``."""
     free: dict[str, str]

@@ -46,10 +46,10 @@ class Marks:
         self._marks: dict[str, str | None] = {}
 
     def __call__(self, name: str) -> str | None:
-        """The mark of the node; None for one that is not ready, or shut."""
+        """The mark of the node; None for one that is not ready, or takes no pods."""
         if name not in self._marks:
             state = self._fleet.nodes.get(name)
-            self._marks[name] = _mark(state) if state is not None and not state.shut else None
+            self._marks[name] = _mark(state) if state is not None and state.unschedulable_reason is None else None
         return self._marks[name]
 
 

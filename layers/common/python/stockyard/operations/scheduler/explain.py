@@ -78,7 +78,7 @@ def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
     return {
         "name": node.name,
         "reported": node.initialized and state.facts is not None,
-        "shut": state.shut,
+        "unschedulable_reason": state.unschedulable_reason,
         "taints": [
             "".join((taint.key, f"={taint.value}" * bool(taint.value), f":{taint.effect}")) for taint in node.taints
         ],

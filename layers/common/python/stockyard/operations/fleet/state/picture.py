@@ -32,14 +32,14 @@ Pods = Sequence[tuple[model.Pod, int]]
 class FleetNode:
     """One node. ``node`` is what the packer takes; ``facts`` are the report's, None where it has none of the node.
 
-    ``shut`` says why no pod goes onto the node, in words; empty: pods may. Taints are not meant: which pods they keep
-    away, the packer finds.
+    ``unschedulable_reason`` says why no pod goes onto the node, in words; None: pods may. Taints are not meant: which
+    pods they keep away, the packer finds.
     """
 
     claim: NodeClaim
     node: model.Node
     facts: NodeFacts | None
-    shut: str = ""
+    unschedulable_reason: str | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -56,7 +56,7 @@ class FleetState:
 
     @cached_property
     def packed(self) -> tuple[model.Node, ...]:
-        """The nodes as the packer takes them. On one that is shut nothing is free; its pods count for rules."""
+        """The nodes as the packer takes them. On one that takes no pods nothing is free; its pods count for rules."""
         return tuple(state.node for state in self.nodes.values())
 
     @cached_property
@@ -111,11 +111,11 @@ class _Reading:
         name = claim.node_name or claim.name
         labels = self._labels(name, claim, facts, initialized=initialized)
         taints = taints_of(claim, facts, initialized=initialized)
-        shut = _shut(claim, facts, workload.obscure.get(name), initialized=initialized)
+        reason = _unschedulable_reason(claim, facts, workload.obscure.get(name), initialized=initialized)
         nominated = workload.nominated.get(name, ())
         there = (*workload.running.get(name, ()), *nominated)
         to_come = tuple(_daemons_to_come(workload, name, labels, taints))
-        free = self._free(allocatable, there, to_come) if not shut else {}
+        free = self._free(allocatable, there, to_come) if reason is None else {}
         node = model.Node(
             name,
             labels,
@@ -126,7 +126,7 @@ class _Reading:
             initialized=initialized,
             attachable=attachable_of(facts, nominated),
         )
-        return FleetNode(claim, node, facts, shut)
+        return FleetNode(claim, node, facts, reason)
 
     def _allocatable(self, claim: NodeClaim, facts: NodeFacts | None, *, initialized: bool) -> Mapping[str, int]:
         """Of a node that is not initialized, what it does not show yet is as promised: a plugin may add it."""
@@ -152,12 +152,14 @@ class _Reading:
         return dict(free)
 
 
-def _shut(claim: NodeClaim, facts: NodeFacts | None, unreadable: str | None, *, initialized: bool) -> str:
+def _unschedulable_reason(
+    claim: NodeClaim, facts: NodeFacts | None, unreadable: str | None, *, initialized: bool
+) -> str | None:
     if is_interrupted(claim):
         return "its cloud may take it back"
     if initialized and facts is not None and facts.ready != "True":
         return "it is not ready"
-    return f"a pod on it cannot be read: {unreadable}" if unreadable is not None else ""
+    return f"a pod on it cannot be read: {unreadable}" if unreadable is not None else None
 
 
 def _daemons_to_come(
