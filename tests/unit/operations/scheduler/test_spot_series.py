@@ -101,6 +101,8 @@ class SpotNodes(SimulatedNodes):
         ways = (Offering(ON_DEMAND, (ANY,), USD), Offering(SPOT, (ANY,), dearest, prices, USD))
         return [replace(each, offerings=ways) for each in super().node_types(provider, account)]
 
+    zone_id_label = "topology.lab/zone-id"
+
     def zone_ids(self, provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
         return ZONES
 

@@ -95,3 +95,17 @@ def test_a_zone_has_one_key_in_pools_and_pods() -> None:
     pool = Pool("pool", (NEAR,), labels={"failure-domain.beta.kubernetes.io/zone": "zb"})
     bound = replace(POD, ports=(), volumes=(term([{"key": of_driver, "operator": "In", "values": ["zb"]}]),))
     assert [claim.row.zone for claim in pack(Problem((PodGroup(bound, ("p",)),), (pool,))).claims] == ["zb"]
+
+
+def test_pods_that_name_a_zone_by_its_id_get_a_node_there() -> None:
+    key, zones = "topology.lab/zone-id", (Offering("on-demand", ("za", "zb"), 0.1),)
+    types = (replace(TYPES[0], offerings=zones),)
+    pool = Pool("pool", types, zone_ids={"za": "id-1", "zb": "id-2"})
+    for values, zone in ((["id-2"], "zb"), (["id-1"], "za"), (["id-9"], None)):
+        pod = replace(POD, ports=(), terms=(term([{"key": key, "operator": "In", "values": values}]),))
+        plan = pack(Problem((PodGroup(pod, ("p",)),), (pool,)))
+        assert [claim.row.zone for claim in plan.claims] == ([zone] if zone else [])
+        # While the ids are not known the claim asks for what its pods name; where there will be none, nothing fits.
+        (claim,) = pack(Problem((PodGroup(pod, ("p",)),), (Pool("pool", types, opens_zone_ids=True),))).claims
+        assert claim.row.values[key] == values[0]
+        assert pack(Problem((PodGroup(pod, ("p",)),), (Pool("pool", types),))).left_out

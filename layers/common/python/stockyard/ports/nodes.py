@@ -127,7 +127,12 @@ class NeedsImages(Protocol):
 
 @runtime_checkable
 class NamesZones(Protocol):
-    """A source whose prices differ by zone, while accounts have names of their own for zones."""
+    """A source whose prices differ by zone, while accounts have names of their own for zones.
+
+    ``zone_id_label`` is the label by which its nodes tell the id of their zone.
+    """
+
+    zone_id_label: str
 
     def zone_ids(self, provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
         """The ids of the zones in which machines can stand, by name; empty while they are not known."""

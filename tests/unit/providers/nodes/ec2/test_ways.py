@@ -74,6 +74,13 @@ def test_ways_are_in_zones_of_option_and_claim(build: Any) -> None:
     assert types_and_zones(build, replace(node_claim, requirements=outside_zone_a)) == [("m6i.large", "b")]
 
 
+def test_a_zone_is_named_by_its_id(build: Any) -> None:
+    by_id = ({"key": "topology.k8s.aws/zone-id", "operator": "In", "values": ["use1-az4"]},)
+    node_claim = replace(claim(build, 0, build.option("t3.medium")), requirements=by_id)
+    place = replace(PLACE, zone_ids={"a": "use1-az1", "b": "use1-az4"})
+    assert types_and_zones(build, node_claim, place) == [("t3.medium", "b")]
+
+
 def test_missing_image_rules_out_types_of_architecture(build: Any) -> None:
     assert {kind for kind, _ in types_and_zones(build, claim(build), replace(PLACE, images={"arm64": "ami-2"}))} == {
         "m7g.large"

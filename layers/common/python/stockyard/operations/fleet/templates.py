@@ -20,6 +20,7 @@ from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, 
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
+from stockyard.domain.zone_ids import by_name, is_zone_id, of_all
 from stockyard.lifecycle.pool_spread import spread_requirements
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
@@ -58,6 +59,10 @@ class Supply:
     def beyond(self, provider: str) -> frozenset[str]:
         """The providers that a claim which names ``provider`` (empty: none) cannot get a machine of."""
         return self.out_of_reach | (self.grouped - {provider})
+
+    def ids_of(self, provider: str) -> Mapping[str, str]:
+        """The ids of zones by name for what names ``provider`` (empty: all); empty while no zone is known."""
+        return self.zone_ids.get(provider, {}) if provider else of_all(self.zone_ids.values())
 
 
 def supply(services: Services, cluster: Cluster | None) -> Supply:
@@ -206,7 +211,12 @@ def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...
 
 
 def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim], *, dearest: bool) -> model.Pool:
-    requirements = reader.request(spread_requirements(pool)).requirements
+    ids, requirements = stock.ids_of(pool.provider_ref), reader.request(spread_requirements(pool)).requirements
+    if any(map(is_zone_id, requirements)) and (not pool.provider_ref or pool.provider_ref in stock.zone_ids):
+        # Providers whose zones have no ids have no such node.
+        unnamed = stock.catalog.providers.keys() - stock.zone_ids.keys()
+        stock = replace(stock, out_of_reach=stock.out_of_reach | unnamed)
+        requirements = by_name(requirements, ids)
     limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
     money = pool.limits.get(USD_HOUR)
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
@@ -227,6 +237,8 @@ def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeCl
         None if money is None else _usd(money),
         spent,
         _unserved(stock, requirements, pool.provider_ref),
+        ids,
+        not ids and any(name == pool.provider_ref or not pool.provider_ref for name in stock.zone_ids),
     )
 
 
@@ -284,7 +296,9 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
         )
     except ValueError:
         return {}, None
-    best = choose(stock.catalog.index, replace(request, images=stock.images), stock.availability)
+    requirements = by_name(request.requirements, stock.ids_of(claim.provider_ref))
+    request = replace(request, requirements=requirements, images=stock.images)
+    best = choose(stock.catalog.index, request, stock.availability)
     return (
         (request.resources, None)
         if best is None

@@ -9,7 +9,7 @@ from itertools import islice
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim, NodeProvider
-from stockyard.domain.requirements import Requirements
+from stockyard.domain.requirements import ZONE, Requirements
 from stockyard.errors import Conflict, StockyardError
 from stockyard.lifecycle import drift, pool_drift
 from stockyard.lifecycle.change import Transition
@@ -23,7 +23,7 @@ from stockyard.operations.node_providers.catalog import provider_node_types
 from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import Drifts, NodeWork
+from stockyard.ports.nodes import Drifts, NamesZones, NodeWork
 
 MOST = 200
 """Claims that one look after a change writes at most; the sweep goes on with the others."""
@@ -48,11 +48,18 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
     return {
         "placement": placement,
         "type_ref": placement.type,
-        "node_labels": labels,
+        "node_labels": {**labels, **_zone_id(services, work, labels.get(ZONE, ""))},
         "drift_hash": fingerprint,
         "kubernetes_version": _minor(work),
         "drift_reasons": (),
     }
+
+
+def _zone_id(services: Services, work: NodeWork, zone: str) -> Mapping[str, str]:
+    """The label that says the id of the zone, where the node's source knows it."""
+    source: object = services.node_sources.get(work.provider.kind)
+    zone_id = source.zone_ids(work.provider, work.environment).get(zone) if isinstance(source, NamesZones) else None
+    return {source.zone_id_label: zone_id} if zone_id and isinstance(source, NamesZones) else {}
 
 
 def _minor(work: NodeWork) -> str:

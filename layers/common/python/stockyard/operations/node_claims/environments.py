@@ -9,6 +9,7 @@ from dataclasses import replace
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirements
+from stockyard.domain.zone_ids import by_name
 from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned, VendorError
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
@@ -18,7 +19,7 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
-from stockyard.ports.nodes import GrowsOld, HasTopology, NeedsImages, NodeSource, NodeWork
+from stockyard.ports.nodes import GrowsOld, HasTopology, NamesZones, NeedsImages, NodeSource, NodeWork
 from stockyard.scheduling.rules import lacks_image
 
 PROVISIONED = "Provisioned"
@@ -78,7 +79,8 @@ def _refreshed(
 
 def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment) -> None:
     """Nothing was refused that others could not have: the scheduler, which knows the zones now, looks elsewhere."""
-    zones = Requirements.of(claim.requirements).get(ZONE)
+    ids = source.zone_ids(provider, environment) if isinstance(source, NamesZones) else {}
+    zones = by_name(Requirements.of(claim.requirements), ids).get(ZONE)
     if zones is None or not isinstance(source, HasTopology):
         return
     why = source.out_of_zone(provider, environment, zones)

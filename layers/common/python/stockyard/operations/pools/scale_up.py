@@ -16,6 +16,7 @@ from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, Pool
 from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
+from stockyard.domain.zone_ids import is_zone_id
 from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
@@ -133,13 +134,14 @@ class _Narrowed:
     """The requirements of planned nodes: of those with the same possible ways they are made once."""
 
     def __init__(self) -> None:
-        self._by_mask: dict[tuple[int, str, str], Sequence[dict[str, Any]]] = {}
+        self._by_mask: dict[tuple[int, str, str, str], Sequence[dict[str, Any]]] = {}
 
     def of(self, claim: Claim) -> Sequence[dict[str, Any]]:
         """What binds the claim to the ways that are still possible."""
-        mark = (claim.mask, claim.row.capacity_type, claim.row.zone)
+        ids = _ids_of_zone(claim)
+        mark = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
         if mark not in self._by_mask:
-            self._by_mask[mark] = _narrowing(possible_ways(claim))
+            self._by_mask[mark] = [*_narrowing(possible_ways(claim)), *ids]
         return self._by_mask[mark]
 
 
@@ -156,7 +158,14 @@ def _draft(
 
 def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim, ceiling: float) -> NodeClaim:
     """The claim of a planned node that may cost at most ``ceiling`` USD an hour, as nobody has written it yet."""
-    return _draft(services, cluster, pool, claim, _narrowing(possible_ways(claim, ceiling)))
+    narrowed = [*_narrowing(possible_ways(claim, ceiling)), *_ids_of_zone(claim)]
+    return _draft(services, cluster, pool, claim, narrowed)
+
+
+def _ids_of_zone(claim: Claim) -> list[dict[str, Any]]:
+    """What binds the claim to the zone whose id its pods name."""
+    ids = ((key, value) for key, value in claim.row.values.items() if is_zone_id(key) and isinstance(value, str))
+    return [{"key": key, "operator": IN, "values": [value]} for key, value in ids]
 
 
 def _narrowing(ways: Ways) -> Sequence[dict[str, Any]]:

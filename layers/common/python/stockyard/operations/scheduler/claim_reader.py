@@ -13,6 +13,7 @@ from stockyard.domain.manifests import CLUSTER, is_planned, matched
 from stockyard.domain.node_disks import of_catalogue
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirement
+from stockyard.domain.zone_ids import by_name, is_zone_id, of_all
 from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
@@ -126,10 +127,24 @@ class ClaimReader:
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
+        if any(map(is_zone_id, request.requirements)):
+            request = self._by_zone_ids(claim, request)
         images = self._images(claim)
         if images:
             request = replace(request, images=images)
         return self._in_zone(claim, request) if ZONE in request.requirements else request
+
+    def _by_zone_ids(self, claim: NodeClaim, request: SchedulingRequest) -> SchedulingRequest:
+        """With zones by name in the place of their ids. Providers whose zones have no ids have no such node."""
+        sources: Mapping[str, object] = self._services.node_sources
+        providers = self._catalog.providers.items()
+        unnamed = {name for name, provider in providers if not isinstance(sources.get(provider.kind), NamesZones)}
+        if claim.provider_ref in unnamed:
+            return request
+        ids = self._zone_ids(claim)
+        known_ids = ids.get(claim.provider_ref, {}) if claim.provider_ref else of_all(ids.values())
+        requirements = by_name(request.requirements, known_ids)
+        return replace(request, requirements=requirements, out_of_reach=request.out_of_reach | unnamed)
 
     def _images(self, claim: NodeClaim) -> Mapping[str, frozenset[str]]:
         """The architectures for which there are images in the claim's cluster, by provider, where that is known."""

@@ -26,6 +26,7 @@ from stockyard.domain.requirements import (
     Requirement,
     normal_key,
 )
+from stockyard.domain.zone_ids import is_zone_id
 from stockyard.scheduling.packing.model import HostPort, Node, Pod, Pool, Term
 from stockyard.scheduling.table import NAME_KEYS
 
@@ -124,8 +125,9 @@ class RowSource:
         if any(not self.possible(pool, node_type, key) for key in keys):
             return
         open_keys, choices = [], []
+        id_keys = [key for key in self.mentioned if pool.zone_ids and is_zone_id(key)]
         for key in self.mentioned:
-            if key in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS):
+            if key in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS, *id_keys):
                 continue
             values = self.possible(pool, node_type, key)
             if not values:
@@ -141,8 +143,9 @@ class RowSource:
             money = node_type.money(offering)
             price = UNKNOWN_PRICE if money is None else money
             for zone in self._zones(offering.zones, zones):
+                ids = dict.fromkeys(id_keys, pool.zone_ids.get(str(zone)))
                 for values_of_open in combinations:
-                    named = {**values_of_open, ZONE: zone}
+                    named = {**values_of_open, **ids, ZONE: zone}
                     yield Row(number, node_type, offering.capacity_type, str(zone), price, room, named)
 
     def _zones(self, zones: Sequence[str], requirement: Requirement) -> list[str]:
@@ -173,7 +176,8 @@ class RowSource:
                 return (None,) if required is None or required.absence_fits else ()
             return tuple(value for value in declared if required is None or required.has(value))
         if required is None:
-            if key not in WELL_KNOWN:
+            # The ids of zones that are not known yet are open: the claim asks for what its pods name.
+            if key not in WELL_KNOWN and not (is_zone_id(key) and pool.opens_zone_ids):
                 return (None,)
             return (OTHER, *self._names(key), None)
         if not required.complement:

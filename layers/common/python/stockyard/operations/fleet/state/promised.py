@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from stockyard.domain.control_plane import ROLE
@@ -13,6 +14,7 @@ from stockyard.domain.node_types import NodeType, read_resources
 from stockyard.domain.pool_records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import NODE_POOL, Requirements
+from stockyard.domain.zone_ids import by_name, is_zone_id
 from stockyard.operations.fleet.state.members import is_stand_in
 from stockyard.operations.node_claims.delete import is_member
 from stockyard.operations.node_providers.catalog import Catalog
@@ -38,6 +40,9 @@ class Stock(Protocol):
     def beyond(self, provider: str) -> frozenset[str]:
         """The providers that a claim which names ``provider`` cannot get a machine of."""
 
+    def ids_of(self, provider: str) -> Mapping[str, str]:
+        """The ids of zones by name for what names ``provider``."""
+
 
 class Promises:
     """Reads claims and the catalogue."""
@@ -59,7 +64,8 @@ class Promises:
         if is_stand_in(claim):
             labels = dict(claim.node_labels)
         elif placed is not None:
-            labels = {**node_labels(self._type_of(claim), claim, placed), **claim.node_labels}
+            ids = {key: value for key, value in _certain_labels(claim).items() if is_zone_id(key)}
+            labels = {**node_labels(self._type_of(claim), claim, placed), **ids, **claim.node_labels}
         else:
             labels = _certain_labels(claim)
         labels |= claim.labels
@@ -88,7 +94,8 @@ class Promises:
             )
         except ValueError:
             return None
-        best = choose(self._stock.catalog.index, request, self._stock.availability)
+        named = by_name(request.requirements, self._stock.ids_of(claim.provider_ref))
+        best = choose(self._stock.catalog.index, replace(request, requirements=named), self._stock.availability)
         return best.node_type if best is not None else None
 
 

@@ -117,6 +117,7 @@ class Ec2Nodes:
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones_of)
     zone_ids = staticmethod(topology.zone_ids)
+    zone_id_label = topology.ZONE_ID
     architectures = staticmethod(topology.architectures)
     still_offers = staticmethod(catalogue.still_offers)
 

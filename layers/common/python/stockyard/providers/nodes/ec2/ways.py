@@ -9,6 +9,7 @@ from dataclasses import replace
 from stockyard.domain.node_types import ANY, ON_DEMAND
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.zone_ids import by_name
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Way
 from stockyard.providers.nodes.ec2.place import Place
@@ -45,7 +46,7 @@ def ways(
     types as well. ``first`` decides with which, instead of the claim's id. ``VendorRefused`` when nothing is left.
     """
     turn = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
-    requirement = Requirements.of(claim.requirements).get(ZONE)
+    requirement = by_name(Requirements.of(claim.requirements), place.zone_ids).get(ZONE)
     zones = [zone for zone in place.by_zone if requirement is None or requirement.has(zone)]
     # What is refused to a claim in the zones that it names says nothing of the others.
     named = requirement is not None and not requirement.complement and requirement.values <= set(place.by_zone)
