@@ -68,6 +68,14 @@ def test_a_planned_node_is_bound_to_what_the_plan_has_priced_whatever_its_provid
     assert yard.nodes.now(own).type_ref == "costs.large"
 
 
+def test_a_pool_with_nodes_for_pods_says_that_none_leaves(yard: Yard, report: Workload) -> None:
+    yard.dynamic_pool("burst")
+    for count, text in ((1, "1 node is available."), (3, "3 nodes are available.")):
+        tell(report, (pod("6"), count))
+        yard.settle()
+        assert yard.condition(yard.now("burst"))[2] == text
+
+
 def test_pods_are_packed_by_the_disk_that_the_pool_names(yard: Yard, report: Workload) -> None:
     """Both types are counted with 50 GiB: only a pool with a larger disk has nodes for a pod of 100."""
     disk = {"ephemeral-storage": "50Gi"}

@@ -95,10 +95,10 @@ def decide(
     available = sum(claim.phase == "Available" for claim in current)
     if available >= target and not surplus:
         settled = _due_within(pool, now, SETTLED_SECONDS)
-        return Decision(_condition(settled, "True", SATISFIED, _count(available, target), now), 0, replaced)
+        return Decision(_condition(settled, "True", SATISFIED, _count(pool, available, target), now), 0, replaced)
     due = _due_within(pool, now, LOOK_AGAIN_SECONDS)
     pause = f" The pool {pause_text(pool)}." if pauses(pool, now) else ""
-    changed = _condition(due, "False", SCALING, _count(available, target) + pause, now)
+    changed = _condition(due, "False", SCALING, _count(pool, available, target) + pause, now)
     return Decision(changed, missing, (*replaced, *surplus))
 
 
@@ -213,9 +213,11 @@ def _age(claim: NodeClaim) -> int:
     return times.epoch(times.from_text(claim.created_at))
 
 
-def _count(available: int, target: int) -> str:
-    if available > target:
+def _count(pool: Pool, available: int, target: int) -> str:
+    if available > target and pool.kind == STATIC:
         return f"{available} nodes are available, of which {available - target} leave."
+    if available > target:  # They came for pods, and nothing says that any of them leaves.
+        return f"{available} nodes are available." if available > 1 else "1 node is available."
     return f"{available} of {target} nodes are available."
 
 
