@@ -122,7 +122,7 @@ class Story:
 
     def reasons(self, subject: str) -> list[str]:
         """The reasons of all events about a subject, in order."""
-        return [event["reason"] for event in self._events(subject)]
+        return [event["reason"] for event in self.events(subject)]
 
     def phases(self, app: str) -> list[tuple[str, str]]:
         """Phase and node of each pod of an application."""
@@ -166,7 +166,7 @@ class Story:
         floor, began = {claim["id"] for claim in self.claims(GROUP)}, time.monotonic()
         pods = [pod(f"web-{number}", {"workload": "general"}, "250m") for number in range(count)]
         self.create(pods) if self.create else self._post(*pods)
-        self.served.wait("pods that run", lambda: self._all_run("web", count), 300)
+        self.served.wait("pods that run", lambda: self.all_run("web", count), 300)
         seconds = time.monotonic() - began
         placed = {node for _, node in self.phases("web")}
         assert len(placed) > 1
@@ -187,7 +187,7 @@ class Story:
         self.change(GROUP, {"limits": {"usd_hour": before["usd_hour"]}})
         names = [f"dear-{number}" for number in range(4)]
         self._post(*(pod(name, {"workload": "general"}, "1800m") for name in names))
-        message = self.served.wait("the refusal", self._refusal, 60)
+        message = self.served.wait("the refusal", self.refusal, 60)
         assert message.startswith("default/dear-"), message
         assert MONEY in message
         assert self.pool(GROUP)["nodes"] == before
@@ -230,7 +230,7 @@ class Story:
         budget = {"minAvailable": 2, "selector": selector}
         self._post({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget})
         self._post(*(pod(f"calm-{number}", {POOL: STATIC}, "2500m") for number in range(2)))
-        self.served.wait("pods on the static pool", lambda: self._all_run("calm", 2), 60)
+        self.served.wait("pods on the static pool", lambda: self.all_run("calm", 2), 60)
         assert {node for _, node in self.phases("calm")} == set(self.played.values())
         plan = self.good("DELETE", f"{self._path}/pools/{STATIC}?dry_run=true")["plan"]
         assert [item["kind"] for item in plan["deletes"]] == ["node-claim", "node-claim", "pool"]
@@ -239,7 +239,7 @@ class Story:
         log = self.served.home / "logs" / "agents.log"
         needs = "The disruption budget calm needs 2 healthy pods"
         self.served.wait("the budget", lambda: needs in log.read_text(encoding="utf-8"), 60)
-        assert self._all_run("calm", 2), "no pod of the budget has gone"
+        assert self.all_run("calm", 2), "no pod of the budget has gone"
         assert [claim["deleting"] for claim in self.claims(STATIC)] == [True] * 2
         self.kube.call("DELETE", f"{_BUDGETS}/calm")
         for name in (STATIC, GROUP):
@@ -253,7 +253,7 @@ class Story:
         """What happened to the pool of the pods and to a claim that they have brought, in the order of its happening,
         from the events of both."""
         pool = f"{self.cluster['id']}/{GROUP}"
-        events = sorted((*self._events(pool), *self._events(self.for_pods)), key=lambda event: str(event["id"]))
+        events = sorted((*self.events(pool), *self.events(self.for_pods)), key=lambda event: str(event["id"]))
         tale = [("pool" if event["subject"] == pool else "claim", event["reason"]) for event in events]
         life = ("Accepted", "Scheduled", "Provisioned", "Joined", "Available")
         milestones = [
@@ -311,7 +311,8 @@ class Story:
         records = self.served.aws("dynamodb").query(TableName="stockyard-dev", **query)["Items"]
         return [*alive, *({record["sk"]["S"] for record in records} & self.machine_ids)]
 
-    def _events(self, subject: str) -> list[Object]:
+    def events(self, subject: str) -> list[Object]:
+        """All events about a subject."""
         listed: list[Object] = self.good("GET", f"events?subject={subject}&page_size=200")["items"]
         return listed
 
@@ -348,10 +349,12 @@ class Story:
     def _is_gone(self, pool: str) -> bool:
         return self.served.call("GET", f"/v1/{self._path}/pools/{pool}").status == 404
 
-    def _all_run(self, app: str, count: int) -> bool:
+    def all_run(self, app: str, count: int) -> bool:
+        """Whether there are so many pods of an application, and all of them run."""
         phases = self.phases(app)
         return len(phases) == count and {phase for phase, _ in phases} == {"Running"}
 
-    def _refusal(self) -> str:
+    def refusal(self) -> str:
+        """Why pods wait; empty while none does."""
         current = self.condition("PodsHaveRoom")
         return str(current["message"]) if current.get("status") == "False" else ""

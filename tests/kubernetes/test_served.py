@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +12,10 @@ import pytest
 
 from local.aws.server import REGION
 from local.kubernetes.real.build import missing
-from local.kubernetes.real.control_plane import program
 from tests.harness.consolidation_story import nodes_become_fewer
-from tests.harness.example import EXAMPLE, cudo_body
+from tests.harness.example import cudo_body
 from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
+from tests.kubernetes.day.people import Person
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
@@ -82,22 +80,9 @@ def cluster(cloud: Served) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def kubectl(cloud: Served, cluster: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Real ``kubectl`` with the kubeconfig that the command line writes, which asks the command line for tokens."""
-    folder = tmp_path_factory.mktemp("person")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{program('kubectl').parent}{os.pathsep}{os.defpath}"
-    environment = {**cloud.environment, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
-    environment["PYTHONPATH"] = str(EXAMPLE.parents[1] / "client")
-
-    def run(*command: str, text: str = "") -> str:
-        done = subprocess.run(
-            command, env=environment, input=text, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    run("stockyard", "cluster", "kubeconfig", cluster["name"])
-    # Nobody sits there, so kubectl cannot ask for a login.
-    run("stockyard", "login", "--cluster", cluster["name"])
-    return lambda *arguments, **options: run("kubectl", *arguments, **options)
+    person = Person(cloud, tmp_path_factory.mktemp("person"))
+    person.log_in(cluster["name"])
+    return partial(person.runs, "kubectl")
 
 
 @pytest.fixture(scope="module")
