@@ -12,6 +12,9 @@ from stockyard.domain.node_records import NodeClaim, Placement
 from stockyard.domain.pool_records import Pool
 from stockyard.lifecycle.pool import surplus_of
 from stockyard.lifecycle.pool_spread import (
+    MOVED,
+    SHORT,
+    claims_to_move,
     fullest_first,
     kept_for_balance,
     leaving_evenly,
@@ -96,3 +99,24 @@ def test_to_save_money_one_node_of_each_fullest_zone_may_go() -> None:
     claims = [claim(1, "a"), claim(2, "a"), claim(3, "b"), claim(4, "c"), claim(5, "c")]
     assert kept_for_balance({"p": pool("a", "b", "c")}, claims, {"n2"}) == {"n1", "n3", "n5"}
     assert kept_for_balance({"p": pool()}, claims, ()) == set()
+
+
+def waiting(number: int, zone: str, reason: str = SHORT, **fields: str) -> NodeClaim:
+    return replace(claim(number, zone), phase="Pending", reason=reason, message="EC2 has no t3.xlarge.", **fields)
+
+
+def test_a_claim_that_moves_to_another_zone_says_what_kept_it_from_the_first() -> None:
+    later = "2026-01-31T12:10:00.000Z"
+    (moved,) = claims_to_move(pool("a", "b"), [waiting(1, "a")], (), later)
+    assert (zone_of(moved), moved.reason) == ("b", MOVED)
+    assert moved.message == "There was no room in a for long (EC2 has no t3.xlarge); it may be in b now."
+    talking = waiting(1, "a", updated_at="2026-01-31T12:09:30.000Z")
+    assert claims_to_move(pool("a", "b"), [talking], (), later, "2026-01-31T12:09:00.000Z") == [], "it has just said so"
+    assert len(claims_to_move(pool("a", "b"), [talking], (), later, "2026-01-31T12:09:40.000Z")) == 1
+
+
+def test_a_claim_leaves_a_zone_that_its_pool_has_no_more_whatever_it_waits_for() -> None:
+    later = "2026-01-31T12:10:00.000Z"
+    (moved,) = claims_to_move(pool("a", "b"), [waiting(1, "c", "NoMatchingNodeType")], (), later)
+    assert zone_of(moved) == "a"
+    assert claims_to_move(pool("a", "b"), [waiting(1, "a", "NoMatchingNodeType")], (), later) == []

@@ -71,29 +71,44 @@ def next_zones(
     return zones
 
 
-def claims_to_move(pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], before: str) -> list[NodeClaim]:
+def claims_to_move(
+    pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], before: str, said_before: str | None = None
+) -> list[NodeClaim]:
     """The claims that have waited in vain for room in their zone, made ``before`` that moment, as they are bound to
-    another one: a zone without room must not keep a pool from what others have. None while all zones are like that."""
-    waiting = [claim for claim in claims if _is_short(claim) and zone_of(claim) in pool.zones]
-    full_zones = {zone_of(claim) for claim in waiting}
+    another one: a zone without room must not keep a pool from what others have. None while all zones are like that.
+
+    ``said_before``: only those of which nothing new was said since that moment.
+    """
+    short = [claim for claim in claims if _is_short(claim) and zone_of(claim) in pool.zones]
+    full_zones = {zone_of(claim) for claim in short}
     roomy = [zone for zone in pool.zones if zone not in full_zones]
     by_id = {claim.id: claim for claim in claims}
     changed: list[NodeClaim] = []
-    for claim in waiting if roomy else ():
-        if claim.created_at >= before:
+    for claim in [*short, *_outside(pool, claims)] if roomy else ():
+        if claim.created_at >= before or (said_before is not None and claim.updated_at >= said_before):
             continue
         del by_id[claim.id]
         (zone,) = next_zones(pool, list(by_id.values()), going, 1, roomy)
         former = zone_requirement(zone_of(claim))
         requirements = tuple(zone_requirement(zone) if entry == former else entry for entry in claim.requirements)
-        text = f"There was no room in {zone_of(claim)} for long; it may be in {zone} now."
+        why = f" ({claim.message.rstrip('.')})" if claim.message else ""
+        text = f"There was no room in {zone_of(claim)} for long{why}; it may be in {zone} now."
         by_id[claim.id] = replace(claim, requirements=requirements, reason=MOVED, message=text)
         changed.append(by_id[claim.id])
     return changed
 
 
 def _is_short(claim: NodeClaim) -> bool:
-    return claim.phase == "Pending" and not claim.deleting and claim.placement is None and claim.reason == SHORT
+    return _is_unplaced(claim) and claim.reason == SHORT
+
+
+def _outside(pool: Pool, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Those that wait in a zone that the pool has no more: nothing ever comes there."""
+    return [claim for claim in claims if _is_unplaced(claim) and zone_of(claim) not in ("", *pool.zones)]
+
+
+def _is_unplaced(claim: NodeClaim) -> bool:
+    return claim.phase == "Pending" and not claim.deleting and claim.placement is None
 
 
 def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: Iterable[NodeClaim]) -> list[NodeClaim]:

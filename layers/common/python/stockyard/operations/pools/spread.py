@@ -19,13 +19,17 @@ from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 
+MOST_OFTEN = 60
+"""Seconds for which a claim stays bound to a zone that has no room either, before it is bound to the next one."""
+
 
 def move_claims(services: Services, pool: Pool, claims: Sequence[NodeClaim], going: Collection[str]) -> None:
     """Bind claims that have waited in vain for room in their zones to others; what was changed meanwhile stays."""
     if len(pool.zones) < 2:
         return
     now, wait = services.now(), services.settings.zone_wait_seconds
-    for moved in claims_to_move(pool, claims, going, later_than(now, -wait)):
+    before, said_before = later_than(now, -wait), later_than(now, -MOST_OFTEN)
+    for moved in claims_to_move(pool, claims, going, before, said_before):
         changed = replace(moved, updated_at=now, sequence=moved.sequence + 1, version=moved.version + 1)
         transition = Transition("NodeClaim", changed.phase, changed.phase, changed.reason, changed.message)
         with suppress(Conflict):

@@ -22,6 +22,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     control_plane_zones,
 )
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
+from stockyard.providers.clusters.ec2.network_configuration import is_given
 from stockyard.providers.clusters.ec2.security import API_PORT
 
 LINE = (ec2_kinds.INSTANCE.name, "machine")
@@ -48,10 +49,24 @@ def pool(cluster: Cluster) -> NewPool:
 
 def zones(builder: Builder) -> list[str]:
     """The control group's zones, else all of the cluster's network, in its order. A line of an earlier release tells of
-    none."""
-    group_zones = control_plane_zones(builder.work.cluster.settings)
-    places = network.of(builder).places
-    return list(dict.fromkeys(zone for _, zone in places if zone and (not group_zones or zone in group_zones)))
+    none. Of a given network those alone whose subnet is there, while any is: nobody makes it again."""
+    settings = builder.work.cluster.settings
+    group_zones = control_plane_zones(settings)
+    places = [place for place in network.of(builder).places if place[1]]
+    if group_zones:
+        places = [place for place in places if place[1] in group_zones]
+    if is_given(settings) and len(places) > 1:
+        places = _standing(builder, places) or places
+    return list(dict.fromkeys(zone for _, zone in places))
+
+
+def _standing(builder: Builder, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    # Filtered: a call that names one by its id is refused when that is gone.
+    words = [{"Name": "subnet-id", "Values": [subnet for subnet, _ in places]}]
+    there = {
+        str(subnet["SubnetId"]) for subnet in builder.calls.pages("ec2", "describe_subnets", "Subnets", Filters=words)
+    }
+    return [place for place in places if place[0] in there]
 
 
 def targets(builder: Builder, machine_ids: Sequence[str]) -> dict[str, str]:
