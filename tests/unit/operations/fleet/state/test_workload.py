@@ -102,6 +102,13 @@ def test_pods_that_take_room_beside_those_that_wait_wake_the_passes(agent: Agent
         assert not agent.change(**quiet).woken, "nobody waits"
 
 
+def test_passes_wake_when_the_pod_is_gone_that_is_named_for_those_that_wait(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 2, "names": ["default/web-1", "default/web-2"]}})
+    other_pods = {"count": 2, "names": ["default/web-1", "default/web-3"]}
+    assert not agent.change(pending={WEB: other_pods}).woken
+    assert agent.change(pending={WEB: {"count": 2, "names": ["default/web-3", "default/web-4"]}}).woken
+
+
 def test_the_last_pod_that_waited_wakes_the_passes_once(agent: Agent) -> None:
     agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
     assert agent.change(pending={WEB: None}).woken

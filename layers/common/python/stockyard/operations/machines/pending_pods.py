@@ -136,7 +136,9 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     version = 1 if last is None else last.version + 1
     none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
     # When the last pod has found a node, what the cluster says of its pods is out of date.
-    wait_anew = _more_wait(earlier, picture) or _wait_otherwise(earlier, picture)
+    wait_anew = (
+        _more_wait(earlier, picture) or _wait_otherwise(earlier, picture) or _lack_their_example(earlier, picture)
+    )
     gone_names = _gone_nodes(earlier, picture)
     # Before the first report nobody knew whether headroom has its nodes.
     woken = none_left or wait_anew or last is None or bool(gone_names or _unseen_nodes(earlier, picture))
@@ -234,6 +236,16 @@ def _wait_otherwise(earlier: Picture | None, picture: Picture) -> bool:
     if not earlier or not picture["pending"]:
         return False
     return any(of(earlier) != of(picture) for of in (_pods_by_node, _daemon_sets, _rooms))
+
+
+def _lack_their_example(earlier: Picture | None, picture: Picture) -> bool:
+    """Whether the pod is gone whose name stands for a group of pods that wait: nobody finds what is said of those that
+    wait in its place."""
+    before = earlier["pending"] if earlier else {}
+    return any(
+        group in before and not set(before[group]["names"][:1]) <= set(pods["names"])
+        for group, pods in picture["pending"].items()
+    )
 
 
 def _pods_by_node(picture: Picture) -> dict[str, Counter[str]]:
