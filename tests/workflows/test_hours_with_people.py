@@ -20,7 +20,7 @@ from tests.harness.people.mutants import MUTANTS
 from tests.harness.people.traces import with_people
 
 PARTS = 10
-SOAK_RUNS, RUNS = (10, 100), (3, 12)
+SOAK_RUNS, RUNS = (10, 100), (3, 9)
 """How many runs of a part, and the hours of each. Without soak there is one part."""
 SIZES = (1.0, 0.5, 0.7, 0.5, 0.6)
 """How large the clusters are, in turn: with 1 some have ten nodes, and more than twice the hours pass in the same time

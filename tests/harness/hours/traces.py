@@ -77,7 +77,7 @@ class Trace:
 
     number: int
     start: datetime
-    hours: int
+    hours: float
     style: str
     pools: list[dict[str, Any]] = field(default_factory=list)
     apps: list[App] = field(default_factory=list)

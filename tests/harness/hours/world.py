@@ -170,7 +170,7 @@ class Hours:
             self.time.at(start + timedelta(seconds=seconds), partial(act_of_people, self, kind, number))
         for seconds, factor in self.trace.prices:
             self.time.at(start + timedelta(seconds=seconds), partial(move_prices, self, factor))
-        for hour in range(6, self.trace.hours, 6):
+        for hour in range(6, int(self.trace.hours), 6):
             self.time.at(start + timedelta(hours=hour), self._forget)
 
     def make_pool(self, fields: Mapping[str, Any]) -> None:

@@ -42,7 +42,7 @@ COUNTED_ON = [(0.0, "a", 4), (10.0, "b", 3), (60.0, "a", 1)]
 
 
 def _closed(act: Callable[[Hours, str, float], None]) -> Scene:
-    return Scene(TWO, COUNTED_ON, [(10.0, on_all(act))], hours=4)
+    return Scene(TWO, COUNTED_ON, [(10.0, on_all(act))], hours=1.2)
 
 
 @contextmanager
@@ -83,7 +83,6 @@ FAILED = Scene(
     (app("a", cpu=7500), app("b", cpu=7500), app("c", cpu=300), app("d", cpu=150)),
     [(0.0, "a", 1), (1.5, "c", 1), (5.0, "b", 1), (6.5, "d", 1), (20.0, "a", 0), (24.0, "b", 0)],
     [(15.0, refuse_types)],
-    hours=1,
     nodes_later=(29.0, 1),
 )
 """A node could be replaced by a smaller one, but none can be had; later another node could leave without."""
@@ -102,7 +101,7 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
         lambda: patch.object(picture._Reading, "_allocatable", _promised),
     ),
     "nobody holds back a third node": (
-        Scene([app("a")], [(5.0, "a", 1)], [(1.0, bar)], hours=1, in_vain=2),
+        Scene([app("a")], [(5.0, "a", 1)], [(1.0, bar)], hours=0.4, in_vain=2),
         lambda: patch.object(GroupMemory, "is_held", property(lambda _: False)),
     ),
     "ports of daemon sets are free": (
@@ -122,21 +121,21 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
         lambda: patch.object(Workload, "true_at", property(lambda workload: workload.observed_at)),
     ),
     "reports wake nobody": (
-        Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)], hours=1),
+        Scene(TWO, [(0.0, "a", 2), (20.0, "b", 3)]),
         lambda: patch.object(pending_pods, "_more_wait", lambda *_: False),
     ),
     "a node that is not ready counts": (
-        Scene(TWO, [(0.0, "a", 2), (10.5, "b", 1)], [(10.0, on_all(_silence))], hours=1),
+        Scene(TWO, [(0.0, "a", 2), (10.5, "b", 1)], [(10.0, on_all(_silence))]),
         lambda: patch.object(picture, "_shut", lambda *_, **__: ""),
     ),
     "a deleted node is room": (
-        Scene(TWO, [(0.0, "a", 2), (10.2, "b", 1)], [(10.0, on_all(acts._delete))], hours=1),
+        Scene(TWO, [(0.0, "a", 2), (10.2, "b", 1)], [(10.0, on_all(acts._delete))]),
         lambda: _without(
             patch.object(picture, "has_vanished", lambda *_: False), patch.object(vanished, "to_end", lambda *_: ())
         ),
     ),
     "a claim whose node is deleted stays": (
-        Scene([app("a")], [(0.0, "a", 2)], [(10.0, on_all(acts._delete))], hours=1),
+        Scene([app("a")], [(0.0, "a", 2)], [(10.0, on_all(acts._delete))]),
         lambda: patch.object(vanished, "to_end", lambda *_: ()),
     ),
     "nominated pods keep no room": (
@@ -144,32 +143,32 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
             (*TWO, app("late", cpu=2000, rule="late volume")),
             [(0.0, "a", 4), (10.0, "b", 3), (60.0, "late", 1), (60.0, "a", 1)],
             [(10.0, on_all(acts._cordon)), (50.0, bind_slowly)],
-            hours=2,
+            hours=1.2,
         ),
         lambda: patch.object(picture, "_Reading", _reading_without_nominated),
     ),
     "preferred rules over unknown label keys keep pods out": (
-        Scene([app("a", rule="unknown spread")], [(5.0, "a", 2)], hours=1),
+        Scene([app("a", rule="unknown spread")], [(5.0, "a", 2)]),
         lambda: patch.object(Level, "needs", lambda *_: True),
     ),
     "room that pods do not use is believed": (
-        Scene(TWO, [(0.0, "a", 1), (10.0, "b", 1)], [(9.0, spoil)], hours=1),
+        Scene(TWO, [(0.0, "a", 1), (10.0, "b", 1)], [(9.0, spoil)]),
         lambda: patch.object(GroupMemory, "distrusted", lambda *_: ()),
     ),
     "nothing is said of room that pods do not use": (
-        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], hours=1, in_vain=2),
+        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], in_vain=2),
         lambda: patch.object(unused_room, "remarks", lambda *_: unused_room.Remarks()),
     ),
     "what the scheduler says is not told": (
-        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], hours=1, in_vain=2),
+        Scene(TWO, [(0.0, "a", 2), (5.0, "a", 3)], [(1.0, bar)], in_vain=2),
         lambda: patch.object(PendingGroup, "scheduler_text", property(lambda _: "")),
     ),
     "gated pods make nodes": (
-        Scene((app("a"), app("b", gated=True)), [(0.0, "a", 1), (5.0, "b", 4)], hours=1, nodes_later=(7.0, 1)),
+        Scene((app("a"), app("b", gated=True)), [(0.0, "a", 1), (5.0, "b", 4)], hours=0.15, nodes_later=(7.0, 1)),
         lambda: patch.object(pods, "waits", lambda pod: "nodeName" not in pod["spec"]),
     ),
     "preferences buy nodes": (
-        Scene([app("a", cpu=100, rule="soft spread")], [(0.0, "a", 4)], hours=1, nodes_later=(2.0, 1)),
+        Scene([app("a", cpu=100, rule="soft spread")], [(0.0, "a", 4)], nodes_later=(2.0, 1)),
         lambda: patch.object(model, "Settings", _preferring),
     ),
     "a decision waits for a replacement that has failed": (

@@ -30,7 +30,7 @@ class Scene:
     apps: Sequence[App]
     steps: Sequence[tuple[float, str, int]]
     acts: Sequence[tuple[float, Act]] = ()
-    hours: int = 3
+    hours: float = 1
     in_vain: int = 0
     """How many nodes may come and go in vain."""
     slots: int | None = None

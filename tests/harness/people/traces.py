@@ -44,7 +44,7 @@ def with_people(trace: Trace) -> Trace:
             steps.append((seconds, app.name, chance.randint(1, most)))
             seconds += chance.expovariate(1 / (5 * HOUR))
     slots = chance.choice((None, 2, 3))
-    acts = sorted(_acts(chance, trace.hours))
+    acts = sorted(_acts(chance, int(trace.hours)))
     return replace(trace, apps=apps, steps=sorted(steps), acts=acts, zones=ZONES, slots=slots, people=True)
 
 

@@ -7,7 +7,7 @@ What it counts as wrong, beside what ``hours.judge`` does:
   that this pod has, in the product's own words for it (``texts``). Where a node has room for it as the scheduler sees
   it, the text names such a node as well.
 - ``kept out``: a pod waits for longer than ``KEPT_AFTER`` though a new node of a type that is there would take it by
-  the rules of kube-scheduler, no pool is at its limit, and nobody says that nodes were made in vain.
+  the rules of kube-scheduler, and no pool is at its limit: nodes that were made in vain before are no excuse.
 - ``held``: a decision goes on for longer than ``HELD_AFTER`` after one of its replacements has failed or is gone.
 - ``idle``: a scene is made so that some nodes are enough from some moment on, and more are there.
 - ``ghost``: a claim is there for longer than ``GHOST_AFTER`` although somebody has deleted its Node object.
@@ -44,8 +44,6 @@ SETTLED = timedelta(seconds=30)
 REFUSED_FOR = timedelta(hours=1)
 """For how long a pool may say that types could not be had, after they can be had again."""
 MOST_IN_VAIN, WINDOW = 5, timedelta(hours=2)
-IN_VAIN = "took none"
-"""Words of a text which says that nodes were made for pods and did not help."""
 MOST_NODES = 40
 """The limit of each pool."""
 BY_PRODUCT = ("Empty", "Underutilized", "Drifted", "Expired")
@@ -74,6 +72,8 @@ class Waits:
     """Of a decision of which a replacement has failed: when it was made, and since when that is seen."""
     _came_at: dict[str, datetime] = field(default_factory=dict)
     """When a claim was on its way last that would take the pod, by uid."""
+    _explained_at: dict[str, datetime] = field(default_factory=dict)
+    """When a text said enough of the pod last, by uid: what is said follows a report within a minute."""
     _ghosts: dict[str, datetime] = field(default_factory=dict)
     """Since when the Node object of a claim is gone, by the claim's id."""
     _nodes: set[str] = field(default_factory=set)
@@ -156,9 +156,14 @@ class Waits:
 
     def _judge_left(self, pod: Object, text: str, since: datetime, now: datetime) -> None:
         """Of a pod for which nothing comes."""
-        if now - since > MINUTE and (problem := unsaid(text, self._waiting_pod(pod))):
-            self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
-        if now - since > KEPT_AFTER and IN_VAIN not in text and self._helps(pod):
+        uid = pod["metadata"]["uid"]
+        if now - since > MINUTE:
+            problem = unsaid(text, self._waiting_pod(pod))
+            if not problem:
+                self._explained_at[uid] = now
+            elif now - self._explained_at.get(uid, since) > MINUTE:
+                self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
+        if now - since > KEPT_AFTER and self._helps(pod):
             self._fault("kept out", pod, text)
 
     def _comes(self, pod: Object) -> bool:
