@@ -8,6 +8,7 @@ from typing import Any
 from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND, SPOT
 from stockyard.domain.records import NodeEnvironment
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
+from stockyard.ports.nodes import NamesZones, NeedsImages
 
 MOMENT = "2026-01-31T12:00:00.000Z"
 
@@ -71,3 +72,16 @@ def test_refusals_concern_the_provider_alone_and_launches_have_more_time(yard: A
     assert yard.source.scope(yard.provider, None) == f"provider/{yard.provider.id}"
     assert yard.source.limits(yard.provider) == {"launch": 1800, "register": 1800}
     assert yard.source.group(yard.provider, yard.claim("A")) == "workers"
+
+
+def test_images_are_for_one_architecture_and_zones_have_ids(yard: Any) -> None:
+    environment = NodeEnvironment("nev_1", yard.cluster.id, yard.provider.id, "aws", MOMENT, MOMENT)
+    assert yard.source.architectures(yard.provider, None) == {"amd64"}
+    assert yard.source.zone_ids(yard.provider, environment) == yard.source.zone_ids(yard.provider, None) == {}
+    found_environment = replace(environment, outputs=yard.source.prepare(yard.environment_work()).facts)
+    ids = yard.source.zone_ids(yard.provider, found_environment)
+    assert ids.keys() == yard.source.zones(yard.provider, found_environment)
+    assert all(zone_id.startswith("use1-az") for zone_id in ids.values())
+    assert yard.source.zone_ids(replace(yard.provider, generation=9), found_environment) == {}
+    assert isinstance(yard.source, NamesZones)
+    assert isinstance(yard.source, NeedsImages)

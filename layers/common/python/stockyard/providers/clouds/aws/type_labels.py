@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from stockyard.domain.offers import InstanceOffer
 from stockyard.domain.provider_kinds import LabelDomain
 
+ZONE_ID = "topology.k8s.aws/zone-id"
+"""The label that AWS' controllers and Karpenter have for the id of a node's zone."""
 DOMAIN = "karpenter.k8s.aws"
 PREFIX = f"{DOMAIN}/instance"
 _TENANCY = f"{DOMAIN}/tenancy"

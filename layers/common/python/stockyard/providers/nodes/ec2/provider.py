@@ -13,6 +13,7 @@ from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import reserved
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
+from stockyard.providers.clouds.aws.type_labels import ZONE_ID
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
@@ -117,7 +118,7 @@ class Ec2Nodes:
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones_of)
     zone_ids = staticmethod(topology.zone_ids)
-    zone_id_label = topology.ZONE_ID
+    zone_id_label = ZONE_ID
     architectures = staticmethod(topology.architectures)
     still_offers = staticmethod(catalogue.still_offers)
 

@@ -12,9 +12,6 @@ from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.nodes.ec2 import place
 from stockyard.providers.nodes.ec2.configuration import region, setting
 
-ZONE_ID = "topology.k8s.aws/zone-id"
-"""The label that AWS' controllers and Karpenter have for the id of a node's zone."""
-
 
 def location(provider: NodeProvider) -> tuple[str, str]:
     """Region and cloud account in which the provider has its machines."""

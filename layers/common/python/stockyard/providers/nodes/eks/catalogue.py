@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.offers import InstanceOffer, RegionOffers
-from stockyard.domain.records import NodeProvider
+from stockyard.domain.records import NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import REGION
 from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_on_eks
 from stockyard.providers.clouds.aws.type_labels import labels
 
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """EC2's architectures that nodes of EKS have, and Kubernetes' names of them."""
+
+
+def architectures(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:  # noqa: ARG001
+    """See ``ports.nodes.NeedsImages``: the image types of node groups, with and without GPUs, are all for one."""
+    return frozenset({ARCHITECTURES["x86_64"]})
 
 
 def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.zone_ids import by_name
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -24,7 +25,7 @@ from stockyard.ports.nodes import Machine, MachineHolds, NodeWork
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker
-from stockyard.providers.nodes.eks import capacity_blocks, scaling
+from stockyard.providers.nodes.eks import capacity_blocks, scaling, topology
 from stockyard.providers.nodes.eks.configuration import reservation_of
 from stockyard.providers.nodes.eks.scaling import ScalingGroup
 from stockyard.providers.nodes.eks.work import REBOOT
@@ -101,7 +102,8 @@ class Launch:
         return sorted(candidates, key=order)
 
     def _may_be_in(self, zone: str) -> bool:
-        requirement = Requirements.of(self.work.claim.requirements).get(ZONE)
+        ids = topology.zone_ids(self.work.provider, self.work.environment)
+        requirement = by_name(Requirements.of(self.work.claim.requirements), ids).get(ZONE)
         return requirement is None or requirement.has(zone)
 
     def _grow(self, group: ScalingGroup, line: Resource, elsewhere: int) -> Outcome:

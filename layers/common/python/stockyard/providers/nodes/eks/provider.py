@@ -14,6 +14,7 @@ from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import console
 from stockyard.providers.clouds.aws.child_names import node_group_name
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
+from stockyard.providers.clouds.aws.type_labels import ZONE_ID
 from stockyard.providers.nodes.eks import catalogue, machine, topology
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
 from stockyard.providers.nodes.eks.work import calls, claim_maker, group_work
@@ -86,6 +87,11 @@ class EksNodes:
     out_of_reach = staticmethod(topology.out_of_reach)
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones)
+    # See ``ports.nodes.NamesZones``.
+    zone_ids = staticmethod(topology.zone_ids)
+    zone_id_label = ZONE_ID
+    # See ``ports.nodes.NeedsImages``.
+    architectures = staticmethod(catalogue.architectures)
 
     def still_offers(self, provider: NodeProvider, placement: Placement) -> bool:  # noqa: ARG002
         """See ``ports.nodes.Drifts``: what a group has is its pool's to say, and no document's."""

@@ -68,6 +68,14 @@ def zones(provider: NodeProvider, environment: NodeEnvironment | None) -> frozen
     return frozenset(entry.partition("=")[0] for entry in outputs[ZONES].split(",") if entry)
 
 
+def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
+    """See ``ports.nodes.NamesZones.zone_ids``."""
+    if environment is None or not zones(provider, environment):
+        return {}
+    entries = (entry.partition("=") for entry in environment.outputs[ZONES].split(",") if entry)
+    return {zone: zone_id for zone, _, zone_id in entries if zone_id}
+
+
 def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
     """See ``ports.nodes.HasTopology.out_of_zone``. While the subnets are not known, the names of zones tell their
     region."""
