@@ -339,6 +339,19 @@ def test_the_quota_of_nodes_in_a_pool_is_its_limit(yard: Yard, report: Workload)
     assert len(living(yard)) == 3
 
 
+def test_pods_are_named_for_which_a_quota_leaves_no_node(yard: Yard, report: Workload) -> None:
+    yard.nodes.services.store.commit(Put(Quota("nodeclaims", 0, yard.nodes.services.now())))
+    yard.dynamic_pool("burst")
+    tell(report, (pod("2"), 3))
+    yard.look()
+    text = "Cannot create nodeclaim, because project nodeclaims limit of 0 would be exceeded."
+    assert yard.condition(yard.current(), "PodsHaveRoom") == (
+        "False",
+        "NoPoolFits",
+        f"default/web-0 and 2 like it: {text}",
+    )
+
+
 def test_headroom_is_kept_free(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", headroom={"cpu": "2", "memory": "1Gi"})
     tell(report)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.conditions import Condition
@@ -58,6 +59,9 @@ from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown
 from stockyard.operations.pools.spread import Spread, move_claims
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
+
+if TYPE_CHECKING:
+    from stockyard.scheduling.packing.plan import Plan
 
 MOST_DRIFTED = 60
 """Claims of which one pass says that they have drifted, or have no more: each is a transaction."""
@@ -200,6 +204,7 @@ def _place(
 
     message, waits, seconds = "", "", LOOK_AGAIN_SECONDS
     limits: Mapping[str, str] = {}
+    plan: Plan | None = None
     try:
         for pool in dynamic:
             ensure_provider(services, cluster, pool)
@@ -228,7 +233,7 @@ def _place(
     except Conflict:
         report.lost += 1
     except QuotaExceeded as refusal:
-        message = f"{refusal.detail} {message}".strip()
+        message = f"{scale_up.without_node(plan, workload)}{refusal.detail} {message}".strip()
     # Claims are made at the versions of the pools as they were read: what is written on these comes later.
     _show_limits(services, dynamic, limits)
     if message or seconds < LOOK_AGAIN_SECONDS:

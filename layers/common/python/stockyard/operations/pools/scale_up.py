@@ -206,6 +206,19 @@ def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str
     return " ".join(texts[:_NAMED])
 
 
+def without_node(plan: Plan | None, workload: Workload) -> str:
+    """The pods for which no node is made of the plan, or that could not be planned, as a text begins that goes on with
+    why; empty where none waits."""
+    planned_groups = {group_id(name) for claim in plan.claims for name in claim.pods} if plan is not None else None
+    texts = [
+        _example(group, group.count)
+        for group in workload.pending
+        if planned_groups is None or group.id in planned_groups
+    ]
+    more = f" (and {len(texts) - _NAMED} more kinds of pods)" if len(texts) > _NAMED else ""
+    return f"{', '.join(texts[:_NAMED])}{more}: " if texts else ""
+
+
 def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
     """Which limit of a pool keeps which pods waiting, by the name of the pool, in words."""
     names = {group.id: group.names for group in workload.pending}
@@ -222,11 +235,15 @@ def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
 
 def _refusal(entry: LeftOut, group: PendingGroup | None, no_reason: str) -> str:
     """Why the pods have no place; where the plan knows no rule, with what the cluster's scheduler says."""
-    example = next(iter(group.names if group is not None else ()), "a pod")
-    more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
     why = "; ".join(reason.text.rstrip(".") for reason in entry.reasons[:_NAMED])
     says = group.scheduler_text if group is not None else ""
-    return f"{example}{more}: {f'{why}.' if why else f'{no_reason}{says}'}"
+    return f"{_example(group, len(entry.pods))}: {f'{why}.' if why else f'{no_reason}{says}'}"
+
+
+def _example(group: PendingGroup | None, count: int) -> str:
+    """One of the pods by its name, and how many are like it."""
+    example = next(iter(group.names if group is not None else ()), "a pod")
+    return f"{example} and {count - 1} like it" if count > 1 else example
 
 
 def within_quota(pool: Pool, quota: int | None) -> Pool:
