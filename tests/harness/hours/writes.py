@@ -12,7 +12,7 @@ from stockyard.domain.pool_records import POOL_LABEL, Pool
 from stockyard.domain.records import NodeClaim, SimulatedMachine
 from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
 from stockyard.errors import Conflict, StoreUnavailable
-from stockyard.ports import Create, Remove, Replace, Write
+from stockyard.ports import Add, Create, Remove, Replace, Write
 from tests.harness.faults import Crash
 from tests.harness.hours.agent import CLAIM
 from tests.harness.memory_store import MemoryStore
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class HourStore(MemoryStore):
     """A tenant's store. ``spoil`` may fail a write; ``wrote`` sees what was written."""
 
-    spoil: Callable[[Callable[[], None]], None]
+    spoil: Callable[[tuple[Write, ...], Callable[[], None]], None]
     wrote: Callable[[tuple[Write, ...]], None]
 
     def commit(self, *writes: Write) -> None:
@@ -35,7 +35,7 @@ class HourStore(MemoryStore):
             commit(*writes)
             self.wrote(writes)
 
-        self.spoil(work)
+        self.spoil(writes, work)
 
 
 class Writes:
@@ -44,15 +44,17 @@ class Writes:
     def __init__(self, world: Hours) -> None:
         self._world = world
 
-    def spoil(self, work: Callable[[], None]) -> None:
-        """Do the write, or fail it by chance: by a conflict, before or after it, or without an answer."""
+    def spoil(self, writes: tuple[Write, ...], work: Callable[[], None]) -> None:
+        """Do the writes, or fail them by chance: by a conflict, before or after it, or without an answer."""
         share = self._world.trace.writes
         if not share or self._world.place in ("", "scheduler") or self._world.trouble.random() >= share:
             work()
             return
         mode = self._world.trouble.choice(("conflict", "before", "after", "lost", "unavailable"))
-        if mode == "conflict" and self._world.place != "workflow":
-            raise Conflict("somebody else was first", index=0)
+        # Who counts is never second: a conflict of a counter says that its limit is reached.
+        index = next((index for index, write in enumerate(writes) if not isinstance(write, Add)), None)
+        if mode == "conflict" and self._world.place != "workflow" and index is not None:
+            raise Conflict("somebody else was first", index=index)
         if mode in ("after", "lost"):
             work()
         if mode in ("before", "after"):
