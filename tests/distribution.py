@@ -46,6 +46,7 @@ UNITS = {
 SECONDS = {
     SERVED: 290,
     PRIVILEGE: 260,
+    "tests/kubernetes/day/test_day.py": 250,
     REAL: 75,
     "tests/kubernetes/test_served.py": 70,
     KEYCLOAK: 80,

@@ -26,7 +26,7 @@ from tests.distribution import on_real, unit
 RUN_SECONDS = 780.0
 """Above the ten minutes that a run is to take: tests of highly available clusters have brought it to fourteen on two
 cores, and it has come down since; decision 89 says how."""
-REAL_SECONDS = 240.0
+REAL_SECONDS = 320.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10
 LONGEST_STRETCH = 5.0
