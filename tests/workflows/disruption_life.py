@@ -42,6 +42,19 @@ REFUSED_MINUTES = 3
 """How long a table refuses what it refuses."""
 CALM = 3
 """For how many minutes nothing may change any more."""
+ACT_MINUTES = 20
+"""For how long a node stays as a person has made it, or its kubelet."""
+CORDON: Mapping[str, Any] = {"unschedulable": True}
+ACTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "cordon": lambda _: dict(CORDON),
+    "taint": lambda _: {"taints": (("person", "", "NoSchedule"),)},
+    "drain": lambda _: dict(CORDON),
+    "deleted": lambda _: {},
+    "not ready": lambda now: {"ready": "False", "ready_since": now},
+}
+"""What people do to nodes, and what is told of one then."""
+MOVING = frozenset({"drain", "deleted", "not ready"})
+"""Acts after which pods wait for another node, whatever is decided."""
 ERRORS = Errors(lambda: StoreUnavailable("no answer"), lambda: StoreUnavailable("slow down"), lambda: StoreError("no"))
 
 
@@ -60,10 +73,12 @@ class Story:
 
 @dataclass
 class DisruptionLife:
-    """``wrong`` says what went wrong."""
+    """``wrong`` says what went wrong. ``act`` is what a person does to a node as soon as the fault has come, and takes
+    back later where that can be."""
 
     name: str
     fault: Fault | None = None
+    act: str = ""
     pods: Pods = field(init=False)
     place: str = ""
     wrong: list[str] = field(default_factory=list)
@@ -74,6 +89,10 @@ class DisruptionLife:
     """The most pods that were without a place after a pass."""
     number_in_pass: int = 0
     writes: int = 0
+    acted_at: int = -1
+    """The minute of the person's act."""
+    acted_on: str = ""
+    """The node of the act."""
 
     def __post_init__(self) -> None:
         yard = make_yard()
@@ -131,19 +150,21 @@ class DisruptionLife:
         calm = spoilt = 0
         for minute in range(MINUTES):
             self._pass_minute(minute)
-            if self.most_homeless and not story.homeless:
+            self._person(minute)
+            if self.most_homeless and not (story.homeless or (self.act in MOVING and self.acted_at >= 0)):
                 self.wrong.append(f"minute {minute}: {self.most_homeless} pods have lost their place")
                 return
             spoilt += self.fault is not None and self.fault.fired
             if spoilt == REFUSED_MINUTES:
                 self.tap.lift()
-            calm = calm + 1 if self._is_over(story, before) else 0
+            over = self._is_at_rest() if self.act else self._is_over(story, before)
+            calm = calm + 1 if over else 0
             if calm > CALM and (self.fault is None or self.fault.fired):
                 break
         else:
             record = self.pods.record()
             self.wrong.append(f"hangs: {record.state}, {record.message} {self.pods.types()}")
-        if self.pods.fewest < story.fewest:
+        if self.pods.fewest < story.fewest and self.act not in MOVING:
             self.wrong.append(f"only {self.pods.fewest} nodes were ready")
 
     def _pass_minute(self, number: int) -> None:
@@ -158,6 +179,29 @@ class DisruptionLife:
             nodes.relay()
         pods.bind()
         pods.fewest = min(pods.fewest, len(pods.claims()))
+
+    def _person(self, minute: int) -> None:
+        """The act on a node that is there, once the fault has come; and its end."""
+        if not self.act or self.fault is None or not self.fault.fired:
+            return
+        pods = self.pods
+        if self.acted_at < 0 and pods.claims():
+            self.acted_at = minute
+            self.acted_on = node = min(claim.node_name for claim in pods.claims())
+            pods.facts[node] = ACTS[self.act](pods.yard.nodes.services.now())
+            pods.refuses = lambda _, name: name == node and node in pods.facts
+            if self.act == "drain":
+                pods.waiting += pods.on.pop(node, [])
+            if self.act == "deleted":
+                pods.gone_names.add(node)
+        elif minute == self.acted_at + ACT_MINUTES:
+            pods.facts.pop(self.acted_on, None)
+
+    def _is_at_rest(self) -> bool:
+        """Whether nothing is decided and no pod waits, after the person's act is over."""
+        record = self.plain.get(ClusterDisruption, self.pods.yard.cluster.id)
+        idle = record is None or record.state == IDLE
+        return idle and not self.pods.waiting and self.acted_at >= 0 and self.acted_on not in self.pods.facts
 
     def _is_over(self, story: Story, before: set[str]) -> bool:
         claims = claims_of(self.pods.yard.nodes.services, self.pods.yard.cluster.id)

@@ -9,7 +9,7 @@ import random
 import time
 from collections import Counter as Tally
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ import pytest
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING
 from stockyard.operations.disruption import carry_out, hopeless
 from tests.harness.faults import Call, Fault, Mode
-from tests.workflows.disruption_life import STORIES, DisruptionLife
+from tests.workflows.disruption_life import ACTS, STORIES, DisruptionLife
 
 MODES = (Mode.BEFORE, Mode.AFTER, Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)
 OF_READS = (Mode.BEFORE, Mode.THROTTLED, Mode.REFUSED)
@@ -30,13 +30,14 @@ class Cell:
     story: str
     call: Call
     mode: Mode
+    act: str = ""
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.call}, {self.mode.value}"
+        return f"{self.story}: {self.call}, {self.mode.value} {self.act}".rstrip()
 
     def wrong(self) -> list[str]:
         """What is wrong with the cell's life."""
-        return DisruptionLife(self.story, Fault(self.call, self.mode)).run()
+        return DisruptionLife(self.story, Fault(self.call, self.mode), self.act).run()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,32 @@ def test_disruption_crash_matrix(
     }
     record_property("figure:disruption_crash_matrix", figures)
     assert not bad, f"{len(bad)} of {len(selection)}\n" + "\n".join(f"{cell}: {bad[cell]}" for cell in [*bad][:20])
+
+
+def with_people(every: list[Cell], seed: int, *, soaking: bool) -> list[Cell]:
+    """Each mode once with a person's act at the moment of the fault, in the soak with each act and in each story."""
+    chance = random.Random(f"{seed} people")
+    if not soaking:
+        acts = chance.sample([*ACTS], len(ACTS))
+        picks = [(mode, acts[number % len(acts)], "") for number, mode in enumerate(MODES)]
+    else:
+        picks = [(mode, act, story) for story in STORIES for act in ACTS for mode in MODES]
+    cells = []
+    for mode, act, story in picks:
+        there = [cell for cell in every if cell.mode is mode and cell.call.record and story in ("", cell.story)]
+        cells.append(replace(chance.choice(there), act=act))
+    return cells
+
+
+@pytest.mark.timeout(7200)
+def test_people_act_while_a_pass_dies(
+    cells: list[Cell], soaking: bool, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    selection = with_people(cells, seed, soaking=soaking)
+    bad = {cell: wrong for cell in selection if (wrong := cell.wrong())}
+    figures = {"run": len(selection), "by_act": dict(Tally(cell.act for cell in selection)), "bad": len(bad)}
+    record_property("figure:disruption_crashes_with_people", figures)
+    assert not bad, "\n".join(f"{cell}: {bad[cell]}" for cell in bad)
 
 
 def test_the_matrix_has_every_step_of_every_reason(cells: list[Cell]) -> None:
