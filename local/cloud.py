@@ -219,8 +219,9 @@ class LocalCloud:
             planes = self.home / "planes"
             # After the clusters have ended, which have their state in it.
             self._stack.callback(partial(shutil.rmtree, planes, ignore_errors=True))
-            initialize = partial(RealCluster.initialized, environment=self._trust, planes=planes)
-            self.clusters = Clusters(logs / "agents.log", initialize)
+            kinds = (RealCluster.initialized, RealCluster.restored)
+            initialize, restore = (partial(kind, environment=self._trust, planes=planes) for kind in kinds)
+            self.clusters = Clusters(logs / "agents.log", initialize, restore)
         self._stack.callback(self.clusters.close)
         self.clusters.start()
         where = (logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines)

@@ -26,7 +26,7 @@ from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
-from local.aws.corrections.console import shown_consoles
+from local.aws.corrections.console import shown_consoles, told_topology
 from local.aws.corrections.eks import eks_service
 from local.aws.corrections.eks_things import planned_insights
 from local.aws.corrections.file_systems import file_systems
@@ -177,6 +177,7 @@ def running_aws(
         )
         stack.enter_context(gone_have_no_tags())
         stack.enter_context(shown_consoles())
+        stack.enter_context(told_topology())
         stack.enter_context(key_pairs_everywhere())
         stack.enter_context(known_key_pairs())
         for correction in (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from local.kubernetes.api import node
@@ -12,6 +13,8 @@ from local.kubernetes.store import Object
 from stockyard.domain.quantities import milli, resource_text
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+EXTERNAL = "external"
+"""The flag of a kubelet whose node no pod comes to before its cloud's controller has seen it."""
 _FREE_MEMORY = "memory.available"
 CERTIFICATE_SECONDS = 60.0
 """How long a kubelet waits for its first certificate."""
@@ -28,7 +31,9 @@ class JoinFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Kubelet:
     """The properties that a machine registers with. ``memory`` is in MiB, ``address`` its private one; ``gpus`` are
-    there for pods as with NVIDIA's device plugin."""
+    there for pods as with NVIDIA's device plugin; ``release`` is the kubelet's, empty for that of the API server.
+    ``programs`` gives what the environment tells programs of others that
+    ask the machine's cloud."""
 
     provider_id: str
     cpu: int
@@ -36,6 +41,8 @@ class Kubelet:
     architecture: str = "amd64"
     address: str = ""
     gpus: int = 0
+    release: str = ""
+    programs: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
 
     def node(
         self,
@@ -72,6 +79,8 @@ class Registration:
     pods: str
     reserved: Mapping[str, int] = field(default_factory=dict)
     """What the kubelet keeps from pods, in thousandths by resource."""
+    external: bool = False
+    """Whether the kubelet waits for its cloud's controller."""
 
     @classmethod
     def read(cls, configuration: Mapping[str, Any]) -> Registration:
@@ -88,7 +97,35 @@ class Registration:
         memory = dict(thresholds).get(_FREE_MEMORY, "0")
         reserved["memory"] += 0 if memory.endswith("%") else milli(memory)
         pods = flags.get("max-pods", "110")
-        return cls(registration["name"], labels, registration.get("taints", ()), pods, reserved)
+        external = flags.get("cloud-provider") == EXTERNAL
+        return cls(registration["name"], labels, registration.get("taints", ()), pods, reserved, external)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What goes with a snapshot of a cluster's objects: their ``revision``, kubeadm's ``configuration``, and ``keys``,
+    file below kubeadm's ``pki`` -> text."""
+
+    revision: int
+    configuration: str
+    keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a member has that begins a cluster anew: its ``machine`` folder with the keys, the ``snapshot``, kubeadm's
+    ``configuration``, and the name of its own ``node``."""
+
+    machine: Path
+    snapshot: Path
+    configuration: Path
+    node: str
+
+
+KEYS = (
+    "ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub", "etcd/ca.crt", "etcd/ca.key",
+)  # fmt: skip
+"""The files of ``Saved.keys``."""
 
 
 class Cluster(Protocol):
@@ -114,8 +151,22 @@ class Cluster(Protocol):
     def work(self) -> None:
         """Do the periodic work of the kubelets."""
 
+    def upgrade(self, release: str) -> None:
+        """Be of that release from now on: no member of another one is left. A second call does nothing."""
+
+    def save(self, snapshot: Path) -> Saved:
+        """Write a snapshot of all objects there. Raises ``InitFailed`` while it does not run."""
+
+    def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
+        """Register the node of a member that has begun the cluster from a snapshot, as its configuration says.
+        Raises ``InitFailed``."""
+
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
         """Apply objects as the administrator. Raises ``InitFailed``."""
+
+    def install(self, files: Mapping[str, str]) -> None:
+        """Apply what a control plane's machine has of its cloud's controllers, path -> text, and wait until they have
+        seen all nodes. A cluster that cannot run them does nothing. Raises ``InitFailed``."""
 
     def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """Register the control plane's own node, without a taint where it takes pods. A second call does nothing.

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed
+from local.kubernetes.cluster import Cluster, JoinFailed, Restored
 from local.kubernetes.membership import Membership
 from local.kubernetes.simulated import SimulatedCluster
-from local.kubernetes.store import Key, Object
 
 TICK_SECONDS = 0.2
 
 Initialize = Callable[[Path, str, Path], Cluster]
 """(folder with a machine's ``kubeadm.yaml``, name of its node, log of its pods) -> the cluster, not started."""
+Restore = Callable[[str, Restored, Path, "Cluster | None"], Cluster]
+"""(endpoint, what the member has, log of its pods, the cluster that is there) -> the cluster, not started."""
 
 
 class Clusters:
     """All clusters, by the endpoint of their API. The output of their pods goes to ``log``.
 
-    ``initialize`` makes them; without it they are simulated.
+    ``initialize`` makes them, ``restore`` begins them anew; without these they are simulated.
     """
 
-    def __init__(self, log: Path, initialize: Initialize = SimulatedCluster.initialized) -> None:
-        self._log, self._initialize = log, initialize
+    def __init__(
+        self,
+        log: Path,
+        initialize: Initialize = SimulatedCluster.initialized,
+        restore: Restore = SimulatedCluster.restored,
+    ) -> None:
+        self._log, self._initialize, self._restore = log, initialize, restore
         self._clusters: dict[str, Cluster] = {}
         self._memberships: dict[str, Membership] = {}
         self._stop = threading.Event()
@@ -56,20 +62,11 @@ class Clusters:
         """The members of the cluster's etcd."""
         return self._memberships.setdefault(cluster.endpoint, Membership())
 
-    def restored(
-        self, endpoint: str, objects: Mapping[Key, Object], keys: tuple[str, str], folder: Path
-    ) -> SimulatedCluster:
-        """The simulated cluster as a snapshot has it, without any member. One that is gone is made anew in ``folder``,
-        with its authority's certificate and key. Raises ``InitFailed`` for a real one, which stays as it is."""
-        cluster = self._clusters.get(endpoint)
-        if cluster is not None and not isinstance(cluster, SimulatedCluster):
-            raise InitFailed("snapshots of a real control plane are not restored in the local cloud")
-        if cluster is None:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            cluster = SimulatedCluster(endpoint, "v1.0.0", folder, self._log, keys)
-        cluster.stop()
+    def restored(self, endpoint: str, restored: Restored) -> Cluster:
+        """The cluster behind the endpoint as a snapshot has it, without any member. Raises ``InitFailed``."""
+        present = self._clusters.get(endpoint)
+        cluster = self._restore(endpoint, restored, self._log, present)
         self._memberships[endpoint] = Membership()
-        cluster.restore(objects)
         self.add(cluster)
         return cluster
 
@@ -114,7 +111,6 @@ class Clusters:
     def _work(self) -> None:
         while not self._stop.wait(TICK_SECONDS):
             for cluster in list(self._clusters.values()):
-                release = self.membership(cluster).release
-                if release and isinstance(cluster, SimulatedCluster):
-                    cluster.api.version = f"v{release}"
+                if release := self.membership(cluster).release:
+                    cluster.upgrade(release)
                 cluster.work()

@@ -7,10 +7,12 @@ agent is the real one: a process from what the control plane has applied.
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +23,17 @@ from local.authority import LOOPBACK, Authority
 from local.kubernetes import processes
 from local.kubernetes.api import KubeApi
 from local.kubernetes.certificates import Wish
-from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
+from local.kubernetes.cluster import (
+    CERTIFICATE_SECONDS,
+    CONTROL_PLANE,
+    KEYS,
+    Cluster,
+    JoinFailed,
+    Kubelet,
+    Registration,
+    Restored,
+    Saved,
+)
 from local.kubernetes.containers import Containers
 from local.kubernetes.controllers import settle
 from local.kubernetes.logins import logins
@@ -72,10 +84,23 @@ class SimulatedCluster:
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
 
-    def restore(self, objects: Mapping[Key, Object]) -> None:
-        """The objects are those of a snapshot, and no others."""
-        with self.api.locked_store() as store:
-            store.load(objects)
+    @classmethod
+    def restored(cls, endpoint: str, restored: Restored, log: Path, present: Cluster | None) -> SimulatedCluster:
+        """The cluster whose objects are those of a snapshot, and no others. One that is gone is made anew, with its
+        authority."""
+        folder = restored.machine.with_name(f"{restored.machine.name}.kubernetes")
+        if isinstance(present, SimulatedCluster):
+            cluster = present
+        else:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            pki = restored.machine / "kubernetes" / "pki"
+            certificate, key = ((pki / name).read_text(encoding="utf-8") for name in ("ca.crt", "ca.key"))
+            cluster = cls(endpoint, "v1.0.0", folder, log, (certificate, key))
+        cluster.stop()
+        listed: list[tuple[dict[str, str], Object]] = json.loads(restored.snapshot.read_text(encoding="utf-8"))
+        with cluster.api.locked_store() as store:
+            store.load({Key(**key): document for key, document in listed})
+        return cluster
 
     def start(self) -> None:
         """See ``Cluster``."""
@@ -112,6 +137,18 @@ class SimulatedCluster:
                     schedule(store, frozenset(self._down))
                     settle(store, self._down)
 
+    def upgrade(self, release: str) -> None:
+        """See ``Cluster``."""
+        self.api.version = f"v{release}"
+
+    def save(self, snapshot: Path) -> Saved:
+        """See ``Cluster``: the list of the objects."""
+        with self.api.locked_store() as store:
+            listed = [[asdict(key), document] for key, document in store.objects.items()]
+        snapshot.write_text(json.dumps(listed), encoding="utf-8")
+        keys = {**dict.fromkeys(KEYS, "played"), "ca.crt": self.authority.pem, "ca.key": self.authority.key}
+        return Saved(len(listed), "kubernetesVersion: v1.0.0\n", keys)
+
     @property
     def processes(self) -> list[int]:
         """The process ids of its pods."""
@@ -122,13 +159,16 @@ class SimulatedCluster:
         """See ``Cluster``."""
         self.api.install(documents)
 
+    def install(self, files: Mapping[str, str]) -> None:
+        """See ``Cluster``: nobody here is there to run them."""
+
     def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``."""
         taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
         self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110")])
 
     def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
-        """Register the node of a member that has begun the cluster from a snapshot, as its configuration says."""
+        """See ``Cluster``."""
         wish = Registration.read(configuration)
         self.api.install([kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)])
 

@@ -1,21 +1,18 @@
-"""What machines of simulated clusters have instead of etcd, kubeadm and a container runtime: a snapshot is the list of
-the cluster's objects, which their own programs take, send and restore.
+"""What control planes' machines have instead of a container runtime and the programs in it: their own programs take,
+send and restore a snapshot, which is the cluster's part.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict
-from pathlib import Path
 
-from local.kubernetes.cluster import InitFailed
+from local.kubernetes import processes
+from local.kubernetes.cluster import Cluster, InitFailed, Restored
 from local.kubernetes.clusters import Clusters
-from local.kubernetes.simulated import SimulatedCluster
-from local.kubernetes.store import Key, Object
 from local.machines.programs import Place
 
-OBJECTS, RESTORED = "objects.json", "etcd/restored.json"
+OBJECTS, REVISION, CONFIGURATION = "objects", "revision", "kubeadm-config"
+RESTORED, KUBEADM = "etcd/restored", "restored.yaml"
 _PLAYED = {
     "crictl": f"""#!{sys.executable}
 import json, os, shutil, sys
@@ -26,8 +23,8 @@ elif "save" in words:
     os.makedirs(os.path.dirname(words[-1]), exist_ok=True)
     shutil.copy(os.path.join(os.environ["STOCKYARD_STATE"], "{OBJECTS}"), words[-1])
 elif "status" in words:
-    with open(words[-1]) as file:
-        print(json.dumps({{"revision": len(json.load(file))}}))
+    with open(os.path.join(os.environ["STOCKYARD_STATE"], "{REVISION}")) as file:
+        print(json.dumps({{"revision": int(file.read())}}))
 """,
     "ctr": f"""#!{sys.executable}
 import os, shutil, sys
@@ -42,13 +39,15 @@ if sys.argv[1] == "config":
     print("registry.k8s.io/etcd:3.6.4-0")
 """,
     "kubectl": f"""#!{sys.executable}
-import sys
-if "configmap" in sys.argv:
-    print("kubernetesVersion: v1.0.0" if "kubeadm-config" in sys.argv else "kind: KubeletConfiguration")
+import os, sys
+if "configmap" in sys.argv and "kubeadm-config" in sys.argv:
+    with open(os.path.join(os.environ["STOCKYARD_STATE"], "{CONFIGURATION}")) as file:
+        print(file.read())
+elif "configmap" in sys.argv:
+    print("kind: KubeletConfiguration")
 """,
 }
 """What stands for programs of a machine that a laptop lacks."""
-_KEYS = ("front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub", "etcd/ca.crt", "etcd/ca.key")
 
 
 def play(place: Place) -> None:
@@ -60,27 +59,23 @@ def play(place: Place) -> None:
         path.chmod(0o755)
 
 
-def write(place: Place, cluster: SimulatedCluster) -> None:
-    """What etcd and kubeadm have on the machine."""
+def write(place: Place, cluster: Cluster) -> None:
+    """What etcd and kubeadm have on the machine. Raises ``InitFailed`` while the cluster does not run."""
     play(place)
-    with cluster.api.locked_store() as store:
-        text = json.dumps([[asdict(key), document] for key, document in store.objects.items()])
-    (place.folder / OBJECTS).write_text(text, encoding="utf-8")
-    pki = place.folder / "kubernetes" / "pki"
-    authority = {"ca.crt": cluster.authority.pem, "ca.key": cluster.authority.key}
-    for name, content in {**dict.fromkeys(_KEYS, "played"), **authority}.items():
-        (pki / name).parent.mkdir(parents=True, exist_ok=True)
-        (pki / name).write_text(content, encoding="utf-8")
+    saved = cluster.save(place.folder / OBJECTS)
+    (place.folder / REVISION).write_text(str(saved.revision), encoding="utf-8")
+    (place.folder / CONFIGURATION).write_text(saved.configuration, encoding="utf-8")
+    for name, content in saved.keys.items():
+        path = place.folder / "kubernetes" / "pki" / name
+        # On the first machine they may be the cluster's own, which its programs read meanwhile.
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            processes.write(path, content.encode())
 
 
-def restored(place: Place, clusters: Clusters, endpoint: str) -> SimulatedCluster:
-    """The cluster as the snapshot has it that the machine has restored, without any member. Raises ``InitFailed``."""
-    path = place.folder / RESTORED
-    if not path.exists():
+def restored(place: Place, clusters: Clusters, endpoint: str, node: str) -> Cluster:
+    """The cluster as the snapshot has it that the machine has restored, without any member. The machine's own node is
+    to be called ``node``. Raises ``InitFailed``."""
+    snapshot = place.folder / RESTORED
+    if not snapshot.exists():
         raise InitFailed("no snapshot was restored")
-    listed: list[tuple[dict[str, str], Object]] = json.loads(path.read_text(encoding="utf-8"))
-    objects = {Key(**key): document for key, document in listed}
-    pki = place.folder / "kubernetes" / "pki"
-    certificate, key = ((pki / part).read_text(encoding="utf-8") for part in ("ca.crt", "ca.key"))
-    folder: Path = place.folder.with_name(f"{place.folder.name}.kubernetes")
-    return clusters.restored(endpoint, objects, (certificate, key), folder)
+    return clusters.restored(endpoint, Restored(place.folder, snapshot, place.folder / KUBEADM, node))

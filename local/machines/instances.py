@@ -167,7 +167,7 @@ class Machines(MachineWatch):
         region = _region(instance)
         keys = partial(_profile_keys, account, instance, region)
         life_cycle = instance.lifecycle or "on-demand"
-        data = InstanceData(region, keys, instance.id, str(instance.placement.zone), tags, life_cycle)
+        data = InstanceData(region, keys, instance.id, str(instance.placement.zone), tags, life_cycle, *_kind(instance))
         self._metadata.add(instance.id, data)
         if life_cycle == "spot" and self._interrupted:
             self._interrupted -= 1
@@ -188,7 +188,8 @@ class Machines(MachineWatch):
             shutil.rmtree(folder, ignore_errors=True)
 
         machine = Machine(instance.id, self._plan.boot_seconds, clear)
-        place = Place(instance.id, machine, partial(_kubelet, instance), folder, url, self._log, files, self._store)
+        kubelet = partial(_kubelet, instance, partial(self._programs, instance.id))
+        place = Place(instance.id, machine, kubelet, folder, url, self._log, files, self._store)
         program = machine.program = program_of(place, self._clusters)
         if isinstance(program, (ControlPlane, Member)):
             timer = Snapshots(place, program, self._plan.snapshot_seconds)
@@ -197,6 +198,15 @@ class Machines(MachineWatch):
         if machine.program is not None:
             self._machines[instance.id] = machine
             machine.start()
+
+    def _programs(self, instance_id: str) -> dict[str, str]:
+        """What a program that was written for AWS finds on a machine, told by the environment; nothing on one that is
+        gone."""
+        try:
+            metadata = self._metadata.own_url(instance_id)
+        except KeyError:
+            return {}
+        return {"AWS_ENDPOINT_URL": self._store, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
 
 
 def _regions(account: str) -> dict[str, Any]:
@@ -208,17 +218,23 @@ def _region(instance: Any) -> str:
     return str(instance.ec2_backend.region_name)
 
 
-def _kubelet(instance: Any) -> Kubelet:
+def _kubelet(instance: Any, programs: Callable[[], dict[str, str]] = dict) -> Kubelet:
     """What the instance tells of itself."""
     kind = INSTANCE_TYPES.get(instance.instance_type, {})
-    architecture = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0]
     return Kubelet(
         f"aws:///{instance.placement.zone}/{instance.id}",
         kind.get("VCpuInfo", {}).get("DefaultVCpus", 2),
         kind.get("MemoryInfo", {}).get("SizeInMiB", 4096),
-        "arm64" if architecture == "arm64" else "amd64",
+        "arm64" if _kind(instance)[1] == "arm64" else "amd64",
         str(instance.private_ip or ""),
+        programs=programs,
     )
+
+
+def _kind(instance: Any) -> tuple[str, str]:
+    """The instance's type and architecture."""
+    kind = INSTANCE_TYPES.get(instance.instance_type, {})
+    return str(instance.instance_type), str(kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0])
 
 
 def _with_gpus(instance: Any) -> Kubelet:

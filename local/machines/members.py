@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed
+from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.membership import Membership, Unhealthy
 from local.machines.etcd import play, restored
@@ -68,7 +69,7 @@ class Member:
             membership = self._clusters.membership(cluster)
             membership.remove(plan["remove_before"])
             membership.add(plan["node_name"], place.release(NODE_CONFIG))
-            self._name = cluster.join(configuration, place.kubelet(), lambda: place.power.on)
+            self._name = cluster.join(configuration, self._kubelet(), lambda: place.power.on)
         except (InitFailed, JoinFailed, Unhealthy) as reason:
             place.say(str(reason))
             return False
@@ -83,13 +84,16 @@ class Member:
         if not place.run(NODE_CONFIG, RESTORE):
             self._tell("restore")
             return False
-        cluster = restored(place, self._clusters, endpoint)
+        cluster = restored(place, self._clusters, endpoint, name)
         self._clusters.membership(cluster).begin(name, place.release(NODE_CONFIG))
         cluster.start()
-        cluster.begin(configuration, place.kubelet())
+        cluster.begin(configuration, self._kubelet())
         self._cluster, self._name = cluster, name
         (place.folder / "join.yaml").unlink()
         return True
+
+    def _kubelet(self) -> Kubelet:
+        return replace(self._place.kubelet(), release=self._place.release(NODE_CONFIG))
 
     def _report(self) -> bool:
         """Report until all is done."""

@@ -26,6 +26,7 @@ from local.authority import TRUST
 from local.children import start
 from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
+from stockyard.machines.manifests import FOLDER
 
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
 WATCH_SECONDS = 0.5
@@ -233,6 +234,7 @@ class ControlPlane:
         administrator = place.folder / "administrator.json"
         if administrator.exists():
             self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])
+        self._cluster.install({path: text for path, text in place.files.items() if path.startswith(f"{FOLDER}/")})
         return self._cluster
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from local.kubernetes.simulated import SimulatedCluster
+from local.kubernetes.cluster import InitFailed
 from local.machines.etcd import write
 from local.machines.members import MEMBER, Member
 from local.machines.programs import MACHINE, MACHINE_CONFIG, NODE_CONFIG, ControlPlane, Place
@@ -28,8 +28,12 @@ class Snapshots(threading.Thread):
         while not self._over.wait(pause):
             cluster = self._program.cluster
             pause = self._seconds if cluster is not None else pause
-            if self._place.power.on and isinstance(cluster, SimulatedCluster):
-                write(self._place, cluster)
+            if self._place.power.on and cluster is not None:
+                try:
+                    write(self._place, cluster)
+                except InitFailed as reason:
+                    self._place.say(str(reason))
+                    continue
                 self._place.run(*self._run, "backup")
 
     def end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import queue
 import urllib.error
 import urllib.request
@@ -56,6 +57,26 @@ def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> 
     assert '"AccessKeyId": "ASIA"' in get(f"{root}/meta-data/iam/security-credentials/node-role", token=token)[1]
     assert get(f"{root}/meta-data/iam/security-credentials/other", token=token)[0] == 404
     assert get(f"{metadata.url}/i-2/latest/meta-data/placement/region", token=token)[0] == 404
+
+
+def test_an_instance_has_a_root_of_its_own_where_sdks_of_aws_ask(metadata: Metadata) -> None:
+    keys = lambda: ("role", {"AccessKeyId": "ASIA"})  # noqa: E731
+    for name in ("i-1", "i-2"):
+        metadata.add(name, InstanceData("us-east-1", keys, name, "us-east-1b", type="t3.large"))
+    url = metadata.own_url("i-1")
+    assert metadata.own_url("i-1") == url != metadata.own_url("i-2")
+    _, token = get(f"{url}/latest/api/token", "PUT")
+    document = json.loads(get(f"{url}/latest/dynamic/instance-identity/document", token=token)[1])
+    assert (document["instanceId"], document["region"]) == ("i-1", "us-east-1")
+    assert (document["availabilityZone"], document["instanceType"]) == ("us-east-1b", "t3.large")
+    assert get(f"{url}/latest/meta-data/iam/security-credentials/", token=token) == (200, "role")
+    request = urllib.request.Request(f"{url}/latest/api/token", method="PUT")  # noqa: S310
+    request.add_header("X-aws-ec2-metadata-token-ttl-seconds", "300")
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        assert answer.headers["X-aws-ec2-metadata-token-ttl-seconds"] == "300", "an SDK keeps the token so long"
+    metadata.remove("i-1")
+    with pytest.raises(OSError, match="refused"):
+        get(f"{url}/latest/meta-data/instance-id", token=token)
 
 
 def test_tags_are_served_only_to_instances_with_tags_enabled(metadata: Metadata) -> None:

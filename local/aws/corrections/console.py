@@ -1,7 +1,9 @@
-"""EC2 shows the console of each instance, the newest output only of types that run on Nitro."""
+"""What EC2 tells of an instance besides its description: the console, with the newest output only of types that run on
+Nitro, and the network nodes above it, of few types."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,8 @@ from moto.ec2.utils import Base64EncodedString
 
 OLD_FAMILIES = ("t2", "m4", "c4", "r4")
 """Families of types that run on Xen, as far as a control plane or a node may be of them."""
+TOPOLOGY_FAMILIES = ("hpc", "p3dn", "p4d", "p5", "p6", "trn")
+"""Beginnings of the types whose place in the network is told: EC2's guide, "Supported instance types"."""
 
 
 class UnsupportedOperation(ServiceException):  # type: ignore[misc]
@@ -48,3 +52,24 @@ def shown_consoles(text: Callable[[str], str] = boot_text) -> Iterator[None]:
 
     with patch.object(EC2Response, "get_console_output", get_console_output):
         yield
+
+
+@contextmanager
+def told_topology() -> Iterator[None]:
+    """DescribeInstanceTopology, which moto lacks: three network nodes of each instance that is named and of a type that
+    has them; nothing of any other. An unknown id is refused."""
+
+    def describe_instance_topology(response: Any) -> ActionResult:
+        instances = [response.ec2_backend.get_instance(name) for name in response._get_param("InstanceIds", [])]
+        placed = [instance for instance in instances if instance.instance_type.startswith(TOPOLOGY_FAMILIES)]
+        return ActionResult({"Instances": [_topology(instance) for instance in placed]})
+
+    with patch.object(EC2Response, "describe_instance_topology", describe_instance_topology, create=True):
+        yield
+
+
+def _topology(instance: Any) -> dict[str, Any]:
+    zone = str(instance.placement.zone)
+    nodes = [f"nn-{hashlib.sha256(f'{zone} {layer}'.encode()).hexdigest()[:17]}" for layer in range(3)]
+    about = {"InstanceId": instance.id, "InstanceType": instance.instance_type, "AvailabilityZone": zone}
+    return {**about, "NetworkNodes": nodes}

@@ -5,6 +5,10 @@
 Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
 modules beside this file repeat those replacements with versions, for the newest minor and for the one before. kwok
 plays the kubelets. The first time takes some fifteen minutes on two cores, and 4 GB.
+
+AWS's cloud controller is built for both minors too, and AWS's driver of volumes, with Kubernetes' own choice of
+libraries, so that most of what they need is compiled already: Go knows a package again by its folder, unless paths are
+trimmed. Where their source cannot be fetched, all else is built.
 """
 
 from __future__ import annotations
@@ -33,6 +37,14 @@ PACKAGES = {
 }
 """Program -> folder of its module, and package. Projects have modules of their own, so that none decides for another
 what it is built with."""
+CLOUD_CONTROLLER = "aws-cloud-controller-manager"
+CLOUD_MODULES = {"kubernetes": "cloud_controller", "kubernetes_previous": "cloud_controller_previous"}
+"""Module of Kubernetes -> that of the cloud controller of the same minor."""
+_CLOUD = "k8s.io/cloud-provider-aws"
+DRIVER, CALLER = "aws-ebs-csi-driver", "csi-call"
+"""The driver, and our own program that asks it as Kubernetes' helpers do."""
+_DRIVER_MODULE = "ebs_driver"
+_DRIVER = f"github.com/kubernetes-sigs/{DRIVER}"
 STAGES = "kwok.yaml"
 """How kwok plays nodes and pods: its own documents, which its module holds."""
 _PLAYED = (
@@ -43,6 +55,8 @@ _PLAYED = (
     "pod/fast/pod-delete",
 )
 _VERSION = "k8s.io/component-base/version"
+_QUICKLY = "-gcflags=github.com/aws/...=-N -l"
+"""AWS's clients are so large that their optimization takes longer than all else of the programs that have them."""
 
 
 def release(module: str = "kubernetes") -> str:
@@ -52,6 +66,11 @@ def release(module: str = "kubernetes") -> str:
     if version is None:
         raise ValueError("go.mod requires no k8s.io/kubernetes")
     return version[1]
+
+
+def releases() -> dict[str, str]:
+    """Minor -> release of what is built."""
+    return {version.rpartition(".")[0]: version for version in map(release, CLOUD_MODULES)}
 
 
 def missing() -> str:
@@ -67,6 +86,29 @@ def missing_previous() -> str:
     older = release("kubernetes_previous")
     absent = [name for name in PREVIOUS if not (BINARIES / older / name).exists()]
     return f"{', '.join(absent)} of {older} not built: run make kubernetes" if absent else ""
+
+
+def missing_cloud() -> str:
+    """Why no cloud controller can be run; empty when one can."""
+    absent = [version for version in releases().values() if not (BINARIES / version / CLOUD_CONTROLLER).exists()]
+    if absent:
+        return f"{CLOUD_CONTROLLER} of {', '.join(absent)} not built: run make kubernetes"
+    files = [line.split()[1] for line in manifests.CLOUD_CONTROLLER.sums()]
+    lacking = [path for path in files if not (MANIFESTS / path).exists()]
+    return f"{', '.join(lacking)} not fetched: run make kubernetes" if lacking else ""
+
+
+def missing_driver() -> str:
+    """Why no driver of volumes can be run; empty when one can."""
+    absent = [name for name in (DRIVER, CALLER, f"{DRIVER}.yaml") if not (BINARIES / release() / name).exists()]
+    return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
+
+
+def driver_manifests() -> Path:
+    """The folder of the driver's manifests: those that were pinned, or else those of its source."""
+    pinned = [MANIFESTS / line.split()[1] for line in manifests.EBS_DRIVER.sums()]
+    is_whole = all(path.exists() for path in pinned)
+    return pinned[0].parent if is_whole else BINARIES / release() / f"{DRIVER}.yaml"
 
 
 def fetch_manifests() -> None:
@@ -91,7 +133,7 @@ def fetch_manifests() -> None:
 
 def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
     part = out.with_suffix(".part")
-    command = ["go", "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", str(part), package]
+    command = ["go", "build", "-mod=readonly", _QUICKLY, "-ldflags", flags, "-o", str(part), package]
     subprocess.run(command, cwd=HERE / module, check=True)
     part.rename(out)
     sys.stdout.write(f"built {out.name}\n")
@@ -111,10 +153,43 @@ def _build_kubernetes(module: str, names: tuple[str, ...]) -> None:
             _build(module, f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
 
 
+def _source(module: str, path: str) -> Path:
+    """Where the source of the module ``path`` is that our ``module`` requires."""
+    command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", path]
+    done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
+
+
+def _build_cloud() -> None:
+    """The cloud controllers, and their manifests where those of the source are what was pinned."""
+    for kubernetes, module in CLOUD_MODULES.items():
+        out = BINARIES / release(kubernetes) / CLOUD_CONTROLLER
+        if not out.exists():
+            _build(module, f"{_CLOUD}/cmd/{CLOUD_CONTROLLER}", out)
+    folder = _source(CLOUD_MODULES["kubernetes"], _CLOUD) / manifests.CLOUD_CONTROLLER.folder
+    for line in manifests.CLOUD_CONTROLLER.sums():
+        digest, path = line.split()
+        content = (folder / Path(path).name).read_bytes()
+        if hashlib.sha256(content).hexdigest() == digest:
+            (MANIFESTS / path).parent.mkdir(parents=True, exist_ok=True)
+            (MANIFESTS / path).write_bytes(content)
+
+
+def _build_driver() -> None:
+    """The driver of volumes, its manifests, and what asks it."""
+    folder = BINARIES / release()
+    for name, package in ((DRIVER, f"{_DRIVER}/cmd"), (CALLER, f"./{CALLER}")):
+        if not (folder / name).exists():
+            _build(_DRIVER_MODULE, package, folder / name)
+    source = _source(_DRIVER_MODULE, _DRIVER) / manifests.EBS_DRIVER.folder
+    shutil.rmtree(folder / f"{DRIVER}.yaml", ignore_errors=True)
+    (folder / f"{DRIVER}.yaml").mkdir()
+    for path in source.glob("*.yaml"):
+        (folder / f"{DRIVER}.yaml" / path.name).write_bytes(path.read_bytes())
+
+
 def _stages(out: Path) -> None:
-    command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
-    done = subprocess.run(command, cwd=HERE / "kwok", check=True, capture_output=True, text=True)
-    folder = Path(done.stdout.strip()) / "kustomize" / "stage"
+    folder = _source("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
     out.write_text("\n---\n".join((folder / f"{name}.yaml").read_text(encoding="utf-8") for name in _PLAYED))
 
 
@@ -130,6 +205,11 @@ def main() -> int:
         if not (folder / name).exists():
             _build(module, package, folder / name)
     _stages(folder / STAGES)
+    for name, build in ((CLOUD_CONTROLLER, _build_cloud), (DRIVER, _build_driver)):
+        try:
+            build()
+        except (OSError, subprocess.CalledProcessError) as error:
+            sys.stderr.write(f"no {name}: {error}\n")
     fetch_manifests()
     sys.stdout.write(f"{folder}\n")
     return 0

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,29 @@ from urllib.parse import quote
 
 import yaml
 
-from local.kubernetes.cluster import CONTROL_PLANE, InitFailed, JoinFailed, Kubelet, Registration
+from local.kubernetes import processes
+from local.kubernetes.cluster import (
+    CONTROL_PLANE,
+    KEYS,
+    Cluster,
+    InitFailed,
+    JoinFailed,
+    Kubelet,
+    Registration,
+    Restored,
+    Saved,
+)
+from local.kubernetes.real import cloud
 from local.kubernetes.real import kubelet as real_kubelet
-from local.kubernetes.real.build import missing, release
+from local.kubernetes.real.build import missing, missing_previous, release, releases
 from local.kubernetes.real.client import MERGE, Client, Refused
 from local.kubernetes.real.control_plane import KWOK, ControlPlane, StartFailed
 from local.kubernetes.real.pods import Pods
 
 LOOK_SECONDS = 1.0
+INITIALIZED_SECONDS = 60.0
+"""How long a control plane's machine waits for its cloud's controller before its start script fails."""
+_OF_KUBEADM = ("InitConfiguration", "ClusterConfiguration")
 _MANAGER = "--field-manager=stockyard-agent"
 
 
@@ -32,6 +48,7 @@ class RealCluster:
         self.endpoint, self.plane = endpoint, plane
         self._log, self._environment = log, environment
         self._pods: Pods | None = None
+        self._kubelets: dict[str, Kubelet] = {}
         self._down: set[str] = set()
         self._looked_at = 0.0
         self._lock = threading.Lock()
@@ -50,9 +67,7 @@ class RealCluster:
             raise InitFailed(reason)
         documents = list(yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8")))
         configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
-        wish = str(configuration["kubernetesVersion"])
-        if wish != f"v{release()}":
-            raise InitFailed(f"Kubernetes {wish} is not built, only v{release()}; the cluster must be of that version")
+        _check_release(str(configuration["kubernetesVersion"]).removeprefix("v"))
         endpoint = str(configuration["controlPlaneEndpoint"])
         folder = _own_folder(planes / endpoint.replace(":", "-"), state)
         address = _address(configuration)
@@ -61,6 +76,37 @@ class RealCluster:
         plane = ControlPlane(folder, documents, folder / "api", environment, address=address, node=node)
         try:
             plane.initialize()
+        except StartFailed as error:
+            raise InitFailed(str(error)) from None
+        return cls(endpoint, plane, log, environment)
+
+    @classmethod
+    def restored(
+        cls,
+        endpoint: str,
+        restored: Restored,
+        log: Path,
+        present: Cluster | None,
+        environment: Mapping[str, str],
+        planes: Path,
+    ) -> RealCluster:
+        """What ``kubeadm init`` makes of the keys and the configuration that a machine has of a snapshot, over the
+        snapshot's objects. Of the cluster that may be there still nothing is left. Raises ``InitFailed``."""
+        if present is not None:
+            present.remove()
+        documents = list(yaml.safe_load_all(restored.configuration.read_text(encoding="utf-8")))
+        documents = [document for document in documents if document["kind"] in _OF_KUBEADM]
+        configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
+        _check_release(str(configuration["kubernetesVersion"]).removeprefix("v"))
+        keys = {name: (restored.machine / "kubernetes" / "pki" / name).read_bytes() for name in KEYS}
+        folder = _own_folder(planes / endpoint.replace(":", "-"), restored.machine)
+        for name, content in keys.items():
+            processes.write(folder / "pki" / name, content)
+        address = _address(configuration)
+        plane = ControlPlane(folder, documents, folder / "api", environment, address=address, node=restored.node)
+        try:
+            plane.initialize()
+            plane.restore(restored.snapshot)
         except StartFailed as error:
             raise InitFailed(str(error)) from None
         return cls(endpoint, plane, log, environment)
@@ -80,7 +126,9 @@ class RealCluster:
             except StartFailed as error:
                 raise InitFailed(str(error)) from None
             administrator = Client.of_kubeconfig(self.plane.kubeconfig)
-            self._pods = Pods(administrator, self.plane.url, self.plane.folder, self._log, self._environment)
+            self._pods = Pods(
+                administrator, self.plane.url, self.plane.folder, self._log, self._environment, self._programs
+            )
 
     def stop(self) -> None:
         """See ``Cluster``."""
@@ -109,6 +157,28 @@ class RealCluster:
             self._looked_at = time.monotonic()
             self._lock.release()
 
+    def upgrade(self, release: str) -> None:
+        """See ``Cluster``. Its API does not answer for some seconds, as that of a single member."""
+        if release == self.plane.release:
+            return
+        with self._lock:
+            try:
+                _check_release(release)
+                self.plane.upgrade(release)
+            except (InitFailed, StartFailed) as error:
+                self._say(str(error))
+
+    def save(self, snapshot: Path) -> Saved:
+        """See ``Cluster``."""
+        path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+        try:
+            revision = self.plane.save(snapshot)
+            configuration = Client.of_kubeconfig(self.plane.kubeconfig).call("GET", path)["data"]
+        except (OSError, Refused, StartFailed) as error:
+            raise InitFailed(str(error)) from None
+        keys = {name: (self.plane.folder / "pki" / name).read_text(encoding="utf-8") for name in KEYS}
+        return Saved(revision, configuration["ClusterConfiguration"], keys)
+
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
         """See ``Cluster``."""
         path = self.plane.folder / "applied.json"
@@ -121,18 +191,49 @@ class RealCluster:
         finally:
             path.unlink()
 
+    def install(self, files: Mapping[str, str]) -> None:
+        """See ``Cluster``."""
+        folder = self.plane.folder / "cloud"
+        if not cloud.prepared(folder, files):
+            return
+        try:
+            self.plane.kubectl("apply", "-k", str(folder))
+            waiting = self._uninitialized()
+            ends_at = time.monotonic() + INITIALIZED_SECONDS
+            while waiting and time.monotonic() < ends_at:
+                time.sleep(LOOK_SECONDS / 2)
+                waiting = self._uninitialized()
+        except (OSError, Refused, StartFailed) as error:
+            raise InitFailed(str(error)) from None
+        if waiting:
+            raise InitFailed(f"the cloud's controller has not initialized {', '.join(waiting)}")
+
     def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``. The administrator gives the node its role, which a kubelet may not give itself."""
         try:
             own = Client.of_kubeconfig(self.plane.folder / "kubelet.conf")
             taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
-            real_kubelet.register(own, Registration(name, {}, taints, "110"), kubelet)
+            wish = Registration(name, {}, taints, "110", external=self.plane.external)
+            self._kubelets[name] = kubelet
+            real_kubelet.register(own, wish, replace(kubelet, release=self.plane.release))
             self._label(name, CONTROL_PLANE, "")
+        except (OSError, Refused) as error:
+            raise InitFailed(str(error)) from None
+
+    def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
+        """See ``Cluster``."""
+        wish = Registration.read(configuration)
+        self._kubelets[wish.name] = kubelet
+        try:
+            real_kubelet.register(Client.of_kubeconfig(self.plane.folder / "kubelet.conf"), wish, kubelet)
+            self._label(wish.name, CONTROL_PLANE, "")
         except (OSError, Refused) as error:
             raise InitFailed(str(error)) from None
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool]) -> str:
         """See ``Cluster``."""
+        self._kubelets[Registration.read(configuration).name] = kubelet
+        kubelet = replace(kubelet, release=kubelet.release or self.plane.release)
         name = real_kubelet.join(configuration, kubelet, self.plane.url, self.plane.folder / "nodes", alive)
         if "controlPlane" in configuration:
             try:
@@ -151,6 +252,16 @@ class RealCluster:
             if getattr(error, "status", 0) != 404:
                 self._say(f"node {name}: {error}")
 
+    def _programs(self, node: str) -> Mapping[str, str]:
+        kubelet = self._kubelets.get(node)
+        return kubelet.programs() if kubelet is not None else {}
+
+    def _uninitialized(self) -> list[str]:
+        """The nodes that the cloud's controller has not seen yet."""
+        items = Client.of_kubeconfig(self.plane.kubeconfig).call("GET", "/api/v1/nodes")["items"]
+        tainted = [item for item in items if real_kubelet.UNINITIALIZED in item["spec"].get("taints", ())]
+        return [item["metadata"]["name"] for item in tainted]
+
     def _label(self, name: str, key: str, value: str | None) -> None:
         administrator = Client.of_kubeconfig(self.plane.kubeconfig)
         patch = {"metadata": {"labels": {key: value}}}
@@ -159,6 +270,15 @@ class RealCluster:
     def _say(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"{self.endpoint}: {text}\n")
+
+
+def _check_release(wish: str) -> None:
+    """Raises ``InitFailed`` for one that is not built."""
+    built = releases().values()
+    if wish not in built:
+        raise InitFailed(f"Kubernetes {wish} is not built, only {' and '.join(built)}; a cluster must be of these")
+    if wish == release("kubernetes_previous") and (reason := missing_previous()):
+        raise InitFailed(reason)
 
 
 def _own_folder(folder: Path, state: Path) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import socket
 import ssl
 import subprocess
@@ -35,6 +36,8 @@ ON_MACHINE = "/etc/stockyard/api"
 """Where the machine's configuration says that the API server's own files are."""
 KWOK = "local.stockyard.dev/kubelet"
 """Label of the nodes whose kubelet runs: kwok plays it."""
+SETTLED = "settled"
+"""The file that says that a control plane has its own records."""
 LEASE_SECONDS = 40
 """How long a node's lease holds, as a kubelet asks for it."""
 
@@ -86,8 +89,11 @@ class ControlPlane:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        flags = [flag for each in documents for flag in each.get("nodeRegistration", {}).get("kubeletExtraArgs", ())]
+        self.external = {"name": "cloud-provider", "value": "external"} in flags
         self.configuration = folder / "kubeadm.yaml"
-        self.configuration.write_text("\n---\n".join(json.dumps(document) for document in self._here(documents)))
+        self._documents = documents
+        self.release = self._configure()
 
     @property
     def kubeconfig(self) -> Path:
@@ -110,7 +116,7 @@ class ControlPlane:
         """Run kubeadm; what it writes for pods, or in a dry run, goes into the folder too, if no other is named. Raises
         ``StartFailed``."""
         environment = {**self._environment, "KUBEADM_INIT_DRYRUN_DIR": str(dry_run_folder or self.folder / "manifests")}
-        return _run([str(program("kubeadm")), *arguments], environment, check)
+        return _run([str(self._program("kubeadm")), *arguments], environment, check)
 
     def kubectl(self, *arguments: str, token: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator, or by the cluster's authority alone with a token. Raises
@@ -131,7 +137,31 @@ class ControlPlane:
         self.kubeadm("init", "phase", "kubeconfig", "all", *config, "--kubeconfig-dir", str(self.folder))
         for path in self.folder.glob("*.conf"):
             path.write_text(path.read_text().replace(ADVERTISED, self.address))
-        self.kubeadm("init", "phase", "control-plane", "all", *config, "--dry-run")
+        self._write_flags()
+
+    def upgrade(self, release: str) -> None:
+        """Go on with the programs of another release. Raises ``StartFailed``."""
+        self.stop()
+        self.release = self._configure(release)
+        self._write_flags()
+        (self.folder / SETTLED).unlink(missing_ok=True)
+        self.start()
+
+    def save(self, snapshot: Path) -> int:
+        """Have etcd write a snapshot there; its revision. Raises ``StartFailed``."""
+        etcd = f"http://{self.address}:2379"
+        _run([str(program("etcdctl")), "--endpoints", etcd, "snapshot", "save", str(snapshot)], self._environment, True)
+        status = [str(program("etcdutl")), "snapshot", "status", "--write-out", "json", str(snapshot)]
+        return int(json.loads(_run(status, self._environment, True).stdout)["revision"])
+
+    def restore(self, snapshot: Path) -> None:
+        """Begin with the data of a snapshot, as a machine does it. Raises ``StartFailed``."""
+        data = self.folder / "etcd"
+        shutil.rmtree(data, ignore_errors=True)
+        peer = f"http://{self.address}:2380"
+        member = ["--name", "default", "--initial-cluster", f"default={peer}", "--initial-advertise-peer-urls", peer]
+        command = [str(program("etcdutl")), "snapshot", "restore", str(snapshot), "--data-dir", str(data), *member]
+        _run([*command, "--bump-revision", "1000000000", "--mark-compacted"], self._environment, True)
 
     def start(self) -> None:
         """Start the programs, with what they have stored before. Raises ``StartFailed``."""
@@ -165,6 +195,23 @@ class ControlPlane:
         finally:
             self.stop()
 
+    def _program(self, name: str) -> Path:
+        """A program of this control plane's release; etcd and its like are there once."""
+        own = BINARIES / self.release / name
+        return own if own.exists() else program(name)
+
+    def _configure(self, release: str = "") -> str:
+        """Write kubeadm's configuration, of another release where one is named; the release that it is of."""
+        documents = list(self._here(self._documents))
+        (cluster,) = (document for document in documents if document["kind"] == "ClusterConfiguration")
+        if release:
+            cluster["kubernetesVersion"] = f"v{release}"
+        self.configuration.write_text("\n---\n".join(json.dumps(document) for document in documents))
+        return str(cluster["kubernetesVersion"]).removeprefix("v")
+
+    def _write_flags(self) -> None:
+        self.kubeadm("init", "phase", "control-plane", "all", "--config", str(self.configuration), "--dry-run")
+
     def _end(self) -> None:
         for process in reversed(self._processes.values()):
             # The API server would wait a minute for its callers.
@@ -174,7 +221,7 @@ class ControlPlane:
 
     def _settle(self) -> None:
         """What kubeadm does with the first API server: the rights of machines that join, and its own records."""
-        record = self.folder / "settled"
+        record = self.folder / SETTLED
         if not record.exists():
             config = ["--config", str(self.configuration), "--kubeconfig", str(self.kubeconfig)]
             self.kubeadm("init", "phase", "upload-config", "kubeadm", *config)
@@ -248,7 +295,7 @@ class ControlPlane:
 
     def _start(self, name: str, flags: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            command = [str(program(name)), *flags]
+            command = [str(self._program(name)), *flags]
             self._processes[name] = start(command, env=self._environment, cwd=self.folder, stdout=log, stderr=log)
 
     def _until_ready(self) -> None:

@@ -22,10 +22,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from local.kubernetes.cluster import CERTIFICATE_SECONDS, JoinFailed, Kubelet, Registration
-from local.kubernetes.real.build import release
+from local.kubernetes.real.build import missing_cloud, release
 from local.kubernetes.real.client import Client, Refused, certified
 from local.kubernetes.real.control_plane import KWOK
 
+UNINITIALIZED = {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}
+"""What a kubelet puts on its node that waits for its cloud's controller. Where none is built nobody would take it away.
+"""
 _REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 
@@ -72,7 +75,8 @@ def discovered(url: str, token: str, pins: list[str]) -> str:
 
 def register(client: Client, wish: Registration, kubelet: Kubelet) -> None:
     """Create the Node as its kubelet; one that is there already stays. Raises ``Refused``, ``OSError``."""
-    document = kubelet.node(wish.name, {**wish.labels, KWOK: "on"}, wish.taints, wish.pods, wish.reserved)
+    taints = [*wish.taints, UNINITIALIZED] if wish.external and not missing_cloud() else wish.taints
+    document = kubelet.node(wish.name, {**wish.labels, KWOK: "on"}, taints, wish.pods, wish.reserved)
     status = {name: document["status"][name] for name in ("capacity", "allocatable")}
     addresses = [{"type": "Hostname", "address": wish.name}]
     if kubelet.address:
@@ -89,7 +93,7 @@ def register(client: Client, wish: Registration, kubelet: Kubelet) -> None:
 def _info(kubelet: Kubelet) -> dict[str, str]:
     empty = ("bootID", "kernelVersion", "kubeProxyVersion", "machineID", "osImage", "systemUUID")
     own = {"architecture": kubelet.architecture, "operatingSystem": "linux", "containerRuntimeVersion": "kwok"}
-    return {**dict.fromkeys(empty, ""), **own, "kubeletVersion": f"v{release()}"}
+    return {**dict.fromkeys(empty, ""), **own, "kubeletVersion": f"v{kubelet.release or release()}"}
 
 
 def _issued(client: Client, name: str, key: ec.EllipticCurvePrivateKey, alive: Callable[[], bool]) -> bytes:

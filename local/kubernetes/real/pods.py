@@ -1,4 +1,5 @@
-"""Runs pods of a real cluster whose program is Python as processes; all other pods are kwok's alone."""
+"""Runs those pods of a real cluster as processes whose program is Python, or is built of its cloud's; all others are
+kwok's alone."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import itertools
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from local.kubernetes import processes
 from local.kubernetes.processes import Restarts
+from local.kubernetes.real import cloud
 from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.store import Object
 
@@ -32,11 +34,20 @@ class _Container:
 
 class Pods:
     """The processes of one cluster. ``client`` is the administrator; ``folder`` takes what the pods mount, ``log``
-    their output. ``environment`` is added to theirs."""
+    their output. ``environment`` is added to theirs; ``machine`` tells by a node's name what programs of its cloud find
+    in theirs."""
 
-    def __init__(self, client: Client, url: str, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        url: str,
+        folder: Path,
+        log: Path,
+        environment: Mapping[str, str],
+        machine: Callable[[str], Mapping[str, str]],
+    ) -> None:
         self._client, self._url, self._folder, self._log = client, url, folder, log
-        self._extra = dict(environment)
+        self._extra, self._machine = dict(environment), machine
         self._containers: dict[str, _Container] = {}
         self._restarts = Restarts[str]()
         self._number = itertools.count(1)
@@ -53,7 +64,7 @@ class Pods:
         running = {
             pod["metadata"]["uid"]: pod
             for pod in items
-            if processes.runs_here(pod["spec"])
+            if (processes.runs_here(pod["spec"]) or self._is_of_cloud(pod["spec"]))
             and pod["spec"]["nodeName"] not in down
             and "deletionTimestamp" not in pod["metadata"]
         }
@@ -82,8 +93,20 @@ class Pods:
             return
         root = container.root if container else self._folder / f"pod-{next(self._number)}"
         if self._mount(root, pod):
-            own = {**processes.environment(root, self._url, pod["spec"], _fields(pod)), **self._extra}
-            self._containers[uid] = _Container(root, processes.run(pod["spec"], own, self._log))
+            self._containers[uid] = _Container(root, self._process(root, pod))
+
+    def _is_of_cloud(self, spec: Mapping[str, Any]) -> bool:
+        """Whether a pod's program is of its machine's cloud. Machines of other clouds have no place for it."""
+        return cloud.program_of(spec) is not None and bool(self._machine(spec["nodeName"]))
+
+    def _process(self, root: Path, pod: Object) -> subprocess.Popen[bytes]:
+        spec = pod["spec"]
+        program = cloud.program_of(spec)
+        if program is None:
+            own = {**processes.environment(root, self._url, spec, _fields(pod)), **self._extra}
+            return processes.run(spec, own, self._log)
+        place = cloud.Place(root, self._url, {**self._extra, **self._machine(spec["nodeName"])})
+        return cloud.run(program, spec, _fields(pod), place, self._folder)
 
     def _mount(self, root: Path, pod: Object) -> bool:
         """Write what the first container mounts; False while a ConfigMap or Secret is missing."""
