@@ -126,7 +126,7 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     ),
     "a node that is not ready counts": (
         Scene(TWO, [(0.0, "a", 2), (10.5, "b", 1)], [(10.0, on_all(_silence))]),
-        lambda: patch.object(picture, "_shut", lambda *_, **__: ""),
+        lambda: patch.object(picture, "_unschedulable_reason", lambda *_, **__: None),
     ),
     "a deleted node is room": (
         Scene(TWO, [(0.0, "a", 2), (10.2, "b", 1)], [(10.0, on_all(acts._delete))]),
