@@ -74,6 +74,8 @@ class Waits:
     """When a claim was on its way last that would take the pod, by uid."""
     _explained_at: dict[str, datetime] = field(default_factory=dict)
     """When a text said enough of the pod last, by uid: what is said follows a report within a minute."""
+    _helped_since: dict[str, datetime] = field(default_factory=dict)
+    """Since when a new node would take the pod, by uid: what people change may let it."""
     _ghosts: dict[str, datetime] = field(default_factory=dict)
     """Since when the Node object of a claim is gone, by the claim's id."""
     _nodes: set[str] = field(default_factory=set)
@@ -163,7 +165,9 @@ class Waits:
                 self._explained_at[uid] = now
             elif now - self._explained_at.get(uid, since) > MINUTE:
                 self._fault("silent", pod, f"{problem}: {text or 'nothing is said'}")
-        if now - since > KEPT_AFTER and self._helps(pod):
+        if not self._helps(pod):
+            self._helped_since.pop(uid, None)
+        elif now - max(since, self._helped_since.setdefault(uid, now)) > KEPT_AFTER:
             self._fault("kept out", pod, text)
 
     def _comes(self, pod: Object) -> bool:
