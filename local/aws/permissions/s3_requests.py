@@ -41,6 +41,8 @@ def _routes() -> dict[tuple[str, int], list[tuple[str, dict[str, str]]]]:
         operation = model.operation_model(name)
         path, _, query = operation.http["requestUri"].partition("?")
         fixed = {flag: value for flag, _, value in (part.partition("=") for part in query.split("&") if part)}
+        if operation.deprecated:
+            continue  # its successor looks alike
         headers = [inner for inner in _members(operation) if inner.serialization.get("location") == "header"]
         if any(inner.serialization.get("name") == "x-amz-copy-source" for inner in headers):
             continue  # a copy looks as the call that puts
