@@ -35,6 +35,8 @@ def test_the_example_plan_is_read() -> None:
         ('{"machines": {"boot_seconds": [2, 1]}}', "the shortest comes first"),
         ('{"blocks": [{"id": "block", "instance_type": "p5.48xlarge", "zone": "us-east-1a"}]}', "blocks.0.id"),
         ('{"managed": 0}', "managed"),
+        ('{"account": {"linked_roles": ["ecs.amazonaws.com"]}}', "account.linked_roles.0"),
+        ('{"account": {"template": 99}}', "account.template"),
         ('{"insights": [{"name": "a", "status": "BAD"}]}', "insights.0.status"),
         ('{"cudo": {"failing": {"create_vm": 1}}}', "cudo.failing.create_vm"),
         ('{"cudo": {"free_vcpus": {"intel-broadwell/us-dallas-1": -1}}}', "cudo.free_vcpus"),

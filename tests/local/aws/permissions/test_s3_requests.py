@@ -30,12 +30,12 @@ def environ(operation: str) -> dict[str, Any]:
     model = service_model("s3").operation_model(operation)
     members = model.input_shape.members if model.input_shape is not None else {}
     # tags of an object are a text, which nothing here looks at
-    given = {
+    request_parameters = {
         name: value
         for name, value in PARAMETERS.items()
         if name in members and not (members[name].type_name == "string" and isinstance(value, dict))
     }
-    request = create_serializer("rest-xml").serialize_to_request(given, model)
+    request = create_serializer("rest-xml").serialize_to_request(request_parameters, model)
     path, _, query = request["url_path"].partition("?")
     body = request["body"] if isinstance(request["body"], bytes) else b""
     more = urlencode(request["query_string"])
@@ -51,13 +51,13 @@ def environ(operation: str) -> dict[str, Any]:
 
 def test_each_operation_is_known_by_its_request() -> None:
     for operation in table.TABLE["s3"]:
-        sent = environ(operation)
-        name, parameters = s3_requests.request(sent)
+        request_environ = environ(operation)
+        name, parameters = s3_requests.request(request_environ)
         assert name == operation
         members = service_model("s3").operation_model(operation).input_shape.members
         for field in ("Bucket", "Key", "Prefix", "Delete"):
             if field in members and not (operation == "ListBuckets" and field == "Prefix"):
                 assert parameters[field] == PARAMETERS[field], operation
         if operation == "DeleteObjects":
-            assert b"<Delete" in sent["wsgi.input"].read(), "who answers reads it too"
+            assert b"<Delete" in request_environ["wsgi.input"].read(), "who answers reads it too"
     assert s3_requests.request({"REQUEST_METHOD": "PATCH", "PATH_INFO": "/data-1"})[0] == ""

@@ -1,0 +1,64 @@
+"""The account of a tenant is made from our template, in the current version or an earlier one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local.aws import tenant_role
+from local.template import TemplateError
+from stockyard.domain.records import CloudAccount
+from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.template_versions import ADDITIONS, CURRENT
+from tests.harness.inprocess import credentials
+from tests.harness.stage import Stage
+
+ACCOUNT = "222222222222"
+TRUST = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}]}
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    role = {"role_arn": f"arn:aws:iam::{ACCOUNT}:role/stockyard"}
+    account = CloudAccount("1", "aws", "a", "", role, "ext", "verified", "", "t", "t")
+    return tenant_template.render(account, "inst-1", Stage())
+
+
+def actions(template: dict[str, Any]) -> set[str]:
+    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
+    return {a for p in policies for s in p["PolicyDocument"]["Statement"] for a in s["Action"]}
+
+
+def test_earlier_version_lacks_what_came_later(template: dict[str, Any]) -> None:
+    assert tenant_role.of_version(template, CURRENT) == template
+    for version in range(1, CURRENT):
+        later = {action for addition in ADDITIONS if addition.version > version for action in addition.actions}
+        earlier = tenant_role.of_version(template, version)
+        assert actions(earlier) == actions(template) - later
+        tags = {pair["Key"]: pair["Value"] for pair in earlier["Resources"]["Role"]["Properties"]["Tags"][:1]}
+        assert tags == {"stockyard:template": str(version)}
+    looks = [
+        statement
+        for statement in tenant_role.of_version(template, 6)["Resources"]["EksRolePermissions"]["Properties"][
+            "PolicyDocument"
+        ]["Statement"]
+        if statement["Sid"] == "LookAtLinkedRole"
+    ]
+    assert all("/aws-service-role/" in json.dumps(arn) for arn in looks[0]["Resource"])
+
+
+def test_role_has_the_policies_of_the_template(template: dict[str, Any]) -> None:
+    with mock_aws(), credentials(ACCOUNT):
+        iam = boto3.client("iam")
+        tenant_role.deploy(iam, template, ACCOUNT, TRUST, Eks="no")
+        attached = iam.list_attached_role_policies(RoleName="stockyard")["AttachedPolicies"]
+        names = {policy["PolicyName"] for policy in attached}
+        assert "tenant-MachinePermissions" in names
+        assert "tenant-EksPermissions" not in names
+        assert iam.get_role(RoleName="stockyard")["Role"]["AssumeRolePolicyDocument"] == TRUST
+        with pytest.raises(TemplateError, match="AWS::S3::Bucket"):
+            tenant_role.deploy(iam, {"Resources": {"A": {"Type": "AWS::S3::Bucket"}}}, ACCOUNT, TRUST)
