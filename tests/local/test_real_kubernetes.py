@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import urllib.request
@@ -18,8 +19,10 @@ from local.cloud import LocalCloud, StartError
 from local.identity.server import IdentityServer
 from local.kubernetes.cluster import InitFailed
 from local.kubernetes.real import build
+from local.kubernetes.real.cloud import prepared
 from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import PORT, ControlPlane, own_address
+from stockyard.machines import manifests
 
 
 @pytest.fixture
@@ -99,3 +102,19 @@ def test_the_identity_server_is_trusted_for_as_long_as_its_authority(tmp_path: P
     finally:
         server.stop()
     assert not (tmp_path / "pki").exists()
+
+
+def test_only_the_clouds_own_controllers_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What machines of other clouds have for kustomize is not for a cluster whose nodes have no such machines."""
+    monkeypatch.setattr("local.kubernetes.real.cloud.missing_cloud", lambda: "")
+    monkeypatch.setattr("local.kubernetes.real.cloud.MANIFESTS", tmp_path)
+    (tmp_path / manifests.CLOUD_CONTROLLER.path).mkdir(parents=True)
+    folder = tmp_path / "cloud"
+    for files in (manifests.files(None), manifests.files(None, "nvidia.com/gpu")):
+        assert not prepared(folder, files)
+        assert not folder.exists()
+    assert prepared(folder, manifests.files(manifests.Controllers("1.35", "acme-demo", {"stockyard:tenant": "acme"})))
+    document = json.loads((folder / "kustomization.yaml").read_text())
+    assert manifests.CLOUD_CONTROLLER.path in document["resources"]
+    monkeypatch.setattr("local.kubernetes.real.cloud.missing_cloud", lambda: "not built")
+    assert not prepared(folder, manifests.files(manifests.Controllers("1.35", "acme-demo", {})))
