@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from stockyard.domain.conditions import Condition
 from stockyard.domain.disruption_records import IDLE, REPLACING
 from stockyard.domain.models.pools import PoolPatch
 from stockyard.errors import VendorRefused
@@ -162,7 +164,7 @@ def test_what_was_carried_out_is_held_back_no_more(pods: Pods) -> None:
 def test_what_a_cloud_takes_back_leaves_while_something_else_is_being_replaced(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hopeless, "PLACE_SECONDS", 10**9)
+    monkeypatch.setattr(hopeless, "_is_unplaceable", lambda *_: False)
     only_small = [{"key": "vcluster.com/node-type", "values": [SMALL]}]
     pods.yard.pool("fixed", quantity=1, requirements=only_small)
     pods.run(4)
@@ -251,6 +253,22 @@ def test_a_replacement_that_fails_ends_its_decision_and_holds_nobody_else(
     assert Counter(reasons(pods))["DisruptionAbandoned"] == 1
 
 
+def test_refused_capacity_ends_a_decision_once_the_scheduler_has_found_nothing_else(pods: Pods) -> None:
+    small_only(pods)
+    services = pods.yard.nodes.services
+    (claim,) = pods.claims()
+    refusal = "sim.small could not be had: none is left."
+    condition = Condition("Scheduled", "False", "InsufficientCapacity", refusal, services.now())
+    fields: dict[str, Any] = {"phase": "Pending", "placement": None, "type_ref": "", "conditions": (condition,)}
+    claim = replace(claim, last_refusal=refusal, message=refusal, **fields)
+    decision = replace(pods.record(), state=REPLACING, replacements=(claim.id,), decided_at=services.now())
+    failure = partial(hopeless.hopeless, services, [], record=decision, waits_for="1 node")
+    assert failure([claim]) is None, "the scheduler looks now"
+    looked = failure([replace(claim, message="No node type fits: 1 refused of late.")])
+    assert looked is not None
+    assert looked.message == f"A replacement did not come: {refusal} No node type fits: 1 refused of late."
+
+
 def test_empty_nodes_leave_after_a_replacement_has_failed(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
     idle(pods, 2)
     first, second = sorted(pods.on)
@@ -268,7 +286,7 @@ def test_empty_nodes_leave_after_a_replacement_has_failed(pods: Pods, monkeypatc
 def test_a_replacement_that_somebody_removes_ends_its_decision(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
     small_only(pods)
     pods.yard.nodes.refused |= NO_SMALL
-    monkeypatch.setattr(hopeless, "PLACE_SECONDS", 10**9)
+    monkeypatch.setattr(hopeless, "_is_unplaceable", lambda *_: False)
     until(pods, REPLACING)
     (new,) = pods.record().replacements
     delete_claim(pods.yard.nodes.services, new, "user:ann")

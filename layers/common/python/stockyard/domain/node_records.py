@@ -223,6 +223,8 @@ class NodeClaim(NodeClaimSpec):
     execution: str | None = None
     generation: int = 1
     attempt: int = 1
+    last_refusal: str | None = None
+    """What was said when the last machine could not be had that the claim was placed on; None: none was refused."""
     remaining: tuple[str, ...] = ()
     created_by: str = ""
     sequence: int = 0

@@ -26,9 +26,11 @@ def failed_replacements(record: ClusterDisruption, claims: Iterable[NodeClaim]) 
 
 def failure_of(claim: NodeClaim) -> dict[str, str]:
     """Why a claim becomes no node, as ``message``, and the ``types`` that it could not be, with commas between: the one
-    that it was placed on, or all that it names where it could be placed on none."""
+    that it was placed on, or all that it names where it could be placed on none. The cloud's own words come first."""
     types = [claim.type_ref] if claim.type_ref else _named_types(claim)
-    return {"message": claim.message, "types": ",".join(types)}
+    refusal = claim.last_refusal or ""
+    message = claim.message if refusal in claim.message else f"{refusal} {claim.message}"
+    return {"message": message, "types": ",".join(types)}
 
 
 def _named_types(claim: NodeClaim) -> list[str]:

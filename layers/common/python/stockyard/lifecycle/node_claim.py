@@ -179,6 +179,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
             claim,
             now,
             attempt=attempt,
+            last_refusal=message,
             placement=None,
             type_ref="",
             due_at=max(now, due_at),

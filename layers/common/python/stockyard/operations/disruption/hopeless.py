@@ -18,7 +18,7 @@ START_SECONDS = 330
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
 PLACE_SECONDS = 30
-"""How long a claim that the scheduler has not placed may wait: what was refused is placed elsewhere within seconds."""
+"""How long a claim that the scheduler has never placed may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,10 @@ def _failing_pool(
 
 
 def _is_unplaceable(services: Services, claim: NodeClaim) -> bool:
-    """Whether the scheduler has found no node type for the claim."""
+    """Whether the scheduler has found no node type for the claim. It has looked at once after a refusal."""
     if claim.phase != "Pending" or claim.placement is not None:
         return False
+    if claim.last_refusal is not None and claim.message != claim.last_refusal:
+        return True
     condition = next((entry for entry in claim.conditions if entry.type == SCHEDULED and entry.status == "False"), None)
     return condition is not None and services.seconds_since(condition.last_transition_time) >= PLACE_SECONDS
