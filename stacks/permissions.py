@@ -182,7 +182,7 @@ class Permissions:
 
     def _node_phases(self) -> tuple[Statement, ...]:
         return (
-            self._table(actions=TABLE_LEDGER),
+            self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH)),
             self._own_secrets(self._names.machine_key),
             # Keys of accounts.
             self._cluster_secrets("kms:Decrypt"),

@@ -48,6 +48,10 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "Table dynamodb:PutItem"): SWEEP,
     ("reaper", "Table dynamodb:UpdateItem"): SWEEP,
     (
+        "node_phases",
+        "Table dynamodb:BatchGetItem",
+    ): "a claim takes a machine of a node group or waits for one; its tests do it, here no agent joins",
+    (
         "node_claims",
         "Table dynamodb:DeleteItem",
     ): "a claim that nothing was made for goes at once, unless a pass over it is faster, as may be here",
