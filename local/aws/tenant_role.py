@@ -65,15 +65,18 @@ def _maker(iam: Any, account: str, trust: Mapping[str, Any]) -> Callable[[str, s
 
 
 def of_version(template: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """The template as it was in that version: without the actions that came later, and tagged so."""
+    """The template as it was in that version: without the actions and statements that came later, and tagged
+    so."""
     earlier = copy.deepcopy(dict(template))
-    later = {action for addition in ADDITIONS if addition.version > version for action in addition.actions}
+    additions = [addition for addition in ADDITIONS if addition.version > version]
+    later = {action for addition in additions if not addition.statement for action in addition.actions}
+    statement_ids = {addition.statement for addition in additions}
     for resource in earlier["Resources"].values():
         properties = resource["Properties"]
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             document = properties["PolicyDocument"]
             statements = [_earlier(statement, later, version) for statement in document["Statement"]]
-            document["Statement"] = [statement for statement in statements if statement["Action"]]
+            document["Statement"] = [s for s in statements if s["Action"] and s["Sid"] not in statement_ids]
         for tag in properties.get("Tags", ()):
             if isinstance(tag, dict) and tag.get("Key") == TAG:
                 tag["Value"] = str(min(version, CURRENT))

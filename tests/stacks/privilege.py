@@ -81,6 +81,7 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
+    "NameClusterOfMembers ec2:CreateTags": "a member is older than its tag; the driver's tests have one",
     "ChangeOurBalancers elasticloadbalancing:DeregisterTargets": OF_MEMBERS,
     "Read elasticloadbalancing:DescribeTargetHealth": OF_MEMBERS,
     **{f"OurBuckets {action}": OF_SNAPSHOTS for action in BUCKET_ACTIONS},

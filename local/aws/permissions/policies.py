@@ -11,6 +11,8 @@ from typing import Any
 
 from local.aws.corrections.roles import holds, many
 
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+"""A condition key as a variable of a policy."""
 Statement = Mapping[str, Any]
 Context = dict[str, str | tuple[str, ...]]
 """Condition keys of a call."""
@@ -62,7 +64,7 @@ def _applies(statement: Statement, ask: Ask) -> bool:
     if not _named(statement, "Resource", ask.resource, lower=False):
         return False
     return all(
-        holds(operator, ask.context.get(key), [_text(value) for value in many(values)])
+        holds(operator, ask.context.get(key), [_filled(_text(value), ask) for value in many(values)])
         for operator, pairs in (statement.get("Condition") or {}).items()
         for key, values in pairs.items()
     )
@@ -81,6 +83,12 @@ def _named(statement: Statement, field_name: str, text: str, *, lower: bool) -> 
 def _text(value: Any) -> str:
     """A value of a condition; JSON's ``true`` is IAM's text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _filled(value: str, ask: Ask) -> str:
+    """The value with the condition keys that it names as variables; one that the call has not matches nothing, so that
+    it stays as it is."""
+    return _VARIABLE.sub(lambda match: str(ask.context.get(match[1], match[0])), value)
 
 
 @lru_cache(4096)

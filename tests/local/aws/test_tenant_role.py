@@ -33,12 +33,20 @@ def actions(template: dict[str, Any]) -> set[str]:
     return {a for p in policies for s in p["PolicyDocument"]["Statement"] for a in s["Action"]}
 
 
+def statement_ids(template: dict[str, Any]) -> set[str]:
+    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
+    return {s["Sid"] for p in policies for s in p["PolicyDocument"]["Statement"]}
+
+
 def test_earlier_version_lacks_what_came_later(template: dict[str, Any]) -> None:
     assert tenant_role.of_version(template, CURRENT) == template
+    assert statement_ids(template) >= {addition.statement for addition in ADDITIONS if addition.statement}
     for version in range(1, CURRENT):
-        later = {action for addition in ADDITIONS if addition.version > version for action in addition.actions}
+        additions = [addition for addition in ADDITIONS if addition.version > version]
+        later = {action for addition in additions if not addition.statement for action in addition.actions}
         earlier = tenant_role.of_version(template, version)
         assert actions(earlier) == actions(template) - later
+        assert not statement_ids(earlier) & {addition.statement for addition in additions}
         tags = {pair["Key"]: pair["Value"] for pair in earlier["Resources"]["Role"]["Properties"]["Tags"][:1]}
         assert tags == {"stockyard:template": str(version)}
     looks = [

@@ -43,6 +43,8 @@ class MembersProvider(BalancedProvider):
     stored: dict[str, str] = field(default_factory=dict)
     """Snapshots of etcd, with the minor of each."""
     readable: str = ""
+    lack: str = ""
+    """What keeps the members from their mark."""
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         if phase == "control_plane":
@@ -75,6 +77,9 @@ class MembersProvider(BalancedProvider):
     def release_first(self, work: CloudWork) -> Outcome:
         self.released = True
         return Outcome(True)
+
+    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+        return self.lack if set(machine_ids) & self.registered else ""
 
     def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
         return SnapshotStore("bucket", "us-east-1", f"{cluster.id}/", "") if cluster.settings.get(SETTING) else None

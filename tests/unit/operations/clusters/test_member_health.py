@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.member_health import ALL_HEALTHY, HEALTHY, NODE_NOT_READY, SILENT
+from stockyard.lifecycle.member_health import ALL_HEALTHY, HEALTHY, MARKED, NODE_NOT_READY, SILENT, UNMARKED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters import member_health
 from stockyard.operations.clusters.member_health import attend_members, unready_nodes
 from stockyard.operations.clusters.members import node_of_member
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.pools import conditions
 from stockyard.operations.sweep import places
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
@@ -73,6 +74,24 @@ def test_the_sweep_of_the_account_looks() -> None:
         members.world.clock.advance(601)
     PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
     assert (tally.done, tally.failures) == ([f"replacing a member {members.id}"], [])
+
+
+def test_what_keeps_a_member_from_its_mark_is_said_until_it_has_it() -> None:
+    members = completed()
+    services = members.world.services
+
+    def swept() -> str | None:
+        PlaceSweep(services, "account/1", trusted=True, tally=Tally()).run()
+        part = conditions.of(services.store.get(Cluster, members.id), MARKED)
+        return part.message if part is not None and part.status == "False" else None
+
+    assert swept() is None, "nothing is said of what is as it should be"
+    members.provider.lack = "i-1: no mark. Deploy the template again."
+    assert swept() == members.provider.lack
+    (message,) = members.messages(UNMARKED)
+    assert message == members.provider.lack
+    members.provider.lack = ""
+    assert swept() is None
 
 
 def test_one_that_is_well_again_stays() -> None:

@@ -22,6 +22,10 @@ ALL_HEALTHY = "ControlPlaneHealthy"
 """The condition of a cluster whose control plane has several members."""
 COMPLETE = "ControlPlaneComplete"
 """The condition of a cluster whose control plane has all members that are wanted."""
+MARKED = "MembersMarked"
+"""The condition of a cluster some of whose members lack the mark by which its own controllers know them."""
+UNMARKED = "MarkMissing"
+"""Its reason."""
 WELL, SILENT, NODE_NOT_READY = "Healthy", "ApiServerSilent", "NodeNotReady"
 """Its reasons: the member answers and its node is ready; the balancer gets no answer of its API server, which has none
 without its etcd; its node is not ready, or there is none."""
@@ -126,3 +130,8 @@ def completeness(
     coming = [claim for claim in claims if claim.phase != AVAILABLE and not claim.deleting and claim.message]
     reasons = [f"{claim.name}: {claim.message.rstrip('.')}." for claim in coming]
     return Condition(COMPLETE, "False", MISSING, " ".join([text, *reasons, *([more] if more else [])]), now)
+
+
+def unmarked(text: str, now: str) -> Condition:
+    """What is said of members without their mark; ``text`` says which, and what to do."""
+    return Condition(MARKED, "False", UNMARKED, text, now)

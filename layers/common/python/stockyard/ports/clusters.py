@@ -265,6 +265,16 @@ class BalancesMembers(Protocol):
 
 
 @runtime_checkable
+class MarksMembers(Protocol):
+    """A driver whose members carry a mark in the cloud by which the cluster's own controllers know them."""
+
+    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+        """Give the mark to those of the machines that lack it, as ones that an earlier release made. Why that cannot
+        be, and what to do; empty when all that are there have it. Machines that are gone are no error."""
+        ...
+
+
+@runtime_checkable
 class Upgrades(Protocol):
     """A driver that can bring a ready cluster to the next minor of Kubernetes: by the phases of its rows, which bring
     what stands to the record."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
-from stockyard.lifecycle.member_health import Sight, completeness, failing, noted, summary
+from stockyard.lifecycle.member_health import MARKED, Sight, completeness, failing, noted, summary, unmarked
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.clusters.completion import complete_members
 from stockyard.operations.clusters.members import ControlPlane, member_claims, node_of_member, wanted_size
@@ -27,7 +27,7 @@ from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.pools import conditions
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers
+from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers, MarksMembers
 
 
 def attend_members(services: Services, cluster_id: str) -> str:
@@ -53,6 +53,22 @@ def attend_members(services: Services, cluster_id: str) -> str:
     sick = failing(observed_claims, services.settings.unhealthy_member_seconds, services.now())
     if sick and ControlPlane(services, driver, work).replaces_failing():
         return "replacing a member" if complete_members(services, cluster.id, sick) else ""
+    return ""
+
+
+def mark_members(services: Services, cluster_id: str) -> str:
+    """Give the members of a ready cluster the mark that those of an earlier release lack, and say on the cluster what
+    keeps it from them. Nothing is said of what is as it should be."""
+    cluster = services.store.get(Cluster, cluster_id)
+    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    if cluster is None or cluster.status != "ready" or not isinstance(driver, MarksMembers):
+        return ""
+    machine_ids = [claim.machine_id for claim in member_claims(services, cluster.id) if claim.machine_id]
+    if machine_ids:
+        _, work = cloud_work(services, cluster, "members", Fence.of(cluster))
+        lack = driver.mark_members(work, machine_ids)
+        shown_conditions = [unmarked(lack, services.now())] if lack else []
+        conditions.show(services, cluster, shown_conditions, void=() if lack else (MARKED,))
     return ""
 
 

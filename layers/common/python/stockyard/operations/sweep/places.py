@@ -13,7 +13,7 @@ from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
-from stockyard.operations.clusters.member_health import attend_members, unready_nodes
+from stockyard.operations.clusters.member_health import attend_members, mark_members, unready_nodes
 from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.snapshots import prune
 from stockyard.operations.listing import every
@@ -93,6 +93,7 @@ class PlaceSweep:
             self._lost_machines(view, claims, here)
         if account is not None and self.trusted:
             for cluster in clusters_of(self.services, account.id):
+                self.tally.attempt(cluster.id, mark_members, self.services, cluster.id)
                 self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
 
     def _account(self) -> CloudAccount | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.providers.clouds.aws import eks_statements, iam_kinds
+from stockyard.providers.clouds.aws import eks_statements, iam_kinds, tags
 from stockyard.providers.clouds.aws.statements import Place, Statement, allow, on_thing
 
 RETAGGED = (
@@ -26,8 +26,10 @@ RETAGGED = (
     "vpc",
 )
 """Types of EC2's resources that carry a cluster's tags."""
-FIXED = ("Name", "KubernetesCluster", "aws:*", "kubernetes.io/*", "stockyard:*")
+FIXED = ("Name", tags.CLUSTER_OF_MEMBER, "aws:*", "kubernetes.io/*", "stockyard:*")
 """Keys of tags that no change of a cluster's tags may touch."""
+NAMES_CLUSTER = "NameClusterOfMembers"
+"""The statement that came with a version of its own: see ``template_versions``."""
 
 
 def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]:
@@ -64,3 +66,16 @@ def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]
             on_thing(installation),
         ),
     ]
+
+
+def named_clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
+    """A machine of ours may get the one tag by which the cloud controller knows the cluster that the machine's own tag
+    names: that of no other cluster, and no tag besides. Members that are older than the tag get it so."""
+    condition: dict[str, Any] = {
+        "StringEquals": {
+            **on_thing(installation)["StringEquals"],
+            f"aws:RequestTag/{tags.CLUSTER_OF_MEMBER}": f"${{aws:ResourceTag/{prefix}-cluster}}",
+        },
+        "ForAllValues:StringEquals": {"aws:TagKeys": [tags.CLUSTER_OF_MEMBER]},
+    }
+    return [allow(NAMES_CLUSTER, ["ec2:CreateTags"], [here.arn("ec2", "instance/*")], condition)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import PermissionDenied, VendorNotFound
-from stockyard.providers.clouds.aws import tags, template_parts
+from stockyard.providers.clouds.aws import tag_statements, tags, template_parts
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import has_access_key, role_arn
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, BY_FEATURE, EKS, FILES, KUBEADM
@@ -32,6 +32,8 @@ class Addition:
     """Whether no cluster can be made without them; of a feature, none that has it."""
     feature: str = ""
     """What alone needs them; empty: every cluster may."""
+    statement: str = ""
+    """The one statement that came with it, where others have had the actions before; empty: the actions came."""
 
 
 ADDITIONS = (
@@ -212,11 +214,21 @@ ADDITIONS = (
         ("ec2:DescribeLaunchTemplateVersions",),
         feature=EKS,
     ),
+    Addition(
+        7,
+        f"give members of a control plane that are older than the tag {tags.CLUSTER_OF_MEMBER} that tag, without which"
+        " the cloud controller ends on them",
+        ("ec2:CreateTags",),
+        feature=KUBEADM,
+        statement=tag_statements.NAMES_CLUSTER,
+    ),
 )
 BACKUPS = 6
 """The version with which an account can keep snapshots of etcd in S3."""
 LAUNCH_TEMPLATES = 7
 """The version with which EKS can make a node group with a launch template."""
+NAMED_MEMBERS = 7
+"""The version with which members that are older than the tag with their cluster's name can be given it."""
 CURRENT = max(addition.version for addition in ADDITIONS)
 
 

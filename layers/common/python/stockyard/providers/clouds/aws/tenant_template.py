@@ -42,7 +42,7 @@ from stockyard.providers.clouds.aws.statements import (
     resolved,
     things,
 )
-from stockyard.providers.clouds.aws.tag_statements import changed_tags
+from stockyard.providers.clouds.aws.tag_statements import changed_tags, named_clusters
 from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES, KUBEADM
 
 READ = (
@@ -254,6 +254,7 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
             *scaling_statements.processes(here, installation),
         ],
         "KubeadmPermissions": [
+            *named_clusters(here, installation, prefix),
             *kubeadm_statements.balancing(here, installation),
             *kubeadm_statements.roles(here, installation, prefix, boundary_name(account, prefix)),
             *snapshots(here, installation, account, prefix),

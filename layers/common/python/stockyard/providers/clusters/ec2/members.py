@@ -10,9 +10,10 @@ from stockyard.domain.node_types import ON_DEMAND
 from stockyard.domain.pool_records import CONTROL_PLANE, NewPool
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
+from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.ports import Outcome
 from stockyard.ports.clusters import DRAINING, GONE
-from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds
+from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, tags, template_versions
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clusters.ec2 import groups, network
 from stockyard.providers.clusters.ec2.building import Builder
@@ -93,6 +94,40 @@ def _ended_machines(builder: Builder, machine_ids: Sequence[str]) -> Iterator[st
     words = [{"Name": name, "Values": values} for name, values in filters.items()]
     for reservation in builder.calls.pages("ec2", "describe_instances", "Reservations", Filters=words):
         yield from (str(instance["InstanceId"]) for instance in reservation["Instances"])
+
+
+def name_cluster(builder: Builder, machine_ids: Sequence[str]) -> str:
+    """See ``ports.clusters.MarksMembers.mark_members``. Only what lacks the tag is given it; the first member has the
+    newer key of the two that the cloud controller knows."""
+    cluster = builder.work.cluster
+    if not machine_ids or not cluster.settings.get("cloud_controllers"):
+        return ""
+    unnamed = list(_unnamed(builder, machine_ids))
+    if not unnamed:
+        return ""
+    pair = {tags.CLUSTER_OF_MEMBER: cluster.client_id}
+    try:
+        builder.calls.call("ec2", "create_tags", Resources=unnamed, Tags=tags.pairs(pair))
+    except VendorNotFound:
+        return ""  # one that has just ended; the next look names the others
+    except PermissionDenied:
+        return (
+            f"{', '.join(unnamed)}: no tag {tags.CLUSTER_OF_MEMBER} = {cluster.client_id}, without which the cloud"
+            " controller ends there, and no new node becomes Available while it runs on none that has it. Stockyard"
+            f" may give it from version {template_versions.NAMED_MEMBERS} of the account's template on: deploy the"
+            " account's current template again."
+        )
+    return ""
+
+
+def _unnamed(builder: Builder, machine_ids: Sequence[str]) -> Iterator[str]:
+    words = [{"Name": "instance-id", "Values": list(machine_ids)}]
+    keys = {tags.CLUSTER_OF_MEMBER, tags.kubernetes(builder.work.cluster.client_id)}
+    for reservation in builder.calls.pages("ec2", "describe_instances", "Reservations", Filters=words):
+        for instance in reservation["Instances"]:
+            is_ended = instance["State"]["Name"] in _END_STATES
+            if not is_ended and not keys & tags.mapping(instance.get("Tags")).keys():
+                yield str(instance["InstanceId"])
 
 
 def _target(machine_id: str) -> list[Mapping[str, object]]:

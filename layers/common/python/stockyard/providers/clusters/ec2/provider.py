@@ -168,6 +168,10 @@ class Ec2ClusterDriver:
         """See ``ports.clusters.BalancesMembers``."""
         return members.release_first(self._builder(work))
 
+    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+        """See ``ports.clusters.MarksMembers``."""
+        return members.name_cluster(self._builder(work), machine_ids)
+
     def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
         """See ``ports.snapshots.KeepsSnapshots``."""
         return etcd_backup.store(cluster, self._config.name_prefix)
