@@ -11,6 +11,7 @@ from typing import Any
 LARGEST = 2**63 - 1
 NAME_KEYS = ("vcluster.com/node-type", "node.kubernetes.io/instance-type")
 ZONE, CAPACITY = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
+ARCH = "kubernetes.io/arch"
 PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")
 Way = tuple[str, str, tuple[str, ...]]
 """Kind, capacity type and the zones that may be."""
@@ -47,6 +48,10 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
             if zones:
                 ways.append((price(claim, kind, offering), kind["name"], offering["capacity_type"], place, zones))
     ways.sort()
+    if not entries(claim, ARCH):
+        likely_ways = [way for way in ways if has_image(problem, claim.get("likely", {}), way[1])]
+        if likely_ways and various(problem, claim, likely_ways):
+            return likely_ways
     return ways if various(problem, claim, ways) else []
 
 
@@ -58,10 +63,8 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
         entry in (kind["name"], kind["provider"] + ".*") for entry in claim["allowed"]
     ):
         return False
-    own, images = kind["properties"].get("kubernetes.io/arch", []), claim.get("images", {}).get(kind["provider"], [])
-    without_image = own and images and "*" not in own and not set(own) & set(images)
     if (
-        without_image
+        not has_image(problem, claim.get("images", {}), kind["name"])
         or not kind["available"]
         or kind["unserved"]
         or any(amount < 0 for amount in kind["allocatable"].values())
@@ -83,6 +86,13 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
         else meets(entries(claim, key), kind["properties"].get(key, []))
         for key in keys
     )
+
+
+def has_image(problem: dict[str, Any], images: dict[str, list[str]], name: str) -> bool:
+    """Whether images by provider are for the kind of that name, as far as both are told."""
+    kind = next(kind for kind in problem["kinds"] if kind["name"] == name)
+    own, served = kind["properties"].get(ARCH, []), images.get(kind["provider"], [])
+    return not own or not served or "*" in own or bool(set(own) & set(served))
 
 
 def counts_of_names(claim: dict[str, Any]) -> list[int]:

@@ -102,6 +102,7 @@ def claim(chance: Random) -> dict[str, Any]:
         "allowed": allowed,
         "out_of_reach": [provider for provider in PROVIDERS if chance.random() < 0.05],
         "images": {provider: [chance.choice(WORDS)] for provider in PROVIDERS if chance.random() < 0.15},
+        "likely": {provider: [chance.choice(WORDS)] for provider in PROVIDERS if chance.random() < 0.15},
     }
 
 
@@ -166,6 +167,7 @@ def requests_of(data: dict[str, Any]) -> list[SchedulingRequest]:
                 frozenset(claim["out_of_reach"]),
             ),
             images={provider: frozenset(names) for provider, names in claim["images"].items()},
+            likely={provider: frozenset(names) for provider, names in claim["likely"].items()},
         )
         for claim in data["claims"]
     ]

@@ -201,6 +201,14 @@ def nobody_takes_small(patch: Patch) -> None:
     patch.setattr(match.SchedulingRequest, "takes_small", property(lambda self: False))
 
 
+def nothing_is_unlikely(patch: Patch) -> None:
+    patch.setattr(match.SchedulingRequest, "unlikely", property(lambda self: {}))
+
+
+def an_architecture_that_is_named_is_unlikely(patch: Patch) -> None:
+    patch.setattr(match.SchedulingRequest, "unlikely", property(lambda self: self.likely))
+
+
 AT_LEAST = Amounts.at_least
 
 
@@ -228,6 +236,8 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Small": without_rule("large_enough"),
     "Unserved": without_rule("served"),
     "Image": images_are_everywhere,
+    "Image: not known yet": nothing_is_unlikely,
+    "Image: an architecture that is named": an_architecture_that_is_named_is_unlikely,
     "Small: types that are named": nobody_takes_small,
     "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,

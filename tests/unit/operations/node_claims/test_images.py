@@ -10,15 +10,17 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import ARCH, NODE_TYPE
-from stockyard.operations.fleet.templates import every_provider, supply
+from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE
+from stockyard.operations.fleet.templates import every_provider, supply, templates
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environments import look_again
 from stockyard.operations.pools.plan import plan_pool
+from stockyard.operations.pools.pools import create_pool
 from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from stockyard.scheduling.packing.manifests import read_pod
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
@@ -90,7 +92,7 @@ def test_the_first_claim_finds_out_and_becomes_what_it_says_it_is_placed_on(read
 def test_what_is_known_holds_for_plans_supply_and_later_claims(ready: Nodes) -> None:
     cluster = cluster_of(ready)
     before = [each.name for each in every_provider(supply(ready.services, cluster), "all").node_types]
-    assert before == ["lab.arm", "lab.amd"], "what is not known rules nothing out"
+    assert before == ["lab.amd"], "what may have no image is not taken while another type fits"
     settled(ready, ready.claim("one", cluster_ref="demo"))
     look_again(ready.services, cluster)
     assert [each.name for each in every_provider(supply(ready.services, cluster), "all").node_types] == ["lab.amd"]
@@ -118,6 +120,61 @@ def test_a_planned_claim_of_which_nothing_is_left_fails_so_that_its_pool_plans_a
     ready.services.store.commit(Replace(replace(current, pool="burst", version=current.version + 1)))
     failed = settled(ready, claim)
     assert (failed.phase, failed.message) == ("Failed", "lab has no image for lab.arm, only for amd64.")
+
+
+def arch(*names: str) -> list[dict[str, Any]]:
+    return [{"key": ARCH, "operator": "In", "values": [*names]}]
+
+
+@pytest.mark.parametrize(
+    ("requirements", "placed_on"),
+    [
+        ([], "lab.amd"),
+        (arch("amd64", "arm64"), "lab.arm"),
+        (arch("arm64"), "lab.arm"),
+        ([{"key": ARCH, "operator": "NotIn", "values": ["amd64"]}], "lab.arm"),
+        ([{"key": INSTANCE_TYPE, "operator": "In", "values": ["arm"]}], "lab.arm"),
+    ],
+    ids=["any", "both named", "one named", "other excluded", "type named"],
+)
+def test_before_anybody_has_looked_only_who_asks_gets_what_may_have_no_image(
+    ready: Nodes, requirements: list[dict[str, Any]], placed_on: str
+) -> None:
+    claim = ready.claim("one", cluster_ref="demo", requirements=requirements)
+    candidates = explain_claim(ready.services, "one")["candidates"]
+    assert next(each["type"] for each in candidates if each["rule"] is None) == placed_on
+    cluster = cluster_of(ready)
+    pool = read(PoolCreate, {"name": "p", "quantity": 1, "requirements": requirements}).new_pool()
+    assert {"kind": "node", "name": placed_on} in plan_pool(ready.services, cluster, pool)["creates"]
+    ready.schedule()
+    placed = ready.now(claim).placement
+    assert placed is not None
+    assert placed.type == placed_on
+
+
+def test_explanations_say_how_to_ask_for_what_may_have_no_image(ready: Nodes) -> None:
+    ready.claim("one", cluster_ref="demo")
+    candidates = {each["type"]: each for each in explain_claim(ready.services, "one")["candidates"]}
+    arm = candidates["lab.arm"]
+    text = f"whether lab has an image for arm64 there is known with its first node; ask by {ARCH}"
+    assert (arm["rule"], arm["message"]) == ("Image", text)
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({}, ["lab.amd"]),
+        ({"nodeSelector": {ARCH: "arm64"}}, ["lab.arm", "lab.amd"]),
+        ({"nodeSelector": {INSTANCE_TYPE: "lab.arm"}}, ["lab.arm", "lab.amd"]),
+        ({"nodeSelector": {ARCH: "s390x"}}, ["lab.amd"]),
+    ],
+)
+def test_a_pool_makes_what_may_have_no_image_for_pods_that_nothing_else_fits(
+    ready: Nodes, spec: dict[str, Any], names: list[str]
+) -> None:
+    pool = create_pool(ready.services, cluster_of(ready), read(PoolCreate, {"name": "p"}).new_pool(), "user:ann")
+    (template,) = templates(supply(ready.services, cluster_of(ready)), [pool], pods=[read_pod({"spec": spec})])
+    assert [each.name for each in template.node_types] == names
 
 
 def test_a_pool_of_a_cluster_that_is_being_prepared_is_not_called_hopeless(nodes: Nodes) -> None:

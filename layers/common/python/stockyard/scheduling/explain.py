@@ -99,6 +99,8 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
             ruled.append(_evaluation(index, node_type, request, result))
         else:
             fitting += result
+    fitting, unlikely = _likely(fitting, request)
+    ruled += [_evaluation(index, node_type, request, _not_looked(node_type)) for node_type in unlikely]
     few = _too_few(fitting, request)
     if few is not None:
         node_types = {row.node_type.name: row.node_type for row in fitting}
@@ -106,6 +108,24 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
         fitting = []
     place = {rule: number for number, rule in enumerate(RULES)}
     return _in_order(fitting, request) + sorted(ruled, key=lambda each: (place[str(each.rule)], each.node_type.name))
+
+
+def _likely(
+    fitting: list[RankedOffering], request: SchedulingRequest
+) -> tuple[list[RankedOffering], Sequence[NodeType]]:
+    """What fits, without the node types for which there may be no image where others will do; and these node types."""
+    unlikely = request.unlikely
+    likely = [row for row in fitting if not lacks_image(row.node_type, unlikely)]
+    if not likely or _too_few(likely, request) is not None:
+        return fitting, ()
+    put_off = {row.node_type.name: row.node_type for row in fitting if lacks_image(row.node_type, unlikely)}
+    return likely, list(put_off.values())
+
+
+def _not_looked(node_type: NodeType) -> Incompatibility:
+    own = ", ".join(node_type.properties[ARCH])
+    text = f"whether {node_type.provider} has an image for {own} there is known with its first node; ask by {ARCH}"
+    return Incompatibility(IMAGE, "", text)
 
 
 class _Rules:

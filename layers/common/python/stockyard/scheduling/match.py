@@ -10,7 +10,7 @@ from itertools import islice
 
 from stockyard.domain.bids import Bid
 from stockyard.domain.node_types import ANY, MEMORY, NodeType
-from stockyard.domain.requirements import ZONE, Requirement, Requirements
+from stockyard.domain.requirements import ARCH, ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range
 from stockyard.scheduling.index import Index
@@ -26,7 +26,8 @@ class SchedulingRequest:
     ``provider`` all providers compete. ``out_of_reach`` names providers whose machines could not reach the claim's
     cluster, or could not be in a zone that the claim asks for. ``in_money``: the types of a provider go by their price,
     whatever the provider calls cheap. ``images`` are the architectures for which a provider has images for the claim's
-    cluster, where that is known. ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
+    cluster, where that is known; ``likely`` are those that are taken for granted of providers of which it is not.
+    ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -38,6 +39,13 @@ class SchedulingRequest:
     bid: Bid | None = None
     zone_ids: ZoneIds = field(default_factory=dict)
     images: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    likely: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def unlikely(self) -> Mapping[str, frozenset[str]]:
+        """The architectures by provider beyond which a node type is taken only when no other one fits: ``likely``, but
+        for a request that names an architecture, which means it."""
+        return {} if ARCH in self.requirements else self.likely
 
     @property
     def names_type(self) -> bool:
@@ -173,7 +181,8 @@ class _TableMatcher:
     def possible(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
         """See ``possible_offerings``."""
         zones, matches, _ = self._permitted(request, self._candidates & self._large_enough(request))
-        return list(self._rows(request, self._affordable(request, matches, zones), zones))
+        matches = self._affordable(request, matches, zones)
+        return list(self._rows(request, self._likely(request, matches) or matches, zones))
 
     def unserved(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
         """See ``unserved_types``."""
@@ -184,18 +193,33 @@ class _TableMatcher:
         """The allowed zones, and the rows that satisfy every rule."""
         zones, matches, counted = self._permitted(request, self._candidates & self._resources(request))
         matches = self._affordable(request, matches, zones)
-        if (
-            counted
-            and matches
-            and not all(
-                rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
-                if request.bid is None or key != ZONE
-                else self._has_zones(request, requirement, matches, zones)
-                for key, requirement in counted
-            )
-        ):
+        if request.likely:
+            likely = self._likely(request, matches)
+            if likely and self._has_values(request, counted or (), likely, zones):
+                return zones, likely
+        if counted and matches and not self._has_values(request, counted, matches, zones):
             matches = 0
         return zones, matches
+
+    def _likely(self, request: SchedulingRequest, matches: int) -> int:
+        """Of ``matches`` the rows for which there are images, as far as is known or taken for granted."""
+        unlikely = request.unlikely
+        return matches & self._with_image(frozenset(unlikely.items())) if unlikely else matches
+
+    def _has_values(
+        self,
+        request: SchedulingRequest,
+        counted: Sequence[tuple[str, Requirement]],
+        matches: int,
+        zones: frozenset[str],
+    ) -> bool:
+        """MinValues: whether the rows have as many values as asked for."""
+        return all(
+            rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
+            if request.bid is None or key != ZONE
+            else self._has_zones(request, requirement, matches, zones)
+            for key, requirement in counted
+        )
 
     def _permitted(
         self, request: SchedulingRequest, matches: int

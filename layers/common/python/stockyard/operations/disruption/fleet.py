@@ -117,7 +117,7 @@ def view_of(
     now = services.clock.now()
     stock = supply(services, cluster)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
-    makers, most_new = _makers(services, stock, dynamic, claims)
+    makers, most_new = _makers(services, stock, dynamic, claims, workload)
     by_pool = {pool.name: pool for pool in pools}
     state_now = fleet_state(services, cluster, stock, claims, workload)
     ready = state_now.ready
@@ -187,13 +187,14 @@ def _replaceable(
 
 
 def _makers(
-    services: Services, stock: Supply, dynamic: Sequence[Pool], claims: Sequence[NodeClaim]
+    services: Services, stock: Supply, dynamic: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
 ) -> tuple[tuple[packing.Pool, ...], int]:
     """What dynamic pools can make now, and how many claims the one may have that may have fewest."""
     quota = limit_of(services, GROUP_NODES)
     usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
     most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
-    makers = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True)
+    pods = (pod for there in workload.reschedulable.values() for pod, _ in there)
+    makers = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True, pods=pods)
     return tuple(makers), min((count for count in most.values() if count > 0), default=0)
 
 

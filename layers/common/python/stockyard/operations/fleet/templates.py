@@ -22,11 +22,13 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
 from stockyard.domain.zone_ids import by_name, is_zone_id, of_all
 from stockyard.lifecycle.pool_spread import spread_requirements
+from stockyard.operations.fleet.likely_types import only_way
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
+from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, NeedsImages, TakesFromGroups
+from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings, unserved_types
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
@@ -53,8 +55,10 @@ class Supply:
     """The zones in which a provider's machines can stand, where that is known."""
     zone_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The ids of a provider's zones by name, where prices go by them."""
-    images: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    images: Architectures = field(default_factory=dict)
     """The architectures for which a provider has images, where that is known: it makes no node of others."""
+    likely: Architectures = field(default_factory=dict)
+    """Those that are taken for granted of a provider of which it is not."""
 
     def beyond(self, provider: str) -> frozenset[str]:
         """The providers that a claim which names ``provider`` (empty: none) cannot get a machine of."""
@@ -71,8 +75,8 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
     out_of_reach: set[str] = set()
     zones: dict[str, frozenset[str]] = {}
     zone_ids: dict[str, Mapping[str, str]] = {}
-    images: dict[str, frozenset[str]] = {}
     grouped: set[str] = set()
+    environments: dict[str, NodeEnvironment | None] = {}
     for name, provider in catalog.providers.items():
         source: object = services.node_sources.get(provider.kind)
         if isinstance(source, TakesFromGroups):
@@ -82,9 +86,7 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
         if source.out_of_reach(provider, cluster):
             out_of_reach.add(name)
             continue
-        environment = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
-        if isinstance(source, NeedsImages) and (architectures := source.architectures(provider, environment)):
-            images[name] = architectures
+        environment = environments[name] = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
         if environment is not None and environment.is_stale:
             environment = None
         if reached_zones := source.zones(provider, environment):
@@ -93,24 +95,34 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
             zone_ids[name] = source.zone_ids(provider, environment)
     scarce = availability(services, catalog, services.clock.now())
     reach = (frozenset(out_of_reach), frozenset(grouped))
-    return Supply(catalog, scarce, allowed_types(services), *reach, zones, zone_ids, images)
+    reached = [catalog.providers[name] for name in environments]
+    images = images_of(services, reached, lambda provider: environments[provider.name])
+    return Supply(catalog, scarce, allowed_types(services), *reach, zones, zone_ids, *images)
 
 
 def templates(
-    stock: Supply, pools: Iterable[Pool], claims: Iterable[NodeClaim] = (), *, dearest: bool = False
+    stock: Supply,
+    pools: Iterable[Pool],
+    claims: Iterable[NodeClaim] = (),
+    *,
+    dearest: bool = False,
+    pods: Iterable[model.Pod] = (),
 ) -> Sequence[model.Pool]:
     """The pools that make nodes for pods: the dynamic ones that nobody deletes, in the order given.
 
     With ``dearest`` the types have the most that they cost of late. ``claims`` are those of the cluster, those on their
-    way out too: they count against the limits of their pool until they are gone. Raises ``ValueError`` for a
-    requirement or limit that cannot be read, which is checked when it comes.
+    way out too: they count against the limits of their pool until they are gone. ``pods`` are those to place: where
+    nobody has looked for images, types that may have none are only for pods that nothing else fits.
+
+    Raises ``ValueError`` for a requirement or limit that cannot be read, which is checked when it comes.
     """
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
     reader = Reader()
+    asking = tuple(dict.fromkeys(pods)) if stock.likely else ()
     return [
-        _template(stock, reader, pool, by_pool[pool.name], dearest=dearest)
+        _template(stock, reader, pool, by_pool[pool.name], asking, dearest=dearest)
         for pool in pools
         if pool.kind == DYNAMIC and not pool.deleting
     ]
@@ -122,18 +134,36 @@ def every_provider(stock: Supply, name: str) -> model.Pool:
 
 
 def node_types(
-    stock: Supply, requirements: Requirements, provider: str = "", *, dearest: bool = False, bid: Bid | None = None
+    stock: Supply,
+    requirements: Requirements,
+    provider: str = "",
+    pods: Sequence[model.Pod] = (),
+    *,
+    dearest: bool = False,
+    bid: Bid | None = None,
 ) -> tuple[NodeType, ...]:
     """The node types that claims with these requirements could be bound to now, in order of price, each with the
-    offerings that are left. ``provider``: the one that is asked, empty for all. Spot costs at most the ``bid``."""
+    offerings that are left. ``provider``: the one that is asked, empty for all. Spot costs at most the ``bid``.
+    ``pods``: see ``templates``."""
     reach = (stock.allowed, stock.beyond(provider))
     request = SchedulingRequest(requirements, {}, provider or None, *reach, bid=bid, zone_ids=stock.zone_ids)
-    request = replace(request, images=stock.images)
+    request = replace(request, images=stock.images, likely=stock.likely)
     offerings: dict[str, list[RankedOffering]] = {}
-    for offering in possible_offerings(stock.catalog.index, request, stock.availability):
+    for offering in _possible(stock, request, pods):
         offerings.setdefault(offering.node_type.name, []).append(offering)
     offered = (_node_type(stock, rows, requirements, dearest=dearest) for rows in offerings.values())
     return tuple(node_type for node_type in offered if node_type.offerings)
+
+
+def _possible(stock: Supply, request: SchedulingRequest, pods: Sequence[model.Pod]) -> Sequence[RankedOffering]:
+    likely = possible_offerings(stock.catalog.index, request, stock.availability)
+    if not pods or not request.unlikely:
+        return likely
+    offered = possible_offerings(stock.catalog.index, replace(request, likely={}), stock.availability)
+    likely_types = {row.node_type.name: row.node_type for row in likely}
+    unlikely = {row.node_type.name: row.node_type for row in offered if row.node_type.name not in likely_types}
+    names = likely_types.keys() | only_way(pods, list(likely_types.values()), list(unlikely.values()))
+    return [row for row in offered if row.node_type.name in names]
 
 
 def _node_type(stock: Supply, rows: Sequence[RankedOffering], requirements: Requirements, *, dearest: bool) -> NodeType:
@@ -210,7 +240,15 @@ def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...
     return tuple(sorted(known_zones)) if ANY in zones else tuple(zone for zone in zones if zone in known_zones)
 
 
-def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim], *, dearest: bool) -> model.Pool:
+def _template(
+    stock: Supply,
+    reader: Reader,
+    pool: Pool,
+    claims: Sequence[NodeClaim],
+    pods: Sequence[model.Pod],
+    *,
+    dearest: bool,
+) -> model.Pool:
     ids, requirements = stock.ids_of(pool.provider_ref), reader.request(spread_requirements(pool)).requirements
     if any(map(is_zone_id, requirements)) and (not pool.provider_ref or pool.provider_ref in stock.zone_ids):
         # Providers whose zones have no ids have no such node.
@@ -225,7 +263,7 @@ def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeCl
         tuple(
             with_disk(node_type, pool.properties)
             for node_type in node_types(
-                stock, requirements, pool.provider_ref, dearest=dearest, bid=Bid.of(pool.max_price)
+                stock, requirements, pool.provider_ref, pods, dearest=dearest, bid=Bid.of(pool.max_price)
             )
         ),
         requirements,
@@ -297,7 +335,7 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
     except ValueError:
         return {}, None
     requirements = by_name(request.requirements, stock.ids_of(claim.provider_ref))
-    request = replace(request, requirements=requirements, images=stock.images)
+    request = replace(request, requirements=requirements, images=stock.images, likely=stock.likely)
     best = choose(stock.catalog.index, request, stock.availability)
     return (
         (request.resources, None)

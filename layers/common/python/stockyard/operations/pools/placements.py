@@ -39,11 +39,12 @@ def plan_placements(
     workloads = _workloads(manifests)
     stock = supply(services, cluster)
     everywhere = Supplied((every_provider(stock, EVERY),))
-    supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock)
+    groups = grouped(workloads.pods)
+    pods = [group.pod for group in groups]
+    supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock, pods)
     daemons = {**supplied.daemons, **workloads.daemon_sets}
     steps = STEPS + STEPS_A_POD * len(workloads.pods)
     settings = model.Settings(preferences, preferred_nodes=False, steps=steps, expired=expired)
-    groups = grouped(workloads.pods)
     nodes, free = supplied.nodes, stock.availability.free
     problem = model.Problem(groups, supplied.pools, nodes, tuple(daemons.values()), settings, free)
     too_large = excess(problem)
@@ -62,9 +63,10 @@ class Supplied:
     remarks: tuple[str, ...] = ()
 
 
-def _of_cluster(services: Services, cluster: Cluster, stock: Supply) -> Supplied:
+def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Sequence[model.Pod]) -> Supplied:
     claims, quota = claims_of(services, cluster.id), limit_of(services, GROUP_NODES)
-    pools = tuple(templates(stock, [within_quota(pool, quota) for pool in pools_of(services, cluster.id)], claims))
+    limited = [within_quota(pool, quota) for pool in pools_of(services, cluster.id)]
+    pools = tuple(templates(stock, limited, claims, pods=pods))
     remarks = []
     if not pools:
         remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")

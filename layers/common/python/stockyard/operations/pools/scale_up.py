@@ -92,9 +92,11 @@ def believed_plan(
     fleet = fleet_state(services, cluster, stock, staying, workload)
     wanted_groups = (*groups, *spare)
     belief = believe(services, cluster.id, pools, claims, workload, fleet, wanted_groups)
+    believed_groups = belief.groups(wanted_groups)
+    pods = (group.pod for group in believed_groups)
     problem = model.Problem(
-        belief.groups(wanted_groups),
-        tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
+        believed_groups,
+        tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims, pods=pods)),
         fleet.packed,
         tuple(workload.daemons.values()),
         model.Settings(preferred_nodes=False, steps=STEPS, expired=expired),

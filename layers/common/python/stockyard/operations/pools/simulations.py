@@ -58,7 +58,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
     daemons, places = _surroundings(services, stock, cluster)
     records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
-    pools, remarks = _priced(templates(stock, records))
+    pools, remarks = _priced(templates(stock, records, pods=(arrival.kind.pod for arrival in arrivals)))
     remarks += [f"Skipped {count}: {why}." for why, count in sorted(skipped.items())[:MOST_REMARKS]]
     remarks += [text for record in records for text in _left_aside(record)]
     remarks += [_pause_remark(record) for record in records if _stays_paused(record, request.policy)]

@@ -18,8 +18,9 @@ from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
+from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, NeedsImages, TakesFromGroups
+from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
@@ -56,7 +57,7 @@ class ClaimReader:
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
         self._ids_of_zones: dict[str, Mapping[str, Mapping[str, str]]] = {}
-        self._images_of: dict[str, Mapping[str, frozenset[str]]] = {}
+        self._images_of: dict[str, tuple[Architectures, Architectures]] = {}
         """By cluster."""
         self._environment = cache(partial(services.store.get, NodeEnvironment))
 
@@ -129,9 +130,9 @@ class ClaimReader:
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
         if any(map(is_zone_id, request.requirements)):
             request = self._by_zone_ids(claim, request)
-        images = self._images(claim)
-        if images:
-            request = replace(request, images=images)
+        images, likely = self._images(claim)
+        if images or likely:
+            request = replace(request, images=images, likely=likely)
         return self._in_zone(claim, request) if ZONE in request.requirements else request
 
     def _by_zone_ids(self, claim: NodeClaim, request: SchedulingRequest) -> SchedulingRequest:
@@ -146,20 +147,18 @@ class ClaimReader:
         requirements = by_name(request.requirements, known_ids)
         return replace(request, requirements=requirements, out_of_reach=request.out_of_reach | unnamed)
 
-    def _images(self, claim: NodeClaim) -> Mapping[str, frozenset[str]]:
-        """The architectures for which there are images in the claim's cluster, by provider, where that is known."""
+    def _images(self, claim: NodeClaim) -> tuple[Architectures, Architectures]:
+        """See ``images_of``, in the claim's cluster."""
         cluster_id = self.cluster_id(claim)
-        if cluster_id and cluster_id not in self._images_of:
-            images: dict[str, frozenset[str]] = {}
-            for name, provider in self._catalog.providers.items():
-                source: object = self._services.node_sources.get(provider.kind)
-                if isinstance(source, NeedsImages):
-                    environment = self._environment(environment_id(cluster_id, provider.id))
-                    images[name] = source.architectures(provider, environment)
-            self._images_of[cluster_id] = {
-                name: architectures for name, architectures in images.items() if architectures
-            }
-        return self._images_of.get(cluster_id, {})
+        if not cluster_id:
+            return {}, {}
+        if cluster_id not in self._images_of:
+            self._images_of[cluster_id] = images_of(
+                self._services,
+                self._catalog.providers.values(),
+                lambda provider: self._environment(environment_id(cluster_id, provider.id)),
+            )
+        return self._images_of[cluster_id]
 
     def _zone_ids(self, claim: NodeClaim) -> Mapping[str, Mapping[str, str]]:
         """The ids of the zones in which the claim's cluster has subnets, by provider and name."""

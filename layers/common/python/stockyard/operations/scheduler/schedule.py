@@ -290,7 +290,7 @@ def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
     """What tells the requests of one pass apart."""
     requirements, resources = frozenset(request.requirements.items()), frozenset(request.resources.items())
     zone_ids = frozenset((name, frozenset(ids.items())) for name, ids in request.zone_ids.items())
-    images = frozenset(request.images.items())
+    images = frozenset(request.images.items()), frozenset(request.likely.items())
     return requirements, resources, request.provider, request.out_of_reach, request.bid, zone_ids, images
 
 
