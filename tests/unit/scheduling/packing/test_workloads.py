@@ -143,6 +143,28 @@ def test_namespaces_are_known_by_their_labels() -> None:
         read({**shop, "metadata": {"name": "shop", "labels": {"team": 1}}})
 
 
+def test_limit_ranges_complete_the_pods_of_their_namespace() -> None:
+    bare = {"spec": {"containers": [{"name": "a"}]}}
+    limit = {"type": "Container", "defaultRequest": {"cpu": "2"}}
+    limit_range = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"namespace": "shop"}}
+    limits = {**limit_range, "spec": {"limits": [limit]}}
+    documents = [
+        manifest("Deployment", template=bare),
+        manifest("DaemonSet", "log", template=bare),
+        pod(metadata={"name": "one", "namespace": "shop"}),
+        pod(metadata={"name": "elsewhere"}, spec=bare["spec"]),
+    ]
+    workloads = read(*documents, {"kind": "List", "items": [limits]})
+    amounts = {name: dict(each.requests).get("cpu") for name, each in workloads.pods}
+    assert amounts == {"shop/web-0": 2000, "shop/one": 250, "default/elsewhere": None}
+    assert dict(workloads.daemon_sets["shop/log"].requests)["cpu"] == 2000
+    assert workloads.skipped == {"the kind LimitRange makes no pods": 1}
+    foreign = {**limits, "apiVersion": "x.example.com/v1"}
+    assert dict(read(documents[0], foreign).pods[0][1].requests).get("cpu") is None
+    with pytest.raises(ValueError, match=r"^/0/spec/limits/0/max/cpu: "):
+        read({**limits, "spec": {"limits": [{**limit, "max": {"cpu": "many"}}]}})
+
+
 def test_daemon_sets_run_on_every_node() -> None:
     workloads = read(manifest("DaemonSet", "agent"))
     assert (list(workloads.daemon_sets), workloads.pods) == (["shop/agent"], [])

@@ -38,7 +38,7 @@ def requests(spec: Document) -> dict[str, int]:
     for container, place in listed(spec.get("containers"), ("spec", "containers")):
         running = _sum(running, _of_container(container, place))
     total = _of_pod(spec, _larger(running, starting))
-    total = _sum(total, _amounts(spec.get("overhead"), ("spec", "overhead")))
+    total = _sum(total, amounts_at(spec.get("overhead"), ("spec", "overhead")))
     return {**{name: amount for name, amount in total.items() if amount}, PODS: _ONE_POD}
 
 
@@ -51,7 +51,7 @@ def _of_pod(spec: Document, containers: Mapping[str, int]) -> dict[str, int]:
     """What the pod asks for as a whole, where it says so; otherwise the sum of its containers."""
     place: Place = ("spec", "resources")
     resources = object_at(spec, "resources", ("spec",))
-    limits, own_requests = (_amounts(resources.get(name), (*place, name)) for name in ("limits", "requests"))
+    limits, own_requests = (amounts_at(resources.get(name), (*place, name)) for name in ("limits", "requests"))
     for kind, amounts in (("limits", limits), ("requests", own_requests)):
         for name in amounts:
             if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
@@ -64,11 +64,12 @@ def _of_pod(spec: Document, containers: Mapping[str, int]) -> dict[str, int]:
 
 def _of_container(document: Document, place: Place) -> dict[str, int]:
     resources = object_at(document, "resources", place)
-    limits = _amounts(resources.get("limits"), (*place, "resources", "limits"))
-    return limits | _amounts(resources.get("requests"), (*place, "resources", "requests"))
+    limits = amounts_at(resources.get("limits"), (*place, "resources", "limits"))
+    return limits | amounts_at(resources.get("requests"), (*place, "resources", "requests"))
 
 
-def _amounts(quantities: Any, place: Place) -> dict[str, int]:
+def amounts_at(quantities: Any, place: Place) -> dict[str, int]:
+    """Quantities by resource in thousandths. Raises ``ValueError`` with the place of one that cannot be read."""
     if not isinstance(quantities, Mapping | None):
         raise wrong(place, "resources by name are needed")
     amounts = {}

@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard.domain.manifest_lists import taken_apart
 from stockyard.domain.pointers import pointer
+from stockyard.scheduling.limit_ranges import Defaults, read_defaults, with_requests
 from stockyard.scheduling.packing.fields import Document, Place, object_at, texts, wrong
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod
@@ -24,9 +25,12 @@ _COUNTED = {
     "Job": "parallelism",
 }
 """Kinds that make pods of a template, and the field that says how many; one where it is missing."""
-POD, DAEMON_SET, JOB, CRON_JOB, NAMESPACE = "Pod", "DaemonSet", "Job", "CronJob", "Namespace"
+POD, DAEMON_SET, JOB, CRON_JOB = "Pod", "DaemonSet", "Job", "CronJob"
+NAMESPACE, LIMIT_RANGE = "Namespace", "LimitRange"
+_OF_NAMESPACES = (NAMESPACE, LIMIT_RANGE)
+"""Kinds that make no pods and say something of those of a namespace."""
 _VERSIONS = {
-    **dict.fromkeys((POD, "ReplicationController", NAMESPACE), "v1"),
+    **dict.fromkeys((POD, "ReplicationController", *_OF_NAMESPACES), "v1"),
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", DAEMON_SET), "apps/v1"),
     **dict.fromkeys((JOB, CRON_JOB), "batch/v1"),
 }
@@ -43,7 +47,8 @@ class Workloads:
     """The pods that manifests ask for, with their names: ``default/web-1``.
 
     ``daemon_sets`` are the pods that each DaemonSet makes on each node, by namespace and name. ``namespaces`` are the
-    labels of each Namespace that is among the manifests. ``skipped`` counts what needs no new node, by why.
+    labels of each Namespace that is among the manifests, ``defaults`` what containers request by its LimitRanges where
+    they say nothing, by namespace. ``skipped`` counts what needs no new node, by why.
     """
 
     pods: list[tuple[str, Pod]] = field(default_factory=list)
@@ -52,6 +57,7 @@ class Workloads:
     """How many templates there are, at most as many as different pods."""
     skipped: Counter[str] = field(default_factory=Counter)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    defaults: dict[str, Defaults] = field(default_factory=dict)
 
 
 def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: int) -> Workloads:
@@ -64,6 +70,8 @@ def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: in
     workloads = Workloads()
     documents = [item for number, manifest in enumerate(manifests) for item in _items(manifest, (number,))]
     workloads.namespaces.update(_namespaces(documents))
+    for namespace, defaults in _defaults(documents):
+        workloads.defaults[namespace] = {**defaults, **workloads.defaults.get(namespace, {})}
     makers = frozenset(name for document, _ in documents if (name := _identity(document)))
     for document, place in documents:
         why = _skipped(document, place, makers)
@@ -99,6 +107,14 @@ def _namespaces(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[s
                 yield name, labels
 
 
+def _defaults(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str, Defaults]]:
+    """What containers request by each LimitRange where they say nothing, by its namespace."""
+    for document, place in documents:
+        if document["kind"] == LIMIT_RANGE and not _foreign(document):
+            namespace = object_at(document, "metadata", place).get("namespace") or "default"
+            yield str(namespace), read_defaults(document, place)
+
+
 def _foreign(document: Document) -> str:
     """Why the document is none of the kinds that are read; empty for those. Without a version the kind alone counts."""
     kind, version = document["kind"], document.get("apiVersion")
@@ -124,7 +140,7 @@ def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> 
     if why:
         return why
     kind = document["kind"]
-    if kind == NAMESPACE:
+    if kind in _OF_NAMESPACES:
         return f"the kind {kind} makes no pods"
     if _owner(document, place) in makers:
         return "what another of these manifests makes is counted there"
@@ -192,7 +208,11 @@ def _owner(document: Document, place: Place) -> tuple[str, str]:
 def _identity(document: Document) -> tuple[str, str] | None:
     """Kind and name of a document that makes so many pods of a template; None for others."""
     metadata = document.get("metadata")
-    if _foreign(document) or document["kind"] in (POD, NAMESPACE, DAEMON_SET) or not isinstance(metadata, Mapping):
+    if (
+        _foreign(document)
+        or document["kind"] in (POD, DAEMON_SET, *_OF_NAMESPACES)
+        or not isinstance(metadata, Mapping)
+    ):
         return None
     return document["kind"], f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
@@ -249,7 +269,8 @@ def _pod(workloads: Workloads, template: Document, owner: Document, place: Place
     """The pod of a template, in the namespace of what makes it."""
     metadata = object_at(template, "metadata", place)
     namespace = object_at(owner, "metadata", place).get("namespace") or metadata.get("namespace") or "default"
-    manifest = {"metadata": {**metadata, "namespace": namespace}, "spec": object_at(template, "spec", place)}
+    spec = with_requests(object_at(template, "spec", place), workloads.defaults.get(str(namespace), {}))
+    manifest = {"metadata": {**metadata, "namespace": namespace}, "spec": spec}
     try:
         return read_pod(manifest, namespaces=workloads.namespaces)
     except ValueError as error:
