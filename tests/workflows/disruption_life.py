@@ -27,8 +27,10 @@ from stockyard.operations.pools import reconcile
 from stockyard.operations.pools.pools import claims_of
 from stockyard.ports import Replace, Write
 from tests.harness.faults import Crash, Errors, Fault, Tap
-from tests.unit.operations.disruption.conftest import POOL, Pods, pod
+from tests.unit.operations.disruption.conftest import POOL, pod
 from tests.unit.operations.pools.conftest import make_yard
+from tests.workflows.people.acts import ACTS, DAEMON_GROWS, DELETED, DRAIN
+from tests.workflows.people.pods import PodsBesideDaemon
 from tests.workflows.watched_table import WatchedRegistry, WatchedStore
 
 T = TypeVar("T")
@@ -42,19 +44,8 @@ REFUSED_MINUTES = 3
 """How long a table refuses what it refuses."""
 CALM = 3
 """For how many minutes nothing may change any more."""
-ACT_MINUTES = 20
-"""For how long a node stays as a person has made it, or its kubelet."""
-CORDON: Mapping[str, Any] = {"unschedulable": True}
-ACTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
-    "cordon": lambda _: dict(CORDON),
-    "taint": lambda _: {"taints": (("person", "", "NoSchedule"),)},
-    "drain": lambda _: dict(CORDON),
-    "deleted": lambda _: {},
-    "not ready": lambda now: {"ready": "False", "ready_since": now},
-}
-"""What people do to nodes, and what is told of one then."""
-MOVING = frozenset({"drain", "deleted", "not ready"})
-"""Acts after which pods wait for another node, whatever is decided."""
+GROWN = "1200m"
+"""The cores of a DaemonSet's pod when it has grown."""
 ERRORS = Errors(lambda: StoreUnavailable("no answer"), lambda: StoreUnavailable("slow down"), lambda: StoreError("no"))
 
 
@@ -74,12 +65,13 @@ class Story:
 @dataclass
 class DisruptionLife:
     """``wrong`` says what went wrong. ``act`` is what a person does to a node as soon as the fault has come, and takes
-    back later where that can be."""
+    back later where that can be: to the first node by name, or ``on_last`` to the last one, which is the youngest."""
 
     name: str
     fault: Fault | None = None
     act: str = ""
-    pods: Pods = field(init=False)
+    on_last: bool = False
+    pods: PodsBesideDaemon = field(init=False)
     place: str = ""
     wrong: list[str] = field(default_factory=list)
     sites: list[tuple[str, int, int]] = field(default_factory=list)
@@ -93,10 +85,11 @@ class DisruptionLife:
     """The minute of the person's act."""
     acted_on: str = ""
     """The node of the act."""
+    act_over: bool = False
 
     def __post_init__(self) -> None:
         yard = make_yard()
-        self.pods = Pods(yard)
+        self.pods = PodsBesideDaemon(yard)
         self.tap = Tap(lambda: self.place, faults=[self.fault] if self.fault else [])
         self.plain = yard.nodes.services.store
         yard.nodes.services = replace(yard.nodes.services, store=WatchedStore(self.plain, self))  # type: ignore[arg-type]
@@ -151,7 +144,7 @@ class DisruptionLife:
         for minute in range(MINUTES):
             self._pass_minute(minute)
             self._person(minute)
-            if self.most_homeless and not (story.homeless or (self.act in MOVING and self.acted_at >= 0)):
+            if self.most_homeless and not (story.homeless or (self.moves and self.acted_at >= 0)):
                 self.wrong.append(f"minute {minute}: {self.most_homeless} pods have lost their place")
                 return
             spoilt += self.fault is not None and self.fault.fired
@@ -164,7 +157,7 @@ class DisruptionLife:
         else:
             record = self.pods.record()
             self.wrong.append(f"hangs: {record.state}, {record.message} {self.pods.types()}")
-        if self.pods.fewest < story.fewest and self.act not in MOVING:
+        if self.pods.fewest < story.fewest and not self.moves:
             self.wrong.append(f"only {self.pods.fewest} nodes were ready")
 
     def _pass_minute(self, number: int) -> None:
@@ -187,21 +180,37 @@ class DisruptionLife:
         pods = self.pods
         if self.acted_at < 0 and pods.claims():
             self.acted_at = minute
-            self.acted_on = node = min(claim.node_name for claim in pods.claims())
-            pods.facts[node] = ACTS[self.act](pods.yard.nodes.services.now())
-            pods.refuses = lambda _, name: name == node and node in pods.facts
-            if self.act == "drain":
-                pods.waiting += pods.on.pop(node, [])
-            if self.act == "deleted":
-                pods.gone_names.add(node)
-        elif minute == self.acted_at + ACT_MINUTES:
+            names = sorted(claim.node_name for claim in pods.claims())
+            self._act(names[-1 if self.on_last else 0])
+        elif self.acted_at >= 0 and minute == self.acted_at + ACTS[self.act].minutes:
             pods.facts.pop(self.acted_on, None)
+            pods.daemon, self.act_over = None, True
+
+    def _act(self, node: str) -> None:
+        pods = self.pods
+        self.acted_on = node
+        if self.act == DAEMON_GROWS:
+            pods.daemon = pod(GROWN, app="proxy")
+            return
+        pods.facts[node] = ACTS[self.act].facts(pods.yard.nodes.services.now())
+        # A node that has shrunk takes what it has room for.
+        closed = "allocatable" not in pods.facts[node]
+        pods.refuses = lambda _, name: closed and name == node and node in pods.facts
+        if self.act == DRAIN:
+            pods.waiting += pods.on.pop(node, [])
+        if self.act == DELETED:
+            pods.gone_names.add(node)
+
+    @property
+    def moves(self) -> bool:
+        """Whether pods wait for another node after the act, whatever is decided."""
+        return bool(self.act) and ACTS[self.act].moves
 
     def _is_at_rest(self) -> bool:
         """Whether nothing is decided and no pod waits, after the person's act is over."""
         record = self.plain.get(ClusterDisruption, self.pods.yard.cluster.id)
         idle = record is None or record.state == IDLE
-        return idle and not self.pods.waiting and self.acted_at >= 0 and self.acted_on not in self.pods.facts
+        return idle and not self.pods.waiting and self.act_over
 
     def _is_over(self, story: Story, before: set[str]) -> bool:
         claims = claims_of(self.pods.yard.nodes.services, self.pods.yard.cluster.id)

@@ -17,7 +17,9 @@ import pytest
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING
 from stockyard.operations.disruption import carry_out, hopeless
 from tests.harness.faults import Call, Fault, Mode
-from tests.workflows.disruption_life import ACTS, STORIES, DisruptionLife
+from tests.workflows.disruption_life import STORIES, DisruptionLife
+from tests.workflows.people.acts import ACTS, CORDON, DAEMON_GROWS, READY_AGAIN, SHRINKS, TAINT
+from tests.workflows.people.mutants import MUTANTS
 
 MODES = (Mode.BEFORE, Mode.AFTER, Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)
 OF_READS = (Mode.BEFORE, Mode.THROTTLED, Mode.REFUSED)
@@ -31,13 +33,16 @@ class Cell:
     call: Call
     mode: Mode
     act: str = ""
+    on_last: bool = False
+    """Whether the act is on the last node, see ``DisruptionLife``."""
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.call}, {self.mode.value} {self.act}".rstrip()
+        act = f" {self.act} of the {'last' if self.on_last else 'first'} node" if self.act else ""
+        return f"{self.story}: {self.call}, {self.mode.value}{act}"
 
     def wrong(self) -> list[str]:
         """What is wrong with the cell's life."""
-        return DisruptionLife(self.story, Fault(self.call, self.mode), self.act).run()
+        return DisruptionLife(self.story, Fault(self.call, self.mode), self.act, self.on_last).run()
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +90,19 @@ def test_disruption_crash_matrix(
 
 
 def with_people(every: list[Cell], seed: int, *, soaking: bool) -> list[Cell]:
-    """Each mode once with a person's act at the moment of the fault, in the soak with each act and in each story."""
+    """Each act once at the moment of a fault, in the soak with each kind of fault and in each story."""
     chance = random.Random(f"{seed} people")
     if not soaking:
         acts = chance.sample([*ACTS], len(ACTS))
-        picks = [(mode, acts[number % len(acts)], "") for number, mode in enumerate(MODES)]
+        picks = [(MODES[number % len(MODES)], act, "", number % 2 == 0) for number, act in enumerate(acts)]
     else:
-        picks = [(mode, act, story) for story in STORIES for act in ACTS for mode in MODES]
+        picks = [
+            (mode, act, story, last) for story in STORIES for act in ACTS for mode in MODES for last in (False, True)
+        ]
     cells = []
-    for mode, act, story in picks:
+    for mode, act, story, last in picks:
         there = [cell for cell in every if cell.mode is mode and cell.call.record and story in ("", cell.story)]
-        cells.append(replace(chance.choice(there), act=act))
+        cells.append(replace(chance.choice(there), act=act, on_last=last))
     return cells
 
 
@@ -114,6 +121,18 @@ def test_the_matrix_has_every_step_of_every_reason(cells: list[Cell]) -> None:
     assert {cell.story for cell in cells} == set(STORIES)
     writes = {(cell.story, cell.call.place) for cell in cells if cell.call.record}
     assert {place for story, place in writes if story == "a cheaper node comes"} == {IDLE, PROPOSED, REPLACING}
+
+
+@pytest.mark.parametrize("act", [CORDON, TAINT, SHRINKS, READY_AGAIN, DAEMON_GROWS])
+def test_the_judge_sees_a_node_that_counts_as_nobody_told_it(cells: list[Cell], act: str) -> None:
+    """The act comes before the decision: pods move to the node of the act, or to a new one beside the old DaemonSet."""
+    stories = ("a cheaper node comes", "a node that may be taken back")
+    early = [cell for cell in cells if cell.story in stories and cell.call.place == IDLE and cell.call.record]
+    (first, *_), (second, *_) = ([cell for cell in early if cell.story == story] for story in stories)
+    acted = [replace(cell, act=act, on_last=True) for cell in (first, second)]
+    assert [cell.wrong() for cell in acted] == [[], []]
+    with MUTANTS[act]():
+        assert any("have lost their place" in text for cell in acted for text in cell.wrong())
 
 
 def test_the_judge_sees_a_node_that_leaves_before_another_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
