@@ -225,8 +225,12 @@ class Clusters(Eks):
         changed = {**present, **changed} if isinstance(present, dict) else changed
         if changed == present:
             raise bad_parameter("Cluster is already at the desired configuration", clusterName=cluster.name)
+        kind = CHANGES[field]
         if field == "resourcesVpcConfig":
             _check_access(changed)
+            if "subnetIds" in parameters[field]:
+                self._subnets(changed["subnetIds"])
+                kind = "VpcConfigUpdate"
         if field == "accessConfig":
             modes = (present["authenticationMode"], changed["authenticationMode"])
             if MODES.index(modes[1]) < MODES.index(modes[0]):
@@ -242,7 +246,7 @@ class Clusters(Eks):
         def change() -> None:
             cluster.document[field] = changed
 
-        return self._update(cluster, CHANGES[field], _params(field, changed), change)
+        return self._update(cluster, kind, _params(field, changed), change)
 
     def _updatable(self, parameters: Mapping[str, Any]) -> Cluster:
         cluster = self.cluster(parameters)

@@ -110,7 +110,9 @@ def test_a_change_that_fails_leaves_a_degraded_cluster_and_is_resumed(managed: M
     assert operation.changes[0]["before"] == "standard"
     assert managed.condition("ControlPlaneRunning") == "True"
     resumed = resume_cluster(managed.world.services, managed.id, USER)
-    assert (resumed.status, resumed.phase, resumed.attempt) == ("ready", phase, 2)
+    # What it stands on may be what it failed for, so that this is looked at first.
+    begin = phase if phase == "objects" else "network"
+    assert (resumed.status, resumed.phase, resumed.attempt) == ("ready", begin, 2)
     assert managed.drive() == "changed"
     assert managed.operation.id == operation_id
     assert managed.condition(DEGRADED) == "False"
@@ -199,13 +201,13 @@ def test_a_change_is_stopped_between_two_steps(managed: ManagedWorld) -> None:
     assert (stopped.status, stopped.operation_id, managed.condition(DEGRADED)) == ("ready", first, "True")
     error = managed.operation.error
     assert error is not None
-    assert (error.phase, error.cause_type) == ("control_plane", "Cancelled")
+    assert (error.phase, error.cause_type) == ("network", "Cancelled")
     with pytest.raises(Fenced):
         run_phase(RUNNER, managed.world.services, fence, "control_plane")
     with pytest.raises(IllegalTransition):
         cancel_change(managed.world.services, managed.id, USER)
     assert managed.provider.stands["control_plane"][1]["support"] == "standard"
-    assert resume_cluster(managed.world.services, managed.id, USER).phase == "control_plane"
+    assert resume_cluster(managed.world.services, managed.id, USER).phase == "network"
     assert managed.drive() == "changed"
 
 

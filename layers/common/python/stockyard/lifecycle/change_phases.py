@@ -24,6 +24,10 @@ _END = Phase("complete", 600, "changed")
 PROFILE = Phase("profile", 3600, "profile")
 """The packs of a cluster's profiles; skipped where it has none."""
 _CHECKS = Phase("checks", 600, "checks")
+_STANDS_ON = (Phase("network", 1800, ENSURE), Phase("identity", 600, ENSURE))
+"""What a cluster stands on: what somebody has taken away by hand is made again before anything is built on it."""
+_FIRST = _STANDS_ON[0].name
+"""Where a resume begins: it may have failed for what is gone."""
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
     workflow="change_managed",
@@ -32,14 +36,15 @@ CHANGE = Procedure(
     comment="Brings what stands of a ready cluster to its changed settings. The cluster goes on serving.",
     phases=(
         _CHECKS,
-        Phase("control_plane", 3600, ENSURE),
-        Phase("access", 600, ENSURE),
+        *_STANDS_ON,
+        Phase("control_plane", 3600, ENSURE, resumed_at=_FIRST),
+        Phase("access", 600, ENSURE, resumed_at=_FIRST),
         # Nodes leave before the groups do that they came from; new groups are there before their nodes.
         Phase("surplus", 14_400, "surplus"),
-        Phase("node_groups", 36_000, ENSURE),
+        Phase("node_groups", 36_000, ENSURE, resumed_at=_FIRST),
         Phase("pools", 600, "pools"),
-        Phase("addons", 2400, ENSURE),
-        Phase("storage", 1800, ENSURE),
+        Phase("addons", 2400, ENSURE, resumed_at=_FIRST),
+        Phase("storage", 1800, ENSURE, resumed_at=_FIRST),
         Phase("objects", 900, ENSURE),
         PROFILE,
         _END,
@@ -47,7 +52,7 @@ CHANGE = Procedure(
     on_failure=FAIL,
     error="ClusterCouldNotBeChanged",
     doing="its settings were being changed",
-    advice="A resume goes on from the phase that failed; a further change begins anew.",
+    advice="A resume makes again what is gone, and goes on; a further change begins anew.",
     ends=("changed", "not_changed"),
     resumable=True,
     timeout_seconds=86_400,
@@ -60,16 +65,17 @@ UPGRADE = replace(
     comment="Brings a ready cluster to the next minor of Kubernetes. The cluster goes on serving.",
     phases=(
         _CHECKS,
-        Phase("control_plane", 7200, ENSURE),
-        Phase("addons", 2400, ENSURE),
-        Phase("node_groups", 36_000, ENSURE),
+        *_STANDS_ON,
+        Phase("control_plane", 7200, ENSURE, resumed_at=_FIRST),
+        Phase("addons", 2400, ENSURE, resumed_at=_FIRST),
+        Phase("node_groups", 36_000, ENSURE, resumed_at=_FIRST),
         Phase("objects", 900, ENSURE),
         PROFILE,
         _END,
     ),
     error="ClusterCouldNotBeUpgraded",
     doing="it was being upgraded",
-    advice="A resume goes on from the phase that failed.",
+    advice="A resume makes again what is gone, and goes on.",
     ends=("upgraded", "not_upgraded"),
 )
 

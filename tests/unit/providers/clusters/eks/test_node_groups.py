@@ -386,3 +386,18 @@ def test_names_of_generations_are_names_that_eks_takes(pool: str, number: int, n
     assert len(generation.name) <= 63
     assert "." not in generation.name
     assert generation.key == (pool if number == 1 else f"{pool}/{number}")
+
+
+def test_machines_get_no_version_without_their_template_and_the_group_is_named(eks: Any, run: Run) -> None:
+    change(eks, {**EFA, "count": 1})
+    run("node_groups")
+    (template,) = [line.vendor_id for line in eks.ledger.lines() if line.kind == "launch_template"]
+    eks.tenant().client("ec2").delete_launch_template(LaunchTemplateId=template)
+    eks.later(3600)
+    assert eks.ensure("node_groups").done, "what stands needs no template"
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.36")
+    eks.ledger.cluster = eks.cluster
+    eks.ensure("control_plane")
+    with pytest.raises(VendorRefused, match=f"launch template {template} of node group h100 is gone") as caught:
+        eks.ensure("node_groups")
+    assert "another type, disk or zones" in caught.value.hint

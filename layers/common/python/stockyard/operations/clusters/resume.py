@@ -42,9 +42,9 @@ def resumed(
 
 def plan_resume(services: Services, cluster: Cluster, from_phase: str = "") -> dict[str, Any]:
     """The parts of a plan that say where :func:`resumed` would go on and which phases would run. Raises as it does."""
-    change, _, failed_phase = _resumption(services, cluster, from_phase)
+    change, *_ = _resumption(services, cluster, from_phase)
     steps = [f"Phase {phase.name}" for phase in change.operation.phases if phase.state not in ("succeeded", "skipped")]
-    begin = from_phase or failed_phase
+    begin = change.from_phase
     verdict = f"Operation {change.operation.id} would go on at phase {begin}, with attempt {change.operation.attempt}."
     return {"verdict": verdict, "steps": steps}
 

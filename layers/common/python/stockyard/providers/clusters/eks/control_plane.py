@@ -125,7 +125,7 @@ def _converged(builder: Builder, described: Mapping[str, Any]) -> str:
         raise NotYetVisible(f"{described['name']} is not on the ledger")
     if line.detail.get(_UPDATE):
         return _followed(builder, line, str(described["name"]))
-    change = _next_change(builder.work.cluster, described)
+    change = _other_subnets(builder, described) or _next_change(builder.work.cluster, described)
     if change is None:
         return ""
     number = int(line.detail.get(_UPDATES) or 0)
@@ -156,6 +156,17 @@ def _followed(builder: Builder, line: Resource, name: str) -> str:
             hint="Mend what EKS names, and change the cluster again.",
         )
     return f"{update['type']} of {name} is done"
+
+
+def _other_subnets(builder: Builder, described: Mapping[str, Any]) -> _Change | None:
+    """The change to the subnets that there are, where one that EKS was told of is gone and was made again."""
+    present = set(described["resourcesVpcConfig"].get("subnetIds") or ())
+    ids = [subnet.id for subnet in network.subnets_of(builder)]
+    gone = sorted(present - set(ids))
+    if not gone:
+        return None
+    parameters = {"resourcesVpcConfig": {"subnetIds": ids}}
+    return _Change(f"others take the place of subnet {', '.join(gone)}", "update_cluster_config", parameters)
 
 
 def _next_change(cluster: Cluster, described: Mapping[str, Any]) -> _Change | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import EFA
 
@@ -20,6 +21,10 @@ CARDS: Mapping[str, int] = {
     "p4de.24xlarge": 4,
 }
 """Network cards with EFA, by instance type; any other type that has EFA has one."""
+NAME = "launch template"
+"""What it is called in messages."""
+SECURITY_GROUPS = "security_groups"
+"""In the line's detail: the groups that the template names."""
 _OF_INSTANCES = ("instance", "volume", "network-interface")
 
 
@@ -39,7 +44,20 @@ def ensure(builder: Builder, key: str, name: str, group: Mapping[str, Any], secu
         )
         return str(answer["LaunchTemplate"]["LaunchTemplateId"])
 
-    builder.want(Wish(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, identity=True))
+    detail = {SECURITY_GROUPS: list(security_groups)}
+    builder.want(Wish(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, detail=detail, identity=True))
+
+
+def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str:
+    """What the template that a group was made with lacks: it is gone itself, or names a security group that is; empty
+    where nothing is known to be missing. A line of an earlier release names no groups."""
+    line = builder.ledger.find(ec2_kinds.LAUNCH_TEMPLATE.name, key)
+    if line is None or line.state != "made" or builder.recent(line.made_at):
+        return ""
+    if ec2_kinds.LAUNCH_TEMPLATE.state(builder.calls, line.vendor_id) is State.ABSENT:
+        return f"{NAME} {line.vendor_id}"
+    gone = sorted(set(line.detail.get(SECURITY_GROUPS) or ()) - set(security_groups))
+    return f"security group {', '.join(gone)}" if gone else ""
 
 
 def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, Any]:

@@ -133,11 +133,43 @@ def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]
         failure = _failure(described)
         if failure is not None:
             raise failure
-        return scaling.converge(builder, line, group, described) or scaling.mark(builder, line, described)
+        lack = _lack(builder, group, generation, described, security)
+        if not lack or scaling.size_of(builder, described):
+            _check_version(builder, described, lack)
+            return scaling.converge(builder, line, group, described) or scaling.mark(builder, line, described)
+        # EKS gives a group nothing else to stand on. Where it has no machines, a second one takes its place at once.
+        generation = Generation(generation.pool, generation.number + 1)
     if has_template(group):
         launch_templates.ensure(builder, generation.key, generation.template(builder.work.cluster), group, security)
     _make(builder, group, generation)
     return f"node group {generation.name} is new"
+
+
+def _lack(
+    builder: Builder,
+    group: Mapping[str, Any],
+    generation: Generation,
+    described: Mapping[str, Any],
+    security: tuple[str, ...],
+) -> str:
+    """What the group was made with and is no more; empty for nothing."""
+    gone = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
+    if gone:
+        return f"subnet {', '.join(gone)}"
+    return launch_templates.lack(builder, generation.key, security) if has_template(group) else ""
+
+
+def _check_version(builder: Builder, described: Mapping[str, Any], lack: str) -> None:
+    """Raises ``VendorRefused`` where the machines of a group cannot get the cluster's version for want of its template.
+    For want of a subnet they come up in the others."""
+    version = builder.work.cluster.kubernetes_version
+    if lack.startswith(launch_templates.NAME) and described.get("version", version) != version:
+        name = described["nodegroupName"]
+        raise VendorRefused(
+            f"{lack} of node group {name} is gone, and EKS gives a group with machines no other",
+            hint="Give the group another type, disk or zones, or remove it and add one of another name: then its"
+            " machines are made anew.",
+        )
 
 
 def _without_failed(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
