@@ -52,6 +52,7 @@ from local.aws.corrections.quick_tables import quick_tables
 from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
+    known_things,
     new_profiles_unusable,
     planned_refusals,
     scarce_capacity,
@@ -80,6 +81,7 @@ HIDDEN_SECONDS = 30.0
 """The longest that AWS hides what was just made, before scaling."""
 
 
+_INTERFACES = (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines)
 TIMEOUTS = 0.1
 """Half an hour of waiting for a machine's report takes three minutes; shorter, and a busy laptop would miss it."""
 
@@ -179,8 +181,7 @@ def running_aws(
         stack.enter_context(shown_consoles())
         stack.enter_context(told_topology())
         stack.enter_context(key_pairs_everywhere())
-        stack.enter_context(known_key_pairs())
-        for correction in (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines):
+        for correction in (known_key_pairs, known_things, *_INTERFACES):
             stack.enter_context(correction())
         stack.enter_context(fifty_tags())
         stack.enter_context(_managed_services(scale, faults))

@@ -22,6 +22,7 @@ from moto.elbv2.exceptions import DuplicateLoadBalancerName, DuplicateTargetGrou
 from moto.elbv2.responses import ELBV2Response
 
 from local.aws.corrections.key_pairs import UnknownKeyPair
+from local.aws.corrections.refusals import CHECKED, unknown_thing
 from local.aws.corrections.reservations import ReservationRefusal
 from local.aws.corrections.scarcity import OUTAGE, InsufficientInstanceCapacity, limited, places
 from local.aws.corrections.spot_prices import market_price
@@ -230,6 +231,10 @@ class _Fleet:
             entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
             ids: list[str] = []
             refusal: ServiceException = InsufficientInstanceCapacity()
+            unknown = self._unknown(specification, override) if remaining else None
+            if unknown is not None:
+                errors.append({**entry, "ErrorCode": unknown.code, "ErrorMessage": unknown.message})
+                continue
             if remaining and self._above(override):
                 errors.append({**entry, "ErrorCode": TOO_LOW, "ErrorMessage": "Your Spot request price is too low."})
                 continue
@@ -246,6 +251,14 @@ class _Fleet:
                 break
             errors.append({**entry, "ErrorCode": refusal.code, "ErrorMessage": refusal.message})
         return {"FleetId": random_fleet_id(), "Instances": instances, "Errors": errors}
+
+    def _unknown(self, specification: Mapping[str, Any], override: Mapping[str, Any]) -> ServiceException | None:
+        """What the way names and is not there; None where all is, or where nobody looks."""
+        if not CHECKED.is_on:
+            return None
+        data = self._backend.get_launch_template_by_name(specification["LaunchTemplateName"]).default_version().data
+        image, profile = override.get("ImageId") or data["ImageId"], data.get("IamInstanceProfile") or {}
+        return unknown_thing(self._backend, str(image), str(override["SubnetId"]), profile)
 
     def _ways(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         overrides = [

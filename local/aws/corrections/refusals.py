@@ -9,13 +9,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse
 from moto.ec2.responses import EC2Response
-from moto.iam.models import IAMBackend, get_account_id_from
+from moto.iam.models import IAMBackend, get_account_id_from, iam_backends
 
 from local.aws.corrections.rest_services import REFUSALS, ServiceRefusal
 from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, outage, shortage
@@ -67,6 +68,61 @@ class InvalidInstanceProfile(ServiceException):  # type: ignore[misc]
     def __init__(self, name: str) -> None:
         parameter = "parameter iamInstanceProfile.name"
         super().__init__(f"Value ({name}) for {parameter} is invalid. Invalid IAM Instance Profile name")
+
+
+class UnknownThing(ServiceException):  # type: ignore[misc]
+    """A launch names something that is not there."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Checked:
+    """Whether launches are refused for what is not there."""
+
+    is_on: bool = False
+
+
+CHECKED = Checked()
+
+
+def unknown_thing(backend: Any, image: str, subnet: str, profile: Mapping[str, Any]) -> ServiceException | None:
+    """How EC2 refuses a launch with an image, a subnet or a profile (``Name`` or ``Arn``) that is not there; None where
+    all are. Empty texts name nothing."""
+    if image and image not in backend.amis:
+        return UnknownThing("InvalidAMIID.NotFound", f"The image id '[{image}]' does not exist")
+    if subnet and not any(subnet in by_id for by_id in backend.subnets.values()):
+        return UnknownThing("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+    named = str(profile.get("Arn") or profile.get("Name") or "")
+    profiles = iam_backends[backend.account_id]["aws"].instance_profiles.values()
+    if named and not any(named in (each.arn, each.name) for each in profiles):
+        return InvalidInstanceProfile(named)
+    return None
+
+
+@contextmanager
+def known_things() -> Iterator[None]:
+    """A launch is refused for an image, a subnet or a profile that is not there: RunInstances as a whole, an instant
+    fleet override by override, as EC2 does. Machines of node groups are launched by EKS from images of its own."""
+    original = EC2Response.run_instances
+
+    def run_instances(response: Any) -> Any:
+        interfaces = response._get_param("NetworkInterfaces", []) or [{}]
+        subnet = response._get_param("SubnetId") or interfaces[0].get("SubnetId") or ""
+        profile = response._get_param("IamInstanceProfile") or {}
+        unknown = unknown_thing(response.ec2_backend, str(response._get_param("ImageId") or ""), str(subnet), profile)
+        if unknown is not None:
+            raise unknown
+        return original(response)
+
+    CHECKED.is_on = True
+    try:
+        with patch.object(EC2Response, "run_instances", run_instances):
+            yield
+    finally:
+        CHECKED.is_on = False
 
 
 @contextmanager

@@ -12,8 +12,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
+from local.aws.corrections.compute import instant_fleets
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
+    known_things,
     new_profiles_unusable,
     planned_refusals,
     scarce_capacity,
@@ -165,3 +167,41 @@ def test_deleting_a_missing_resource_is_refused_to_a_role_and_not_found_for_a_pe
         assert refusal(lambda: person.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound"
         person.terminate_instances(InstanceIds=[instance])
     assert refusal(lambda: tenant_client.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound", "moto still needs it"
+
+
+def test_a_launch_that_names_what_is_not_there_is_refused(aws: None) -> None:
+    """RunInstances as a whole, an instant fleet way by way: the others are tried."""
+    ec2, iam = client("ec2"), client("iam")
+    iam.create_instance_profile(InstanceProfileName="there")
+    here = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    strange_profile, strange_image = {"IamInstanceProfile": {"Name": "gone"}}, {"ImageId": "ami-0123456789abcdef0"}
+    with instant_fleets({}):
+        named = {"ImageId": IMAGE, "IamInstanceProfile": {"Name": "there"}}
+        for name, changed in (("good", {}), ("profile", strange_profile), ("image", strange_image)):
+            ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData={**named, **changed})
+
+        def fleet(*ways: tuple[str, str]) -> tuple[list[str], int]:
+            configs = [
+                {
+                    "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                    "Overrides": [{"InstanceType": "t3.large", "SubnetId": subnet}],
+                }
+                for name, subnet in ways
+            ]
+            capacity = {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"}
+            answer = ec2.create_fleet(
+                Type="instant", LaunchTemplateConfigs=configs, TargetCapacitySpecification=capacity
+            )
+            return [error["ErrorCode"] for error in answer["Errors"]], len(answer["Instances"])
+
+        with known_things():
+            assert refusal(lambda: run(ec2, SubnetId="subnet-0123456789abcdef0"))[0] == "InvalidSubnetID.NotFound"
+            assert refusal(lambda: run(ec2, **strange_profile))[0] == "InvalidParameterValue"
+            image = {"ImageId": strange_image["ImageId"], "MinCount": 1, "MaxCount": 1}
+            assert refusal(lambda: ec2.run_instances(**image))[0] == "InvalidAMIID.NotFound"
+            assert run(ec2, SubnetId=here, IamInstanceProfile={"Name": "there"})
+            codes, count = fleet(
+                ("image", here), ("profile", here), ("good", "subnet-0123456789abcdef0"), ("good", here)
+            )
+            assert codes == ["InvalidAMIID.NotFound", "InvalidParameterValue", "InvalidSubnetID.NotFound"]
+            assert count == 1

@@ -12,17 +12,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 import pytest
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
-from moto.iam.models import iam_backends
 
-from local.aws.corrections.compute import _Fleet, idempotent_calls, instant_fleets
-from local.aws.corrections.key_pairs import UnknownKeyPair, known_key_pairs
-from local.aws.corrections.refusals import gone_have_no_tags
+from local.aws.corrections.compute import idempotent_calls, instant_fleets
+from local.aws.corrections.key_pairs import known_key_pairs
+from local.aws.corrections.refusals import gone_have_no_tags, known_things
 from stockyard.domain.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, Operation, Outbox
 from stockyard.errors import StockyardError
@@ -67,44 +65,6 @@ SETTINGS: Mapping[str, Any] = {
 LOOK_SECONDS = 15
 MOST_STATES = 300
 """States of a workflow after which nobody waits any longer for its end."""
-
-
-class UnknownThing(UnknownKeyPair):
-    """A launch names something that is not there."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-@contextmanager
-def known_things() -> Iterator[None]:
-    """An instant fleet refuses, override by override, images, subnets and profiles that are not there, as EC2 does."""
-    run = _Fleet._run
-
-    def checked(fleet: _Fleet, specification: Mapping[str, Any], override: Mapping[str, Any]) -> str:
-        backend = fleet._backend
-        data = backend.get_launch_template_by_name(specification["LaunchTemplateName"]).default_version().data
-        image, subnet = str(override.get("ImageId") or data["ImageId"]), str(override["SubnetId"])
-        if image not in backend.amis:
-            raise UnknownThing("InvalidAMIID.NotFound", f"The image id '[{image}]' does not exist")
-        if not any(subnet in by_id for by_id in backend.subnets.values()):
-            raise UnknownThing("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
-        profile = data.get("IamInstanceProfile", {}).get("Name")
-        if profile and profile not in _profiles():
-            text = (
-                f"Value ({profile}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
-            )
-            raise UnknownThing("InvalidParameterValue", text)
-        return run(fleet, specification, override)
-
-    with patch.object(_Fleet, "_run", checked):
-        yield
-
-
-def _profiles() -> dict[str, Any]:
-    profiles = iam_backends[ACCOUNT]["aws"].instance_profiles
-    return {profile.name: key for key, profile in profiles.items()}
 
 
 class MembersAgent(FakeAgent):
