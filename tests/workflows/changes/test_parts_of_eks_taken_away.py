@@ -78,7 +78,7 @@ def world() -> Iterator[CrashWorld]:
         yield crash_world_of_module
 
 
-def _ended(world: CrashWorld) -> str:
+def _end_of(world: CrashWorld) -> str:
     """How the cluster's operation ends."""
     for _ in range(ROUNDS):
         carry_on(world)
@@ -90,12 +90,12 @@ def _ended(world: CrashWorld) -> str:
     return "gone" if operation is None else f"{operation.status} {operation.error or ''}".strip()
 
 
-def _begun(world: CrashWorld, seed: int) -> Counter[str]:
+def _new_cluster(world: CrashWorld, seed: int) -> Counter[str]:
     """A ready cluster; what there is, by kind."""
     world.reset(seed)
     world.tap.faults = []
     assert world.ask("create", "POST", "/v1/clusters", world.cloud.body)[0] == 202
-    assert _ended(world) == "succeeded"
+    assert _end_of(world) == "succeeded"
     return _there(world)
 
 
@@ -107,7 +107,7 @@ def _changed(world: CrashWorld, body: Mapping[str, Any]) -> str:
     cluster = world.cluster()
     assert cluster is not None
     status, answer = world.patch("change", f"/v1/clusters/{cluster.id}", body, cluster.version)
-    return _ended(world) if status == 202 else f"{status} {answer}"
+    return _end_of(world) if status == 202 else f"{status} {answer}"
 
 
 def _stands_on_what_is_there() -> list[str]:
@@ -128,7 +128,7 @@ def _stands_on_what_is_there() -> list[str]:
 
 
 def test_what_is_taken_away_is_made_again_by_the_next_change(world: CrashWorld, seed: int) -> None:
-    before = _begun(world, seed)
+    before = _new_cluster(world, seed)
     wrong: dict[str, Any] = {}
     for number, (name, take) in enumerate(LOSSES.items(), 5):
         take()
@@ -143,7 +143,7 @@ def test_what_is_taken_away_is_made_again_by_the_next_change(world: CrashWorld, 
 
 
 def test_what_is_taken_away_before_a_resume_is_made_again_by_it(world: CrashWorld, seed: int) -> None:
-    _begun(world, seed)
+    _new_cluster(world, seed)
     world.tap.faults = [Fault(Call("change:node_groups", "eks.CreateNodegroup", 1), Mode.REFUSED)]
     assert _changed(world, {"settings": {"node_groups": [TRAINING, BATCH]}}).startswith("failed")
     world.tap.lift()
@@ -152,18 +152,18 @@ def test_what_is_taken_away_before_a_resume_is_made_again_by_it(world: CrashWorl
     cluster = world.cluster()
     assert cluster is not None
     assert world.ask("resume", "POST", f"/v1/clusters/{cluster.id}/resume", {})[0] == 202
-    assert _ended(world) == "succeeded"
+    assert _end_of(world) == "succeeded"
     assert _stands_on_what_is_there() == []
 
 
 def test_a_deletion_ends_with_all_of_it_gone(world: CrashWorld, seed: int) -> None:
-    _begun(world, seed)
+    _new_cluster(world, seed)
     for take in LOSSES.values():
         take()
     cluster = world.cluster()
     assert cluster is not None
     assert world.ask("delete", "DELETE", f"/v1/clusters/{cluster.id}")[0] == 202
-    assert _ended(world) == "gone"
+    assert _end_of(world) == "gone"
     world.relay()
     world.relay()
     assert world.leftovers() == []

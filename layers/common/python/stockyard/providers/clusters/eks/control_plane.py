@@ -162,11 +162,11 @@ def _other_subnets(builder: Builder, described: Mapping[str, Any]) -> _Change | 
     """The change to the subnets that there are, where one that EKS was told of is gone and was made again."""
     present = set(described["resourcesVpcConfig"].get("subnetIds") or ())
     ids = [subnet.id for subnet in network.subnets_of(builder)]
-    gone = sorted(present - set(ids))
-    if not gone:
+    gone_subnets = sorted(present - set(ids))
+    if not gone_subnets:
         return None
     parameters = {"resourcesVpcConfig": {"subnetIds": ids}}
-    return _Change(f"others take the place of subnet {', '.join(gone)}", "update_cluster_config", parameters)
+    return _Change(f"others take the place of subnet {', '.join(gone_subnets)}", "update_cluster_config", parameters)
 
 
 def _next_change(cluster: Cluster, described: Mapping[str, Any]) -> _Change | None:

@@ -56,8 +56,8 @@ def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str:
         return ""
     if ec2_kinds.LAUNCH_TEMPLATE.state(builder.calls, line.vendor_id) is State.ABSENT:
         return f"{NAME} {line.vendor_id}"
-    gone = sorted(set(line.detail.get(SECURITY_GROUPS) or ()) - set(security_groups))
-    return f"security group {', '.join(gone)}" if gone else ""
+    gone_groups = sorted(set(line.detail.get(SECURITY_GROUPS) or ()) - set(security_groups))
+    return f"security group {', '.join(gone_groups)}" if gone_groups else ""
 
 
 def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, Any]:

@@ -153,9 +153,9 @@ def _lack(
     security: tuple[str, ...],
 ) -> str:
     """What the group was made with and is no more; empty for nothing."""
-    gone = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
-    if gone:
-        return f"subnet {', '.join(gone)}"
+    gone_subnets = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
+    if gone_subnets:
+        return f"subnet {', '.join(gone_subnets)}"
     return launch_templates.lack(builder, generation.key, security) if has_template(group) else ""
 
 
