@@ -130,7 +130,7 @@ def view_of(
     )
     # Scale-up and disruption believe the same of room that pods have not used.
     belief = believe(services, cluster.id, pools, claims, workload, state_now, groups)
-    awaited = _awaited(belief.groups(groups), there)
+    awaited = _awaited(belief.arrivals(groups), there)
     until: dict[str, datetime] = {}
     needed_by_zones = kept_for_balance(
         by_pool, claims, {by_node[name].id for name in there if not workload.reschedulable.get(name)}

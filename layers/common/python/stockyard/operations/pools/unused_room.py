@@ -98,6 +98,18 @@ class Belief:
         excluded = sorted(hosts[name] for name in distrusted & hosts.keys())
         return (NOT_IN, excluded) if excluded else None
 
+    def arrivals(self, groups: Iterable[model.PodGroup]) -> tuple[model.PodGroup, ...]:
+        """The groups as they are to be packed onto nodes that are there. One for which no other node is made goes only
+        onto a node that has just become ready: its scheduler has left out all others. So what comes in the place of a
+        node has room for the pods of that node."""
+        settled = {name for name, state in self.fleet.nodes.items() if _is_settled_since(state, self.now)}
+        hosts = sorted(state.node.labels[HOSTNAME] for name, state in self.fleet.nodes.items() if name not in settled)
+        withheld = self.withheld
+        return tuple(
+            replace(group, pod=_bound(group.pod, IN, hosts)) if group_id(group.names[0]) in withheld else group
+            for group in self.groups(groups)
+        )
+
     def of_running(self, pods: Pods, workload: Workload) -> Pods:
         """Pods that run, as they are to be packed when their node goes: one that is like those that wait goes where
         these are believed to go, besides where it is."""
@@ -271,10 +283,14 @@ def _first(texts: Sequence[str]) -> str:
 
 def _is_settled(belief: Belief, entry: GroupMemory, name: str) -> bool:
     state = belief.fleet.nodes.get(name)
-    since = state.facts.ready_since if state is not None and state.facts is not None else None
-    limit = timedelta(seconds=SETTLED_SECONDS)
-    moments = [entry.rooms[name][0], *([since] if since else [])]
-    return any(times.from_text(moment) + limit <= belief.now for moment in moments)
+    is_old = times.from_text(entry.rooms[name][0]) + timedelta(seconds=SETTLED_SECONDS) <= belief.now
+    return is_old or (state is not None and _is_settled_since(state, belief.now))
+
+
+def _is_settled_since(state: FleetNode, now: datetime) -> bool:
+    """Whether the node has been ready long enough for its scheduler to have looked at it."""
+    since = state.facts.ready_since if state.facts is not None else None
+    return since is not None and times.from_text(since) + timedelta(seconds=SETTLED_SECONDS) <= now
 
 
 def _pods(example: str, count: int) -> str:
