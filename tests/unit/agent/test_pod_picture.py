@@ -55,7 +55,7 @@ def test_names_images_and_labels_that_no_rule_reads_make_no_difference() -> None
 
 RULES: dict[str, Any] = {
     "nodeSelector": {"a": "b"},
-    "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 5}],
+    "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
     "priority": 10,
     "overhead": {"cpu": "1"},
     "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}],

@@ -99,14 +99,14 @@ class Belief:
         return (NOT_IN, excluded) if excluded else None
 
     def arrivals(self, groups: Iterable[model.PodGroup]) -> tuple[model.PodGroup, ...]:
-        """The groups as they are to be packed onto nodes that are there. One for which no other node is made goes only
+        """The groups as they are to be packed onto nodes that are there. One that two nodes have not helped goes only
         onto a node that has just become ready: its scheduler has left out all others. So what comes in the place of a
         node has room for the pods of that node."""
         settled = {name for name, state in self.fleet.nodes.items() if _is_settled_since(state, self.now)}
         hosts = sorted(state.node.labels[HOSTNAME] for name, state in self.fleet.nodes.items() if name not in settled)
-        withheld = self.withheld
+        braked = {group for group, memory in self.memory.items() if memory.is_braked}
         return tuple(
-            replace(group, pod=_bound(group.pod, IN, hosts)) if group_id(group.names[0]) in withheld else group
+            replace(group, pod=_bound(group.pod, IN, hosts)) if group_id(group.names[0]) in braked else group
             for group in self.groups(groups)
         )
 
