@@ -6,12 +6,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
+from moto.core import responses
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult
-from moto.core.utils import utcnow
+from moto.core.utils import method_names_from_class, utcnow
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import Base64EncodedString
 
@@ -64,7 +66,9 @@ def told_topology() -> Iterator[None]:
         placed = [instance for instance in instances if instance.instance_type.startswith(TOPOLOGY_FAMILIES)]
         return ActionResult({"Instances": [_topology(instance) for instance in placed]})
 
-    with patch.object(EC2Response, "describe_instance_topology", describe_instance_topology, create=True):
+    # Who keeps the names of moto's methods has them without this one.
+    names = patch.object(responses, "method_names_from_class", cache(method_names_from_class))
+    with names, patch.object(EC2Response, "describe_instance_topology", describe_instance_topology, create=True):
         yield
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -40,8 +41,15 @@ class ServiceRefusal(Exception):
 
 @cache
 def service_model(service: str) -> Any:
-    """botocore's model of a service."""
-    return ServiceModel(Loader().load_service_model(service, "service-2"), service)
+    """botocore's model of a service, as its file has it.
+
+    Clients of S3 take the bucket out of the paths of a model, and others may share that model.
+    """
+    description = deepcopy(Loader().load_service_model(service, "service-2"))
+    for operation in description["operations"].values():
+        if operation["http"].pop("authPath", None) is not None:
+            operation["http"]["requestUri"] = f"/{{Bucket}}{operation['http']['requestUri']}"
+    return ServiceModel(description, service)
 
 
 @contextmanager

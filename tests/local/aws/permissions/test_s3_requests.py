@@ -6,6 +6,8 @@ import io
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
+from botocore.loaders import Loader
 from botocore.serialize import create_serializer
 
 from local.aws.corrections.rest_services import service_model
@@ -61,3 +63,16 @@ def test_each_operation_is_known_by_its_request() -> None:
         if operation == "DeleteObjects":
             assert b"<Delete" in request_environ["wsgi.input"].read(), "who answers reads it too"
     assert s3_requests.request({"REQUEST_METHOD": "PATCH", "PATH_INFO": "/data-1"})[0] == ""
+
+
+def test_clients_that_were_used_before_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore's clients of S3 take the bucket out of the paths of the model that they share."""
+    shared = Loader().load_service_model("s3", "service-2")
+    http = shared["operations"]["ListObjectsV2"]["http"]
+    before = http["requestUri"]
+    http |= {"authPath": "/{Bucket}/", "requestUri": before.removeprefix("/{Bucket}")}
+    monkeypatch.setattr(Loader, "load_service_model", lambda *_: shared)
+    service_model.cache_clear()
+    assert service_model("s3").operation_model("ListObjectsV2").http["requestUri"] == before
+    assert http["requestUri"] != before, "the clients keep theirs"
+    service_model.cache_clear()
