@@ -81,7 +81,20 @@ HIDDEN_SECONDS = 30.0
 """The longest that AWS hides what was just made, before scaling."""
 
 
-_INTERFACES = (dependencies_hold, interfaces_go_with_gateways, tagged_interfaces, names_end_with_machines)
+_OF_RESOURCES = (
+    gone_have_no_tags,
+    shown_consoles,
+    told_topology,
+    key_pairs_everywhere,
+    known_key_pairs,
+    known_things,
+    dependencies_hold,
+    interfaces_go_with_gateways,
+    tagged_interfaces,
+    names_end_with_machines,
+    fifty_tags,
+)
+"""Corrections of EC2's resources, in this order: a later one is asked before those above it."""
 TIMEOUTS = 0.1
 """Half an hour of waiting for a machine's report takes three minutes; shorter, and a busy laptop would miss it."""
 
@@ -177,13 +190,8 @@ def running_aws(
                 faults.throttled, faults.refused, lambda account: began.is_set() and account != OWN_ACCOUNT
             )
         )
-        stack.enter_context(gone_have_no_tags())
-        stack.enter_context(shown_consoles())
-        stack.enter_context(told_topology())
-        stack.enter_context(key_pairs_everywhere())
-        for correction in (known_key_pairs, known_things, *_INTERFACES):
+        for correction in _OF_RESOURCES:
             stack.enter_context(correction())
-        stack.enter_context(fifty_tags())
         stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
@@ -192,12 +200,21 @@ def running_aws(
         stack.enter_context(listed_prices())
         stack.enter_context(moving_spot_prices(faults.spot_prices))
         stack.enter_context(lifecycle_policies())
-        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        server.start()
-        stack.callback(server.stop)
-        port = server.get_host_and_port()[1]
-        stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
+        port = stack.enter_context(_listening())
         yield Aws(f"http://127.0.0.1:{port}", lock, began, forgets)
+
+
+@contextmanager
+def _listening() -> Iterator[int]:
+    """moto's server; its port."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        port = server.get_host_and_port()[1]
+        with patch.dict(os.environ, {"MOTO_PORT": str(port)}):
+            yield port
+    finally:
+        server.stop()
 
 
 def _permission_checks(plan: FaultPlan, record: Path | None) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from stockyard.domain.field_changes import change_views, field_changes, with_subject
@@ -151,47 +152,21 @@ def plan_change(
     """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
     change on the record with it, and so do ``profiles``."""
     findings = check_target(services, cluster, target) if target is not cluster else ()
-    diff = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
+    packs = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
     before, after = (billed_items(services, cluster), billed_items(services, target))
-    creates, deletes = _things(services, cluster, target)
     kind_of_change, why = _reasons(services, cluster, target)
     if profiles is not None:
         check_alone(cluster, why)
     members = replaced_members(services, cluster, why)
-    leaving = leaving_nodes(services, cluster, target)
-    replaced_nodes = [
-        *(("member", name) for name in members),
-        *(("node", name) for each in leaving for name in each.replaced),
-    ]
-    given_back = [("node", name) for each in leaving for name in each.given_back]
-    changes = [
-        *(
-            change
-            for name, value in fields.items()
-            for change in change_views(
-                field_changes(getattr(cluster, name), value, (name,), name), kind="cluster", name=cluster.name
-            )
-        ),
-        *differences(cluster, target),
-        *([profiles.entry] if profiles is not None and profiles.is_needed else ()),
-        *diff["changes"],
-    ]
+    creates, deletes = _made_and_removed(services, cluster, target, members, packs)
+    changes = [*_changes(cluster, target, fields, profiles), *packs["changes"]]
+    settings = {**cluster.settings, **target.settings}
     return {
         **plan_of(
             after,
-            creates=[
-                *creates,
-                *({"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes),
-                *diff["creates"],
-            ],
-            changes=with_subject(
-                changes, "cluster", cluster.name, {**fields, "settings": {**cluster.settings, **target.settings}}
-            ),
-            deletes=[
-                *deletes,
-                *({"kind": kind, "name": name} for kind, name in (*replaced_nodes, *given_back)),
-                *diff["deletes"],
-            ],
+            creates=creates,
+            changes=with_subject(changes, "cluster", cluster.name, {**fields, "settings": settings}),
+            deletes=deletes,
             warnings=warnings_of(services, cluster, target, findings),
         ),
         "price_before": price(before),
@@ -204,6 +179,36 @@ def plan_change(
             members=members,
         ),
     }
+
+
+def _changes(
+    cluster: Cluster, target: Cluster, fields: Mapping[str, Any], profiles: ProfileChange | None
+) -> list[dict[str, Any]]:
+    """What is another value afterwards: fields of the record, settings, and the choice of profiles."""
+    of_record = (
+        change_views(field_changes(getattr(cluster, name), value, (name,), name), kind="cluster", name=cluster.name)
+        for name, value in fields.items()
+    )
+    return [
+        *chain.from_iterable(of_record),
+        *differences(cluster, target),
+        *([profiles.entry] if profiles is not None and profiles.is_needed else ()),
+    ]
+
+
+def _made_and_removed(
+    services: Services, cluster: Cluster, target: Cluster, members: Sequence[str], packs: Mapping[str, list[Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What is made, and what is removed: each member and node that is replaced stands in both. ``packs`` is what the
+    profiles add to both."""
+    creates, deletes = _things(services, cluster, target)
+    leaving = leaving_nodes(services, cluster, target)
+    nodes = [("node", name) for each in leaving for name in each.replaced]
+    replaced_nodes = [*(("member", name) for name in members), *nodes]
+    given_back = [("node", name) for each in leaving for name in each.given_back]
+    made = ({"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes)
+    removed = ({"kind": kind, "name": name} for kind, name in (*replaced_nodes, *given_back))
+    return [*creates, *made, *packs["creates"]], [*deletes, *removed, *packs["deletes"]]
 
 
 def _reasons(services: Services, cluster: Cluster, target: Cluster) -> tuple[str, list[Reason]]:
