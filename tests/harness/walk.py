@@ -11,6 +11,7 @@ from typing import Any
 
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
+from stockyard.domain.records import Cluster
 from stockyard.errors import StockyardError
 from stockyard.lifecycle.phases import PROCEDURES, Procedures
 from stockyard.lifecycle.procedure import Procedure
@@ -41,6 +42,17 @@ def current(name: str, procedures: Procedures = PROCEDURES) -> str:
         if name in (procedure.workflow, procedure.machine.replace("-", "_")):
             return document(procedure)
     raise KeyError(name)
+
+
+def input_of(tenant: str, cluster: Cluster) -> dict[str, Any]:
+    """The input of an execution that works on the cluster's operation, as the outbox has it."""
+    return {
+        "tenant": tenant,
+        "cluster_id": cluster.id,
+        "operation_id": cluster.operation_id,
+        "attempt": cluster.attempt,
+        "from_phase": cluster.phase,
+    }
 
 
 @dataclass

@@ -26,7 +26,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.reconcile import reconcile
 from stockyard.ports import CloudWork, Outcome
 from tests.harness.checkpoint import Checkpoint
-from tests.harness.walk import Walk
+from tests.harness.walk import Walk, input_of
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
 from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample
 
@@ -114,15 +114,10 @@ class ChangeLife:
         operation = self.managed.operation
         if operation.status != "running" or (operation.kind == "retag_cluster") != (document == "retag"):
             return ""
-        value = {
-            "tenant": "acme",
-            "cluster_id": cluster.id,
-            "operation_id": operation.id,
-            "attempt": cluster.attempt,
-            "from_phase": cluster.phase,
-        }
         world = self.managed.world
-        return Walk(lambda: world.services, world.clock, waited=self._meanwhile).run(document, value)
+        return Walk(lambda: world.services, world.clock, waited=self._meanwhile).run(
+            document, input_of("acme", cluster)
+        )
 
     def _meanwhile(self) -> None:
         """What others do while a workflow waits: passes over the pools, and nodes that are gone at last."""

@@ -29,7 +29,7 @@ from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.providers.clusters.eks import groups as eks_groups
 from tests.harness.ports import with_ports
-from tests.harness.walk import Walk
+from tests.harness.walk import Walk, input_of
 from tests.unit.operations.clusters.balanced_world import USER
 from tests.unit.operations.clusters.managed_world import ManagedProvider, ManagedWorld
 from tests.unit.operations.clusters.members_world import ZONES, MembersProvider, MembersWorld
@@ -191,15 +191,9 @@ class EksFleet(ManagedWorld):
         self.provider.note_machines(claims_of(services, self.id))
 
     def drive(self, document: str = "change_managed") -> str:
-        cluster = self.cluster
-        value = {
-            "tenant": "acme",
-            "cluster_id": cluster.id,
-            "operation_id": cluster.operation_id,
-            "attempt": cluster.attempt,
-            "from_phase": cluster.phase,
-        }
-        return Walk(lambda: self.world.services, self.world.clock, waited=self.meanwhile).run(document, value)
+        return Walk(lambda: self.world.services, self.world.clock, waited=self.meanwhile).run(
+            document, input_of("acme", self.cluster)
+        )
 
 
 Fleet = Ec2Fleet | EksFleet

@@ -25,7 +25,7 @@ from stockyard.operations.pools.reconcile import reconcile
 from stockyard.ports import CloudWork, Outcome, PriceList, Put, Remove, Replace
 from stockyard.providers.clusters.ec2 import groups
 from tests.harness.ports import with_ports
-from tests.harness.walk import Walk
+from tests.harness.walk import Walk, input_of
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
 
 USER = "user:ann"
@@ -112,15 +112,9 @@ class BalancedWorld:
         return {"settings": {"autoscaler_node_groups": [dict(entry) for entry in entries]}}
 
     def drive(self, document: str = CHANGE) -> str:
-        cluster = self.cluster
-        value = {
-            "tenant": "acme",
-            "cluster_id": cluster.id,
-            "operation_id": cluster.operation_id,
-            "attempt": cluster.attempt,
-            "from_phase": cluster.phase,
-        }
-        return Walk(lambda: self.world.services, self.world.clock, waited=self.meanwhile).run(document, value)
+        return Walk(lambda: self.world.services, self.world.clock, waited=self.meanwhile).run(
+            document, input_of("acme", self.cluster)
+        )
 
     def meanwhile(self) -> None:
         """A pass over the pools, nodes that come up and go, and one drifted node that is replaced."""

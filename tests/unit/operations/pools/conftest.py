@@ -16,7 +16,7 @@ from stockyard.domain.records import Cluster, Event, NodeClaim
 from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, receive
-from stockyard.operations.pools import pools
+from stockyard.operations.pools import pools, reconcile
 from stockyard.operations.pools.autoscaler import Autoscaler
 from stockyard.ports import Replace, Store, Write
 from tests.harness.sent import waiting
@@ -171,3 +171,11 @@ def picture(agent: Agent) -> Workload:
 @pytest.fixture
 def agent(yard: Yard) -> Agent:
     return Agent(yard)
+
+
+@pytest.fixture
+def report(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Workload:
+    """What the agent has told; a test changes it."""
+    workload = Workload((), {}, {}, {}, yard.nodes.services.now(), 1)
+    monkeypatch.setattr(reconcile, "workload_of", lambda *_: workload)
+    return workload

@@ -118,13 +118,6 @@ def test_a_group_with_efa_has_a_template_with_an_interface_for_each_card(eks: An
     assert own[0] in [pair["GroupId"] for p in efa["IpPermissionsEgress"] for pair in p["UserIdGroupPairs"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "cards"), [("p5.48xlarge", 32), ("p5en.48xlarge", 16), ("p4d.24xlarge", 4), ("g6.8xlarge", 1)]
-)
-def test_cards_of_a_type(name: str, cards: int) -> None:
-    assert len(launch_templates.interfaces(name, ["sg-1"])) == cards
-
-
 def test_a_second_run_changes_nothing(eks: Any, run: Run) -> None:
     change(eks, WORKERS, EFA)
     run("node_groups")
@@ -374,18 +367,6 @@ def test_a_capacity_block_that_is_not_there_is_named(eks: Any, run: Run) -> None
     change(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
     with capacity_reservations(), pytest.raises(VendorRefused, match="no capacity reservation cr-0123456789abcdef0"):
         run("node_groups")
-
-
-@pytest.mark.parametrize(
-    ("pool", "number", "name"),
-    [("gpu", 1, "gpu"), ("gpu", 2, "gpu-generation-2-"), ("a.b", 1, "a-b-generation-1-")],
-)
-def test_names_of_generations_are_names_that_eks_takes(pool: str, number: int, name: str) -> None:
-    generation = Generation(pool, number)
-    assert generation.name.startswith(name)
-    assert len(generation.name) <= 63
-    assert "." not in generation.name
-    assert generation.key == (pool if number == 1 else f"{pool}/{number}")
 
 
 def test_machines_get_no_version_without_their_template_and_the_group_is_named(eks: Any, run: Run) -> None:

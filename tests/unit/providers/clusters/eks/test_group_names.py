@@ -1,0 +1,27 @@
+"""Names of the generations of a node group, and the network cards of a type."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.providers.clusters.eks import launch_templates
+from stockyard.providers.clusters.eks.node_groups import Generation
+
+
+@pytest.mark.parametrize(
+    ("name", "cards"), [("p5.48xlarge", 32), ("p5en.48xlarge", 16), ("p4d.24xlarge", 4), ("g6.8xlarge", 1)]
+)
+def test_cards_of_a_type(name: str, cards: int) -> None:
+    assert len(launch_templates.interfaces(name, ["sg-1"])) == cards
+
+
+@pytest.mark.parametrize(
+    ("pool", "number", "name"),
+    [("gpu", 1, "gpu"), ("gpu", 2, "gpu-generation-2-"), ("a.b", 1, "a-b-generation-1-")],
+)
+def test_names_of_generations_are_names_that_eks_takes(pool: str, number: int, name: str) -> None:
+    generation = Generation(pool, number)
+    assert generation.name.startswith(name)
+    assert len(generation.name) <= 63
+    assert "." not in generation.name
+    assert generation.key == (pool if number == 1 else f"{pool}/{number}")
