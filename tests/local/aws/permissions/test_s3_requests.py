@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from copy import deepcopy
 from typing import Any
 from urllib.parse import urlencode
 
@@ -67,10 +68,10 @@ def test_each_operation_is_known_by_its_request() -> None:
 
 def test_clients_that_were_used_before_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """botocore's clients of S3 take the bucket out of the paths of the model that they share."""
-    shared = Loader().load_service_model("s3", "service-2")
+    shared = deepcopy(Loader().load_service_model("s3", "service-2"))
     http = shared["operations"]["ListObjectsV2"]["http"]
-    before = http["requestUri"]
-    http |= {"authPath": "/{Bucket}/", "requestUri": before.removeprefix("/{Bucket}")}
+    before = "/{Bucket}?list-type=2"
+    http |= {"authPath": "/{Bucket}/", "requestUri": "?list-type=2"}
     monkeypatch.setattr(Loader, "load_service_model", lambda *_: shared)
     service_model.cache_clear()
     assert service_model("s3").operation_model("ListObjectsV2").http["requestUri"] == before
