@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,11 @@ from stockyard.domain import times
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.pool_records import POOL_LABEL, Pool
-from stockyard.domain.records import NodeClaim, SimulatedMachine
+from stockyard.domain.records import Fact, NodeClaim, SimulatedMachine
 from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
 from stockyard.errors import Conflict, StoreUnavailable
-from stockyard.ports import Add, Create, Remove, Replace, Write
+from stockyard.lifecycle.node_commands import NODE, seen_of
+from stockyard.ports import Add, Create, Put, Remove, Replace, Write
 from tests.harness.faults import Crash
 from tests.harness.hours.agent import CLAIM
 from tests.harness.memory_store import MemoryStore
@@ -121,6 +123,19 @@ class Writes:
             NODE_POOL: claim.pool,
             POOL_LABEL: claim.pool,
         }
-        self._world.kube.join(f"{claim.name}.simulated", labels, size.cpu, size.mib, claim.taints)
+        name = f"{claim.name}.simulated"
+        self._world.kube.join(name, labels, size.cpu, size.mib, claim.taints)
         # While a claim is being made its agent comes often, and tells that its node has joined.
-        self._world.time.later(self._world.chance.uniform(0.5, 10), self._world.agent.post)
+        self._world.time.later(self._world.chance.uniform(0.5, 10), lambda: self._tell(claim.id, name))
+
+    def _tell(self, claim_id: str, name: str) -> None:
+        """The agent tells of a node that has joined. Its word is kept of each claim of a real cloud; only a simulated
+        provider knows by itself that a node has joined, and nobody waits for the word."""
+        self._world.agent.post()
+        claim, node = self._world.claims.get(claim_id), self._world.kube.nodes.get(name)
+        if claim is None or node is None or self._world.agent.silent_until is not None:
+            return
+        metadata = node["metadata"]
+        seen = {"name": name, "uid": metadata["uid"], "ready": "True", "taints": [], "labels": metadata["labels"]}
+        fact = Fact(f"{claim.id}/{NODE}", json.dumps(seen_of(claim, seen)), self._world.services.now())
+        MemoryStore.commit(self._world.store, Put(fact))
