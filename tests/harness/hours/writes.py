@@ -136,6 +136,6 @@ class Writes:
         if claim is None or node is None or self._world.agent.silent_until is not None:
             return
         metadata = node["metadata"]
-        seen = {"name": name, "uid": metadata["uid"], "ready": "True", "taints": [], "labels": metadata["labels"]}
-        fact = Fact(f"{claim.id}/{NODE}", json.dumps(seen_of(claim, seen)), self._world.services.now())
+        report = {"name": name, "uid": metadata["uid"], "ready": "True", "taints": [], "labels": metadata["labels"]}
+        fact = Fact(f"{claim.id}/{NODE}", json.dumps(seen_of(claim, report)), self._world.services.now())
         MemoryStore.commit(self._world.store, Put(fact))

@@ -206,9 +206,9 @@ def _made_and_removed(
     nodes = [("node", name) for each in leaving for name in each.replaced]
     replaced_nodes = [*(("member", name) for name in members), *nodes]
     given_back = [("node", name) for each in leaving for name in each.given_back]
-    made = ({"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes)
-    removed = ({"kind": kind, "name": name} for kind, name in (*replaced_nodes, *given_back))
-    return [*creates, *made, *packs["creates"]], [*deletes, *removed, *packs["deletes"]]
+    replacements = ({"kind": kind, "name": f"in the place of {name}"} for kind, name in replaced_nodes)
+    leavers = ({"kind": kind, "name": name} for kind, name in (*replaced_nodes, *given_back))
+    return [*creates, *replacements, *packs["creates"]], [*deletes, *leavers, *packs["deletes"]]
 
 
 def _reasons(services: Services, cluster: Cluster, target: Cluster) -> tuple[str, list[Reason]]:
