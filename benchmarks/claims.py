@@ -26,6 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "layers" / "common" / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
 from stockyard.domain.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.offers import InstanceOffer
@@ -33,7 +34,6 @@ from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZO
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SelectedOffering, choose_all
 from stockyard.scheduling.reading import Reader
-from tests.harness.memory_store import MemoryRegistry
 
 CLAIMS, BATCH = 10_000, 10_000
 LEAST_DISTINCT = 5_000

@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.harness.example import body_without_nodes
-from tests.harness.serving import Served, serve
+from local.testing.example import body_without_nodes
+from local.testing.serving import Served, serve
 
 LIMIT_MS = 20.0
 CLUSTERS = 3

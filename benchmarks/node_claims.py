@@ -28,8 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.harness.example import body_without_nodes
-from tests.harness.serving import Answer, Served, serve
+from local.testing.example import body_without_nodes
+from local.testing.serving import Answer, Served, serve
 
 CLIENTS = 8
 """Callers that send one request after the other, as fast as answers come."""

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from local.testing.packing_checker import faults
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.packing.model import (
@@ -37,7 +38,6 @@ from stockyard.scheduling.packing.model import (
     term,
 )
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
-from tests.harness.packing_checker import faults
 
 Json = Any
 TYPES, PRICE = 400, 0.3147483648

@@ -6,7 +6,7 @@ VPC (EKS's CNI), less 200m and 300Mi for daemon sets: ``--types`` prints it. Pod
 workloads, or ``--pods FILE`` with a JSON list of ``{"cpu_m", "memory_mi"}``.
 
 Seconds are the process's CPU seconds from the list of pods to the answer; reading the catalogue is not in them. Each
-answer is checked by ``tests/harness/price_checker.py``, its proof against every type. Prints a line for each run, then
+answer is checked by ``local/testing/price_checker.py``, its proof against every type. Prints a line for each run, then
 one JSON line. Exit 1 when a limit is missed: a gap is not, where the answer is proven to be the cheapest.
 """
 
@@ -28,13 +28,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "layers" / "common" / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from local.testing import price_checker
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
 from stockyard.domain.node_types import CPU, MEMORY, PODS, allocatable, read_resources
 from stockyard.domain.offers import InstanceOffer
 from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_with_addresses
 from stockyard.scheduling.packing.price import EVERY, NANO, Answer, FreeProblem, Offer, Shape, solve
-from tests.harness import price_checker
-from tests.harness.memory_store import MemoryRegistry
 
 SIZES, SEEDS, WORKLOADS = (50, 200, 1_000, 5_000), (1, 2, 3), ("uniform", "skewed")
 FAMILIES = re.compile(r"[cmr]([5-9]|\d\d)")

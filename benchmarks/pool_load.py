@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
 from stockyard.domain import ids, times
 from stockyard.domain.conditions import Condition
@@ -36,7 +37,6 @@ from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_POOL, NODE_TYP
 from stockyard.lifecycle.pool import decide
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.providers.nodes.ec2 import catalogue
-from tests.harness.memory_store import MemoryRegistry
 
 TENANT, PROVIDER, CLIENT = "acme", "ec2", "demo-0123456789ab"
 ZONES = tuple(f"{OFFLINE_REGION}{letter}" for letter in "abc")

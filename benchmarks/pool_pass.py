@@ -107,7 +107,7 @@ def served() -> Iterator[str]:
     from local.aws.corrections.quick_server import quick_server
     from local.aws.corrections.quick_tables import quick_tables
     from local.aws.corrections.tables import atomic_tables
-    from tests.harness import direct_table
+    from local.testing import direct_table
 
     with ExitStack() as stack:
         for correction in (quick_server, quick_tables, counted_capacity, atomic_tables):

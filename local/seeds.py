@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from local.aws import tenant_role
+from local.aws.accounts import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT
 from local.aws.permissions.asked import make_linked_role
-from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT
 from local.fault_plan import AccountPlan
 
 TENANT_ROLE = "stockyard-tenant"

@@ -25,7 +25,7 @@ from tests.gate import Gate
 from tests.silence import Silence
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 introduce()
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,8 +113,8 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """``python -m local serve`` in a process and a home of its own."""
+    from local.testing.serving import serving
     from tests.harness.blocks import plan_file
-    from tests.harness.serving import serving
 
     folder = tmp_path_factory.mktemp("cloud")
     yield from serving(folder / "home", "--no-limits", "--faults", str(plan_file(folder)))
@@ -123,7 +123,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The same with a real Keycloak in place of the stand-in. Skips where there can be none."""
-    from tests.harness.serving import NotServed, serve
+    from local.testing.serving import NotServed, serve
 
     try:
         cloud = serve(tmp_path_factory.mktemp("keycloak") / "home", "--keycloak", "--no-limits")

@@ -21,6 +21,7 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
@@ -75,8 +76,6 @@ from local.aws.presigned import presigned_requests
 from local.fault_plan import FaultPlan
 from local.functions.invocation import Invoker
 
-OWN_ACCOUNT, ACME_ACCOUNT, GLOBEX_ACCOUNT = "111111111111", "222222222222", "333333333333"
-REGION = "us-east-1"
 HIDDEN_SECONDS = 30.0
 """The longest that AWS hides what was just made, before scaling."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from local.aws.server import OWN_ACCOUNT
+from local.aws.accounts import OWN_ACCOUNT
 from stacks.names import Names
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeEnvironment

@@ -13,6 +13,7 @@ import pytest
 from moto import mock_aws
 
 from local.cudo.api import SimulatedCudo
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.ids import account_secret, client_id
 from stockyard.domain.models.base import read
 from stockyard.domain.records import CloudAccount, Cluster, Resource
@@ -38,7 +39,6 @@ from tests.harness import inventory
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock, MemorySecrets
 from tests.harness.memory_kubernetes import MemoryKubernetes
-from tests.harness.memory_store import MemoryStore, MemoryTable
 
 FACTS = ("endpoint", "certificate_authority")
 """Of a phase, what later ones read of the cluster."""

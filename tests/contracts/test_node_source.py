@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.pool_records import cluster_claim
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption, Resource
 from stockyard.domain.times import to_text
@@ -21,7 +22,6 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.nodes import Attests, EnvironmentWork, LaunchesTogether, Machine, NodeWork
-from tests.harness.memory_store import MemoryStore, MemoryTable
 from tests.harness.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 

@@ -11,13 +11,13 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.envelope import EnvelopeSecrets
 from stockyard.adapters.secrets import OwnSecrets
 from stockyard.domain.records import SealedSecret
 from stockyard.errors import PermissionDenied, VendorError, VendorNotFound, VendorRefused, VendorThrottled
 from stockyard.ports import Put, Secrets
 from tests.harness.memory import MemorySecrets
-from tests.harness.memory_store import MemoryRegistry
 
 NAME = "acme/clu_1/kubeconfig"
 ALIAS = "alias/stockyard-test-cluster-secrets"

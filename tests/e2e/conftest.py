@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.example import body_without_nodes
+from local.testing.example import body_without_nodes
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.testing.serving import serving
 from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
@@ -29,10 +30,9 @@ from tests.harness.canary_requests import (
     sealing_keys,
     searched_start_script,
 )
-from tests.harness.serving import serving
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Answer, Served
+    from local.testing.serving import Answer, Served
 
 pytestmark = pytest.mark.timeout(1200)
 

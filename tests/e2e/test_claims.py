@@ -16,12 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.node_claims import CLIENTS, Claims, raise_quota
+from local.testing.serving import http
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
-from tests.harness.serving import http
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(3600)
 

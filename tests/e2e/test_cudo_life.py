@@ -13,7 +13,7 @@ import yaml
 from stockyard.providers.clouds.cudo.client import Cudo
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = ["account", "machine_type", "network", "disk", "control_plane", "report", "deploy", "complete"]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.testing.example import body_without_nodes
 from tests.harness.blocks import SCARCE
-from tests.harness.example import body_without_nodes
 from tests.harness.terminal import Running, Terminal
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(900)
 COLUMNS = 80

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, REGION
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
 

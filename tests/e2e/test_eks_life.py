@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from local.aws.server import ACME_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, REGION
 from stockyard.providers.kubernetes.client import KubernetesApi
 from tests.harness.blocks import BLOCK
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 GPU = "nvidia.com/gpu"
 OUTSIDE = "outside-groups"

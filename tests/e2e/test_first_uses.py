@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.aws import tenant_role
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.permissions.linked import EKS, FILES, LINKED, NODE_GROUPS, SCALING
-from local.aws.server import OWN_ACCOUNT, REGION
 from tests.harness.asks import served_asks
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 ACCOUNT, ROLE = "444444444444", "stockyard-first"
 VERSIONS = "ec2:DescribeLaunchTemplateVersions"

@@ -12,7 +12,7 @@ import pytest
 from stockyard_client.sessions import DEFAULT_CLIENT
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = [pytest.mark.keycloak, pytest.mark.timeout(1200)]
 

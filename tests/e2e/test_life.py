@@ -13,13 +13,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from stockyard.adapters.dynamodb import keys
 from stockyard.domain.records import Fact
 from stockyard.operations.machines.observe import OBSERVED
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 PHASES = [
     "account",

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT
-from tests.harness.example import body_without_nodes
+from local.aws.accounts import ACME_ACCOUNT
+from local.testing.example import body_without_nodes
 from tests.harness.pool_story import PODS, administrator, pod
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(600)
 SECONDS = 120

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Answer, Served
+    from local.testing.serving import Answer, Served
 
 pytestmark = pytest.mark.timeout(1800)
 

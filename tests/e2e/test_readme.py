@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from local.cloud import ROOT
-from tests.harness.serving import Served, serving
+from local.testing.serving import Served, serving
 
 LEFT_OUT = {
     r"make (run|test)\b.*": "starts the local cloud itself, or these tests",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 
 @pytest.fixture(scope="module")

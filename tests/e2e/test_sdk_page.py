@@ -14,7 +14,7 @@ import pytest
 from tests.harness.blocks import SCARCE
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
 SAYS: Mapping[str, str] = {

@@ -16,7 +16,7 @@ import pytest
 from tests.harness.zone_story import ZoneStory
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(3600)
 NODES = 6

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.manifests import claim_manifest, provider_manifest
 from stockyard.domain.node_types import formula_cost, read_resources
 from stockyard.edge.yaml_body import parse
@@ -21,7 +22,6 @@ from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.node_providers.types import list_types
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.services import Services
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import memory_services
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "examples" / "vcluster"

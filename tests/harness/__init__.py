@@ -1,1 +1,1 @@
-"""The instruments of the tests: crash worlds, recorders, stores in memory."""
+"""The instruments of the tests: crash worlds, recorders, stories. What benchmarks need too is in ``local.testing``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from local.aws.server import REGION
+from local.aws.accounts import REGION
 from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
 from local.machines.virtual_machines import START_SCRIPT
 from stockyard.domain.join_tokens import certificate_key, renewal_token
@@ -16,7 +16,7 @@ from tests.harness import places
 from tests.harness.canaries import MARKS, Place, canary, hits
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Answer, Served
+    from local.testing.serving import Answer, Served
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.harness.memory_store import MemoryTable
+from local.testing.memory_store import MemoryTable
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
+from local.aws.accounts import REGION
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls
 from local.aws.corrections.lifecycle_policies import dlm_backends
 from local.aws.corrections.refusals import gone_have_no_tags, scarce_capacity
@@ -21,7 +22,6 @@ from stockyard.domain.records import CloudAccount, Cluster
 from tests.harness import inventory
 from tests.harness.crash_cloud import Story
 from tests.harness.faults import Call, Tap
-from tests.harness.inprocess import REGION
 from tests.harness.memory import FixedClock
 
 TENANT_ACCOUNT = "222222222222"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from local.aws.accounts import REGION
 from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.pace import paced
@@ -21,7 +22,6 @@ from stockyard.providers.kubernetes.client import KubernetesApi
 from tests.harness.crash_cloud import Story
 from tests.harness.crash_ec2 import TENANT_ACCOUNT, CrashEc2
 from tests.harness.faults import Call, Errors, Tap
-from tests.harness.inprocess import REGION
 from tests.harness.memory import FixedClock
 
 _VERBS = {"GET": "Get", "POST": "Create", "PATCH": "Apply", "DELETE": "Delete"}

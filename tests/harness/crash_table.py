@@ -12,14 +12,14 @@ from typing import Any, Protocol
 from moto.core.model_instances import reset_model_data
 from moto.dynamodb.models import dynamodb_backends
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.dynamodb import codec
 from stockyard.adapters.dynamodb.registry import first_id
 from stockyard.domain.records import Outbox
 from stockyard.errors import StoreError, StoreUnavailable
 from stockyard.ports import Create, Write
 from tests.harness.faults import Errors, Intercept, Tap
-from tests.harness.inprocess import OWN_ACCOUNT, REGION
-from tests.harness.memory_store import MemoryRegistry
 
 ERRORS = Errors(lambda: StoreUnavailable("no answer"), lambda: StoreUnavailable("slow down"), lambda: StoreError("no"))
 """What the real adapter makes of what DynamoDB answers."""

@@ -29,8 +29,10 @@ from functions.clusters import handler as clusters
 from functions.machines import handler as machines
 from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay import handler as relay
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.tables import atomic_tables
 from local.functions.invocation import Invocation, failure
+from local.testing import direct_table
 from stacks import workflows
 from stockyard import wiring
 from stockyard.adapters.telemetry import LoggedTelemetry
@@ -40,13 +42,12 @@ from stockyard.edge import paths
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
 from stockyard.ports import Create, Put
-from tests.harness import direct_table
 from tests.harness.crash_cloud import CrashCloud
 from tests.harness.crash_ec2 import CrashEc2
 from tests.harness.crash_table import LEAN, CrashTable, MemoryCrashTable, MotoTable
 from tests.harness.direct_aws import direct_aws
 from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
+from tests.harness.inprocess import Context, credentials
 from tests.harness.machine_report import machine_report
 from tests.harness.memory import FixedClock, MemoryAttestor, MemoryDeployer, MemoryIdentity
 from tests.harness.route_keys import route_key

@@ -22,12 +22,11 @@ from moto import mock_aws
 from moto.iam.models import iam_backends
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
 from local.functions.invocation import Invocation, failure
 
-OWN_ACCOUNT = "111111111111"
-REGION = "us-east-1"
 Handler = Callable[[Any, Any], Any]
 
 

@@ -13,6 +13,7 @@ import httpx
 from moto import mock_aws
 
 from local.aws.corrections.compute import instant_fleets
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.ids import client_id
 from stockyard.domain.node_types import ANY
 from stockyard.domain.offers import InstanceOffer, RegionOffers
@@ -30,7 +31,6 @@ from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from tests.harness.cudo_yard import DALLAS, CudoYard
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock, MemorySecrets
-from tests.harness.memory_store import MemoryStore
 from tests.harness.node_groups import FullTypes, NodeGroups, scarce_groups
 from tests.harness.stage import Stage
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from local.machines.programs import cloud_config, script_files
 from local.machines.virtual_machines import START_SCRIPT
 from tests.harness.canaries import Place
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 
 def everywhere(served: Served) -> Iterator[Place]:

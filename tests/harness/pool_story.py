@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.real.client import MERGE, Client, Refused
 from local.kubernetes.real.control_plane import KWOK
-from tests.harness.example import example_body
+from local.testing.example import example_body
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 Object = dict[str, Any]
 CPU, GIB = 4, 16

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.operations.services import Factories, Services
 from stockyard.settings import Settings
 from tests.harness.memory import (
@@ -17,7 +18,6 @@ from tests.harness.memory import (
     MemoryTelemetry,
     MemoryWorkflows,
 )
-from tests.harness.memory_store import MemoryRegistry
 
 
 def constant(value: Any) -> Callable[[], Any]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from tests.harness.pool_story import administrator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from local.kubernetes.real.client import Client
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 MEMBERS, POOL = "control-plane", "workers"

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from local.kubernetes.real.client import MERGE, Client
 from local.kubernetes.real.control_plane import ControlPlane
+from local.testing.packing_checker import HOSTNAME, ZONE, allowed, tolerates
 from tests.harness.packing.manifests import (
     CONTAINER,
     PRIORITY_CLASS,
@@ -28,7 +29,6 @@ from tests.harness.packing.manifests import (
     volume_manifests,
 )
 from tests.harness.packing.rules import MAINTENANCE, PRIORITIES
-from tests.harness.packing_checker import HOSTNAME, ZONE, allowed, tolerates
 from tests.kubernetes.rigs import until
 
 Json = Any

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from local.testing.packing_checker import faults
 from stockyard.scheduling.packing import model, rows, topology
 from stockyard.scheduling.packing.plan import pack
-from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
 from tests.kubernetes.placing import Judge, acceptable
 

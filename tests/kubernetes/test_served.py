@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws.server import REGION
+from local.aws.accounts import REGION
 from local.kubernetes.real.build import missing
+from local.testing.example import cudo_body
 from tests.harness.consolidation_story import nodes_become_fewer
-from tests.harness.example import cudo_body
 from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
 from tests.kubernetes.day.people import Person
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(600)
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     if reason := missing():
         pytest.skip(reason)
-    from tests.harness.serving import serve
+    from local.testing.serving import serve
 
     served = serve(tmp_path_factory.mktemp("real") / "home", "--kubernetes", "--no-limits")
     yield served

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, REGION
 from local.kubernetes.real import build
 from local.kubernetes.real.client import Client
 from local.kubernetes.real.cloud import WITH_DRIVER
@@ -26,7 +26,7 @@ from tests.harness.pool_story import administrator, story_body
 from tests.kubernetes.test_served import files_of, good, programs_of, succeeded
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(900)
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -156,7 +156,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     for reason in (build.missing(), build.missing_previous(), build.missing_cloud()):
         if reason:
             pytest.skip(reason)
-    from tests.harness.serving import serve
+    from local.testing.serving import serve
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(WITH_DRIVER, "1")

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.cloud import ROOT, LocalCloud, StartError
 from local.kubernetes.store import Key
 from local.machines.programs import MACHINE_CONFIG, cloud_init_files
+from local.testing.example import body_without_nodes
 from local.warden import started_at
-from tests.harness.example import body_without_nodes
 
 EXAMPLE = body_without_nodes()
 

@@ -12,9 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.tables import atomic_tables
-from tests.harness import direct_table
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from local.testing import direct_table
+from tests.harness.inprocess import credentials
 
 TABLE = "records"
 Ask = Callable[..., Any]

@@ -11,7 +11,7 @@ import pytest
 from local import fault_plan
 from local.cloud import ROOT, LocalCloud
 from local.fault_plan import FaultPlan, MachinePlan, PlanError
-from tests.harness.example import body_without_nodes
+from local.testing.example import body_without_nodes
 
 EXAMPLE = body_without_nodes()
 

@@ -10,9 +10,10 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
 from tests.harness.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 MAKE = "cloud.make"
 RECORD = "dynamodb.PutItem"

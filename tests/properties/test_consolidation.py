@@ -12,6 +12,8 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+from local.testing.packing_checker import faults
+from local.testing.prefix_rule import prefix_decision
 from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import (
@@ -28,8 +30,6 @@ from stockyard.scheduling.consolidation.worth import wastes
 from stockyard.scheduling.packing.model import Node
 from stockyard.scheduling.packing.plan import Claim
 from tests.harness.fleets import moved, random_fleet
-from tests.harness.packing_checker import faults
-from tests.harness.prefix_rule import prefix_decision
 
 FEW, MANY = 60, 5_000
 SMALL = 6

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from local.testing.packing_checker import faults
 from stockyard.scheduling.packing import known, limits, model, rows, solve, topology
 from stockyard.scheduling.packing import plan as plan_module
 from stockyard.scheduling.packing.plan import Plan, pack
 from stockyard.scheduling.packing.price.model import Meter
-from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 400, 20_000

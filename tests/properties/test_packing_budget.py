@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from local.testing.packing_checker import faults
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.model import Pod, PodTerm, Pool, Problem, Selector, Settings, Spread, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
 from stockyard.scheduling.packing.reasons import BUDGET, GANG
-from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 150, 3_000

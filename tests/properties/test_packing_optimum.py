@@ -6,11 +6,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from local.testing import price_checker
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import INSTANCE_TYPE
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem, term
 from stockyard.scheduling.packing.plan import pack
-from tests.harness import price_checker
 from tests.properties import price_problems
 
 FEW, MANY = 150, 10_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from local.testing.packing_checker import faults
 from stockyard.scheduling.packing.model import Settings
 from stockyard.scheduling.packing.plan import pack
-from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 150, 5_000

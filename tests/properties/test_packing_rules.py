@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from local.kubernetes.placing.model import pod_of
+from local.testing.packing_checker import faults
 from stockyard.scheduling.packing import model, rows, topology
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing.board import board_of
@@ -23,7 +24,6 @@ from tests.harness.packing.manifests import pod_manifest
 from tests.harness.packing.marks import MARKS, NEXT, mark_of_left_out, mark_of_placed, next_pass
 from tests.harness.packing.reading import problem_of
 from tests.harness.packing.rules import ruled_problem
-from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document
 
 FEW, MANY = 300, 20_000

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.pool_records import STATIC, ClusterClaim, NewPool, Pool
@@ -32,7 +33,6 @@ from stockyard.operations.pools import pools, reconcile
 from stockyard.operations.pools.autoscaler import Autoscaler
 from stockyard.ports import Replace, Write
 from stockyard.scheduling.packing.manifests import read_pod
-from tests.harness.memory_store import MemoryStore
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

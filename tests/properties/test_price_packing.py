@@ -6,8 +6,8 @@ from copy import deepcopy
 from fractions import Fraction
 from random import Random
 
+from local.testing import price_checker
 from stockyard.scheduling.packing.price import solve
-from tests.harness import price_checker
 from tests.properties import price_problems
 
 SMALL, FEW_SMALL = 10_000, 250

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.records import Counter, Event, NodeClaim, NodeProvider, Operation
 from stockyard.operations.listing import every
 from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.ports import Replace, Write
-from tests.harness.memory_store import MemoryStore
 from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes

@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
 from local.aws.corrections.tables import atomic_tables
+from local.testing.memory_store import MemoryRegistry
 from stockyard import errors
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import Counter, Fact, Quota
 from stockyard.ports import Add, Check, Create, Put, Registry, Remove, Replace, Write
-from tests.harness.memory_store import MemoryRegistry
 
 SOAK = bool(os.environ.get("STOCKYARD_SOAK"))
 TIME = "2026-01-31T12:00:00.000Z"

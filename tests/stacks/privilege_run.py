@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
 from stacks.names import Names
 from tests.harness.beside import side_by_side
-from tests.harness.example import EXAMPLES, body_without_nodes, cudo_body
 from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Answer, Served
+    from local.testing.serving import Answer, Served
 
 TRIES = 10
 

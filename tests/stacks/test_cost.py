@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from benchmarks import cost, rates
+from local.testing.memory_store import MemoryRegistry
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.cluster_manifests import ClusterDocument
@@ -20,7 +21,6 @@ from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.providers.clusters.eks import planning
-from tests.harness.memory_store import MemoryRegistry
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.aws.permissions.policies import Ask, allowed_by
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.seeds import TENANT_ROLE
 from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
@@ -37,7 +37,7 @@ from tests.stacks.privilege import (
 from tests.stacks.privilege_run import everything_once
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import boto3
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.ids import client_id
 from stockyard.domain.launch_groups import share
 from stockyard.domain.node_records import NewClaim
@@ -32,7 +33,6 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.ports import Create, Write
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-from tests.harness.memory_store import MemoryStore
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes

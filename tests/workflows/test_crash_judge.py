@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
+from local.aws.accounts import REGION
 from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
@@ -21,7 +22,6 @@ from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, 
 from tests.harness.crash_ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
 from tests.harness.crash_world import CrashWorld
 from tests.harness.faults import Call, Mode
-from tests.harness.inprocess import REGION
 from tests.harness.memory import FixedClock
 
 Clean = tuple[int, Life]

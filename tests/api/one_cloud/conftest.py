@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.aws.server import OWN_ACCOUNT
+from local.aws.accounts import OWN_ACCOUNT
 from stacks.names import Names
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeEnvironment

@@ -8,6 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from moto.ec2.models import ec2_backends
 
+from local.aws.accounts import REGION
 from local.kubernetes.store import Key
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE
@@ -18,7 +19,6 @@ from tests.conformance.bug_levels.scheduling import LATE, STORAGE
 from tests.conformance.bug_levels.yard import Yard
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
 from tests.harness.faults import Call
-from tests.harness.inprocess import REGION
 
 PROVIDERS = ("ec2",)
 IMAGES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "arm64"}

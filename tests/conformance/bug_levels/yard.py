@@ -34,6 +34,7 @@ from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from functions.apply import handler as apply_handler
 from functions.machines import handler as machines_handler
 from functions.pools import handler as pools_handler
+from local.aws.accounts import REGION
 from local.cloud import ROOT
 from local.functions.invocation import Invocation, failure
 from local.functions.patterns import matches
@@ -56,7 +57,7 @@ from tests.harness import walk
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
 from tests.harness.crash_world import TENANT, _event
 from tests.harness.hours.timeline import Timeline
-from tests.harness.inprocess import REGION, Context
+from tests.harness.inprocess import Context
 
 TEMPLATE = ROOT / "local" / "dev_stage" / "Stockyard-dev.template.json"
 KUBE, API, TOKEN_URL = "https://kube.case", "https://api.stockyard.example", "https://id.stockyard.example/token"

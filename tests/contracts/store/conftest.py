@@ -12,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from local.aws.corrections.tables import atomic_tables
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import (
     Cluster,
@@ -19,7 +20,6 @@ from stockyard.domain.records import (
     Event,
 )
 from stockyard.ports import Store
-from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry, MemoryStore
 from stockyard import errors
 from stockyard.adapters.dynamodb.keys import due_partition, due_partitions
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
@@ -27,7 +28,6 @@ from stockyard.domain.records import (
     Record,
 )
 from stockyard.ports import Add, Create, Remove, Replace, Store
-from tests.harness.memory_store import MemoryRegistry, MemoryStore
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

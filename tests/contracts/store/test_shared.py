@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard import errors
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.platform import SHARED, use_of
 from stockyard.domain.records import Counter, Fact, Name, NodeProvider
 from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Write
-from tests.harness.memory_store import MemoryRegistry
 
 AnyRegistry = MemoryRegistry | DynamoRegistry
 SHARED_PROVIDER = NodeProvider("spr_1", "lab", "simulated", {"simulated": {}}, "t1", "t1")

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeClaim
 from stockyard.operations.scheduler import waiting as waiting_claims
 from stockyard.operations.scheduler.waiting import SCHEDULED, Waiting
 from stockyard.ports import Create
-from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 LATER = datetime(2026, 1, 31, 13, 0, tzinfo=UTC)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from functions.autoscaler import handler
+from local.testing.memory_store import MemoryRegistry
 from stockyard import wiring
 from stockyard.operations.pools.autoscaler import Autoscaler
 from tests.harness.inprocess import Context
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import memory_services
 
 CLUSTER = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from functions.catalog.handler import lambda_handler
+from local.testing.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import ClusterVersion, InstanceOffer, SpotPrice
@@ -20,7 +21,6 @@ from stockyard.ports import Create
 from stockyard.ports.nodes import NodeSource
 from tests.harness.inprocess import Context
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryRegistry
 
 CONTEXT = Context("catalog", "request")
 REGIONS = frozenset(["ap-northeast-3", "ap-south-1", "ca-west-1", "eu-west-1", "sa-east-1", "us-east-1"])

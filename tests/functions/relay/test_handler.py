@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from functions.relay.handler import lambda_handler
+from local.testing.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.dynamodb import codec
 from stockyard.domain.records import Outbox
@@ -16,7 +17,6 @@ from stockyard.operations.relay.outbox import Relay
 from stockyard.ports import Create
 from tests.harness.inprocess import Context
 from tests.harness.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
-from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from local.testing.prefix_rule import prefix_decision
 from stockyard.operations.disruption import decide
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Settings
 from stockyard.scheduling.consolidation.search import consolidate
-from tests.harness.prefix_rule import prefix_decision
 
 PRODUCT, NEVER, PREFIX = "product", "never", "prefix"
 POLICIES = (PRODUCT, NEVER, PREFIX)

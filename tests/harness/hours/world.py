@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 from local.functions.invocation import Invocation, failure
+from local.testing.memory_store import MemoryRegistry, MemoryStore, MemoryTable
 from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
 from stockyard.domain import ids, times
 from stockyard.domain.disruption_records import ClusterDisruption
@@ -45,7 +46,6 @@ from tests.harness.hours.timeline import Timeline, tick
 from tests.harness.hours.traces import SIZES, Trace
 from tests.harness.hours.writes import HourStore, Writes
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryRegistry, MemoryStore, MemoryTable
 from tests.harness.people.acts import act_of_people
 from tests.harness.people.waits import Waits
 from tests.harness.ports import memory_services, with_ports

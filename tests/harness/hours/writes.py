@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain import times
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_properties import node_labels
@@ -17,7 +18,6 @@ from stockyard.lifecycle.node_commands import NODE, seen_of
 from stockyard.ports import Add, Create, Put, Remove, Replace, Write
 from tests.harness.faults import Crash
 from tests.harness.hours.agent import CLAIM
-from tests.harness.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from tests.harness.hours.world import Hours

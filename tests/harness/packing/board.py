@@ -8,8 +8,8 @@ from typing import Any
 from local.kubernetes.placing.board import Board
 from local.kubernetes.placing.model import Node, node_of, pod_of
 from local.kubernetes.placing.volumes import Storage
+from local.testing.packing_checker import daemons_on
 from tests.harness.packing.manifests import node_document, pod_manifest, volume_manifests
-from tests.harness.packing_checker import daemons_on
 
 Json = Any
 SPACE = "kube-system"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tests.harness.packing_checker import ALIASES
+from local.testing.packing_checker import ALIASES
 
 Json = Any
 UNITS = {"cpu": "m", "memory": "Mi"}

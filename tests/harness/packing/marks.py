@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from local.testing.packing_checker import HOSTNAME, ZONE
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing.board import with_plan
 from tests.harness.packing.reading import problem_of
-from tests.harness.packing_checker import HOSTNAME, ZONE
 
 Json = Any
 GANG, DOMAINS, HOSTS, UNLABELLED, NEXT, DAEMONS = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from local.testing.packing_checker import taints_of
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import Requirements
@@ -14,7 +15,6 @@ from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, Pool, Problem, Taint, term
 from stockyard.scheduling.packing.plan import grouped
 from tests.harness.packing.manifests import pod_manifest, resources
-from tests.harness.packing_checker import taints_of
 
 Json = Any
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from local.testing.packing_checker import HOSTNAME, ports_of
 from stockyard.domain.requirements import INSTANCE_TYPE
-from tests.harness.packing_checker import HOSTNAME, ports_of
 from tests.harness.packing_problems import APPS, ARCHS, ZONE, ZONES, random_problem
 
 Json = Any

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from local.kubernetes.api import MERGE
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import KWOK
-from tests.harness.example import EXAMPLES, body_without_nodes
+from local.testing.example import EXAMPLES, body_without_nodes
 from tests.harness.pool_story import administrator
 from tests.kubernetes.day.manifests import Object, among, deployment, node_pool
 from tests.kubernetes.day.people import MINUTE, Day, Person
 from tests.kubernetes.test_served import good, succeeded
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 TYPE = "node.kubernetes.io/instance-type"
 FAMILY, INSTANCE_SIZE = "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size"
@@ -40,7 +40,7 @@ UNREACHABLE = [
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     if reason := missing():
         pytest.skip(reason)
-    from tests.harness.serving import serve
+    from local.testing.serving import serve
 
     folder = tmp_path_factory.mktemp("day")
     faults = folder / "faults.json"

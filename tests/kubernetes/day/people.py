@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.aws.server import ACME_ACCOUNT
+from local.aws.accounts import ACME_ACCOUNT
 from local.kubernetes.real.control_plane import program
-from tests.harness.example import EXAMPLE
+from local.testing.example import EXAMPLE
 from tests.harness.pool_story import PODS, Story
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 Object = dict[str, Any]
 PROGRAM_SECONDS = 90

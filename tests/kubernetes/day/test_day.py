@@ -37,7 +37,7 @@ from tests.kubernetes.day.people import MINUTE, PROGRAM_SECONDS, Day
 from tests.kubernetes.test_served import good, programs_of, succeeded
 
 if TYPE_CHECKING:
-    from tests.harness.serving import Served
+    from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -9,8 +9,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.balancers import fifty_tags
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 
 @pytest.fixture

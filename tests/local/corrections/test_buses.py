@@ -8,8 +8,9 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.buses import heard_buses
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 BUS = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard"
 

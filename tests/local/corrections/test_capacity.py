@@ -11,10 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.capacity import counted_capacity
 from local.aws.corrections.quick_tables import quick_tables
 from local.aws.corrections.tables import atomic_tables
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 CAPACITY_REQUESTED = {"ReturnConsumedCapacity": "TOTAL"}
 

@@ -11,8 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 IMAGE = "ami-12c6146b"
 

@@ -10,8 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.interfaces import dependencies_hold, interfaces_go_with_gateways, tagged_interfaces
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.key_pairs import key_pairs_everywhere
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 
 @pytest.fixture

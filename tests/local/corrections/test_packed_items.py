@@ -9,10 +9,11 @@ import pytest
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections import packed_items as module
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.quick_tables import quick_tables
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 ITEM: dict[str, Any] = {
     "text": {"S": "ä" * 50},

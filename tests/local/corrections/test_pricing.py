@@ -12,13 +12,14 @@ from botocore.exceptions import ClientError
 from moto.backends import list_of_moto_modules
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_server import quick_server
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.offers import RegionOffers
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
-from tests.harness.memory_store import MemoryRegistry
+from tests.harness.inprocess import credentials
 
 LINUX = {"Type": "TERM_MATCH", "Field": "operatingSystem", "Value": "Linux"}
 

@@ -7,8 +7,9 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.quick_answers import quick_answers
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 
 def make_resources() -> str:

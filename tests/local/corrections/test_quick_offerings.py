@@ -8,8 +8,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.quick_offerings import quick_offerings
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 
 @pytest.mark.parametrize("names", [["t3.medium"], ["t3.medium", "m6i.large"], ["none.such"]])

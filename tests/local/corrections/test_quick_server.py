@@ -13,8 +13,9 @@ import pytest
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from moto.sts.responses import TokenResponse
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.quick_server import quick_server
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=AK/20260102/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=x"
 FORM = {"Authorization": SIGNED.format("sts"), "Content-Type": "application/x-www-form-urlencoded"}

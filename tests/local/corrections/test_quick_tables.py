@@ -12,10 +12,11 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.quick_server import quick_server
 from local.aws.corrections.quick_tables import quick_tables
 from local.aws.corrections.tables import atomic_tables
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 TABLE = "records"
 NAMES = {"#pk": "pk", "#sk": "sk"}

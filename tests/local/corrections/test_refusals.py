@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
+from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.compute import instant_fleets
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
@@ -22,7 +23,7 @@ from local.aws.corrections.refusals import (
 )
 from local.aws.corrections.scarcity import shortage_now, take_away
 from tests.harness.eks_setting import KEYS, eks_setting
-from tests.harness.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import credentials
 
 IMAGE = "ami-12c6146b"
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})

@@ -15,10 +15,11 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import Item
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections import retention
 from local.aws.corrections.retention import forgotten_executions, untracked_models, untracked_threads
 from local.aws.server import Aws
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials, workflow_world
+from tests.harness.inprocess import credentials, workflow_world
 
 PASS = json.dumps({"StartAt": "Only", "States": {"Only": {"Type": "Pass", "End": True}}})
 

@@ -11,14 +11,15 @@ import boto3
 import pytest
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.pricing import on_demand_prices
 from local.aws.corrections.quick_server import quick_server
 from local.aws.corrections.spot_prices import PERIOD, Played, market_price, moving_spot_prices, spot_price
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import SpotPrices
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
-from tests.harness.memory_store import MemoryRegistry
+from tests.harness.inprocess import credentials
 
 
 @pytest.fixture(scope="module")

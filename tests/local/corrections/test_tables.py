@@ -14,8 +14,9 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.tables import atomic_tables
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 Table = Any
 

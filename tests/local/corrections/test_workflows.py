@@ -11,9 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.functions.invocation import Invocation
-from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.inprocess import credentials
 
 DOCUMENT = {
     "StartAt": "wait",

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.domain import ids, times
 from stockyard.domain.records import Cluster, OperationError, Outbox
 from stockyard.edge.requests import FIELDS, EventCommand, answer_of
@@ -22,7 +23,6 @@ from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.ports import Create, Verification
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import memory_services
 from tests.harness.sent import waiting
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.offers import ClusterVersion
 from stockyard.domain.records import CloudAccount, Cluster, Fact
@@ -42,7 +43,6 @@ from tests.harness.memory import (
     MemorySecrets,
     MemoryWorkflows,
 )
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import memory_services
 from tests.harness.states import States
 from tests.harness.walk import Walk

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
 from stockyard.domain import ids, times
 from stockyard.domain.node_records import NewClaim
@@ -19,7 +20,6 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import with_ports
 from tests.harness.walk import Walk
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.wait_records import WAITERS, Waiters
 from stockyard.errors import StoreUnavailable
 from stockyard.operations.wait_turns import MARGIN, WaitTurns
 from stockyard.ports import Replace
-from tests.harness.memory_store import MemoryRegistry
 
 
 class Clock:

@@ -11,13 +11,13 @@ import pytest
 from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
+from local.aws.accounts import REGION
 from local.aws.corrections.eks import eks_backends
 from tests.harness.crash_cells import carry_on
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
 from tests.harness.crash_eks import CrashEks
 from tests.harness.crash_world import CrashWorld, crash_world
 from tests.harness.faults import Call, Fault, Mode
-from tests.harness.inprocess import REGION
 
 ROUNDS = 12
 """How often anybody looks at an operation that goes on."""

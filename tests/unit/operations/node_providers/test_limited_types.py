@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim, NodeProvider
@@ -18,7 +19,6 @@ from stockyard.operations.node_providers.providers import change_provider, creat
 from stockyard.operations.node_providers.types import get_type
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Replace, Write
-from tests.harness.memory_store import MemoryStore
 from tests.harness.ports import with_ports
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import World

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryStore
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import (
@@ -33,7 +34,6 @@ from stockyard.operations.node_providers.visible import find_own, find_provider,
 from stockyard.operations.quotas.limits import set_quota
 from stockyard.operations.services import Services
 from stockyard.ports import Create
-from tests.harness.memory_store import MemoryStore
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.installation import LIMITED_TO_ONE, SMALL, Installation
 from tests.unit.operations.nodes import Nodes

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry, MemoryStore
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Fact, NodeClaim
 from stockyard.errors import StoreUnavailable
@@ -15,7 +16,6 @@ from stockyard.operations.scheduler import waiting as waiting_claims
 from stockyard.operations.scheduler import wake as wake_scheduler
 from stockyard.operations.scheduler.waiting import SCHEDULED, Waiting
 from stockyard.ports import Put
-from tests.harness.memory_store import MemoryRegistry, MemoryStore
 from tests.unit.operations.conftest import World
 from tests.unit.operations.installation import LIMITED_TO_ONE, Installation
 from tests.unit.operations.nodes import Nodes

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import InvalidInput, StoreUnavailable
 from stockyard.operations.scheduler import wake
 from stockyard.operations.scheduler.schedule import Report
 from stockyard.operations.scheduler.waiting import Waiting
 from stockyard.operations.scheduler.wake import Scheduler
-from tests.harness.memory_store import MemoryRegistry
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, Resource
 from stockyard.errors import VendorUnavailable
 from stockyard.metrics import IDENTITY_UNREACHABLE
@@ -17,7 +18,6 @@ from stockyard.operations.sweep import run
 from stockyard.operations.sweep.orphans import regions_of
 from stockyard.ports import Create, Replace
 from tests.harness.memory import MemoryIdentity
-from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import with_ports
 from tests.harness.sweeping import Reaper
 

@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from local.testing.prefix_rule import prefix_decision
 from stockyard.domain.budgets import Budget
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import INSTANCE_TYPE
@@ -16,7 +17,6 @@ from stockyard.scheduling.consolidation.model import BALANCED, WHEN_EMPTY, WHEN_
 from stockyard.scheduling.packing.model import HostPort, Pod, Pool
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, PodKind, PoolPolicy, Trace
 from stockyard.scheduling.simulation.replay import replay
-from tests.harness.prefix_rule import prefix_decision
 
 HOUR = 3600
 HOURS = 5

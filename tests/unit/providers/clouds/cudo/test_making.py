@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from local.cudo.api import SimulatedCudo
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.records import Cluster
 from stockyard.domain.times import to_text
 from stockyard.errors import InsufficientCapacity, VendorConflict, VendorError, VendorRefused
@@ -23,7 +24,6 @@ from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import TTL_SECONDS, Maker
 from stockyard.providers.clouds.cudo.values import READY, NewVm, Rule
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryStore, MemoryTable
 
 KEY, DALLAS, CLUSTER = "cudo-api-key-0123456789", "us-dallas-1", "clu_01KDVJXQ80000000000000000A"
 MARKS = marks.marks("inst", "acme", CLUSTER, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.ids import client_id
 from stockyard.domain.models.base import read
 from stockyard.domain.records import Cluster, Resource
@@ -17,7 +18,6 @@ from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
 from stockyard.providers.clusters.cudo.settings import CudoSettings
 from tests.harness.cudo_yard import CudoYard
-from tests.harness.memory_store import MemoryStore, MemoryTable
 
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
 TOKEN = "e" * 64

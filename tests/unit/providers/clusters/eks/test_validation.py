@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.models.clusters import settings_for
 from stockyard.domain.records import Cluster
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.ports import Finding, PriceList
 from stockyard.providers.clusters.eks.validation import findings
-from tests.harness.memory_store import MemoryRegistry
 
 GROUP = {"name": "g", "role": "gpu", "instance_type": "g6.xlarge", "accelerator_type": "l4", "zones": ["us-east-1a"]}
 TODAY = "2026-11-25T03:00:00.000Z"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.compute import hidden_at_first
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.records import LaunchGroup, NodeClaim
 from stockyard.domain.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
@@ -16,7 +17,6 @@ from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome
 from stockyard.ports.nodes import LaunchesTogether, NodeWork
 from stockyard.settings import Settings
-from tests.harness.memory_store import MemoryStore, MemoryTable
 
 GROUP = "lgr_01KDVJXQ80000000000000000A"
 COUNT = 3

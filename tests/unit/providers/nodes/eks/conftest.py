@@ -13,6 +13,7 @@ import pytest
 from moto import mock_aws
 
 from local.aws.corrections.pace import paced
+from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.ids import client_id
 from stockyard.domain.node_types import ANY
 from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
@@ -35,7 +36,6 @@ from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock
-from tests.harness.memory_store import MemoryStore, MemoryTable
 from tests.harness.node_groups import NodeGroups, scarce_groups
 
 MOMENT = "2026-01-31T12:00:00.000Z"

@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import pytest
 
+from local.testing import price_checker
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Plan, pack
 from stockyard.scheduling.packing.price import EVERY, FreeProblem, Offer, Shape, lower_bound, solve
 from stockyard.scheduling.packing.price.fits import by_fit
-from tests.harness import price_checker
 
 SMALL, MEDIUM, LARGE = Offer("small", (2, 2), 5), Offer("medium", (2, 4), 30), Offer("large", (16, 32), 200)
 

@@ -1,4 +1,4 @@
-"""The local cloud in a process of its own, for tests: start it, call it, inspect it, stop it."""
+"""The local cloud in a process of its own, for tests and benchmarks: start it, call it, inspect it, stop it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any
 
 import boto3
 
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.children import Warden, start
 from local.cloud import ROOT
 
@@ -183,4 +183,5 @@ def serving(home: Path, *options: str) -> Iterator[Served]:
     """For a fixture: as ``serve``, stopped at the end, which has to go well."""
     cloud = serve(home, *options)
     yield cloud
-    assert cloud.stop() == 0, "the local cloud did not stop cleanly"
+    if code := cloud.stop():
+        raise RuntimeError(f"the local cloud did not stop cleanly: {code}")

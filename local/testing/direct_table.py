@@ -16,8 +16,8 @@ from moto.core.exceptions import JsonRESTError
 from moto.dynamodb.models.dynamo_type import Item
 from moto.dynamodb.responses import DynamoHandler
 
+from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.quick_tables import quick_tables
-from tests.harness.inprocess import OWN_ACCOUNT, REGION
 
 ACTIONS: Mapping[str, str] = {
     "BatchGetItem": "batch_get_item",

@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: stores in memory, a served local cloud, checkers of plans."""
