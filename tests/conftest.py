@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from local.aws.corrections.quick_clients import quick_clients
-from local.aws.corrections.quick_images import quick_images
 from stockyard.providers.registry import introduce
 from tests.distribution import Units, longest_first
 from tests.gate import Gate
@@ -38,6 +36,8 @@ FIGURE = "figure:"
 """A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
 
 
+STACK = pytest.StashKey[ExitStack]()
+"""What is closed at the end of the run."""
 SILENCE = pytest.StashKey[Silence]()
 GATE = pytest.StashKey[Gate]()
 STRETCH = pytest.StashKey[float]()
@@ -47,9 +47,7 @@ SLOW = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A run makes thousands of clients and looks at EC2 in hundreds of accounts.
-
-    Where figures count, its workers can be silent for each other.
+    """Let workers be silent for each other where figures count.
 
     Who only collects uses no snapshot, and is not told that none is used.
     """
@@ -57,9 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a run in the background ignores Ctrl-C, and so would the commands that tests start and interrupt
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    stack = ExitStack()
-    stack.enter_context(quick_clients())
-    stack.enter_context(quick_images())
+    stack = config.stash[STACK] = ExitStack()
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if os.environ.get("STOCKYARD_GATE") == "1" and not run:
         config.stash[GATE] = gate = Gate()
@@ -70,6 +66,17 @@ def pytest_configure(config: pytest.Config) -> None:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(config.stash[SILENCE].close)
     config.add_cleanup(stack.close)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make clients and accounts of moto quick, where a test of this run imports it: a run makes thousands of them."""
+    if "moto" not in sys.modules:
+        return
+    from local.aws.corrections.quick_clients import quick_clients
+    from local.aws.corrections.quick_images import quick_images
+
+    for quick in (quick_clients, quick_images):
+        session.config.stash[STACK].enter_context(quick())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -13,7 +13,7 @@ from stockyard import ports
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
-HEAVY = ("boto3", "pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml")
+HEAVY = ("boto3", "pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml", "moto")
 
 
 def loaded_after(code: str) -> str:
@@ -37,6 +37,11 @@ def test_importing_a_function_loads_nothing_heavy(name: str):
 
 def test_the_client_of_the_table_loads_nothing_heavy():
     assert loaded_after("from stockyard.adapters.dynamodb.calls import client\nclient('us-east-1')") == "[]"
+
+
+def test_what_all_tests_share_loads_nothing_heavy():
+    """A file of pure tests is run again and again while somebody writes: it must not wait for the local cloud."""
+    assert loaded_after("import tests.conftest") == "[]"
 
 
 def test_every_listed_port_is_there():
