@@ -24,7 +24,7 @@ from stockyard.operations.engine.find import find_cluster
     " `dry_run` the answer is a plan: the phases that would run, and what would be other settings and pools.",
 )
 def resume_cluster(request: Request) -> Answer:
-    """Continue a failed operation. From the phase that failed, with the next attempt."""
+    """Continue a failed operation. From the phase that failed or an earlier one, with the next attempt."""
     from stockyard.operations.clusters import resume
 
     services, name, actor = wiring.services(request.caller.tenant), request.params["id"], request.caller.actor

@@ -356,7 +356,8 @@ def resume(
 ) -> None:
     """Go on with a failed operation, also with other settings.
 
-    It goes on from the phase that failed; a creation with other settings goes through all of its phases again.
+    It goes on from the phase that failed, or from an earlier one that makes again what is gone; a creation with other
+    settings goes through all of its phases again.
     """
     context = contexts.of(run)
     wish = updates.wishes(context, assignments, other, "cluster") if assignments or other is not None else None

@@ -1,5 +1,6 @@
 """What a cluster on EKS stands on is taken away by hand: roles, a launch template, a security group, a subnet. The next
-change of any kind makes it again, also one that is resumed, and a deletion ends with all of it gone."""
+change of any kind makes it again, also one that is resumed, and a deletion ends with all of it gone. Until then each
+sweep says which parts the cluster misses."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ import pytest
 from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
+from functions.reaper.handler import lambda_handler as reaper_handler
 from local.aws.accounts import REGION
 from local.aws.corrections.eks import eks_backends
+from stockyard.lifecycle.sweeping import COMPLETE
 from tests.harness.crash_cells import carry_on
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
 from tests.harness.crash_eks import CrashEks
@@ -127,14 +130,27 @@ def _stands_on_what_is_there() -> list[str]:
     return missing
 
 
-def test_what_is_taken_away_is_made_again_by_the_next_change(world: CrashWorld, seed: int) -> None:
+def _message(world: CrashWorld) -> str:
+    """What the cluster says after a sweep of parts that are gone."""
+    # In between time passes as if no sweep had come for hours.
+    world.call("reaper", reaper_handler, {"reconciled": True})
+    world.reap()
+    cluster = world.cluster()
+    assert cluster is not None
+    return next((part.message for part in cluster.conditions if part.type == COMPLETE), "")
+
+
+def test_what_is_taken_away_is_named_and_made_again_by_the_next_change(world: CrashWorld, seed: int) -> None:
     before = _new_cluster(world, seed)
-    wrong: dict[str, Any] = {}
+    wrong: dict[str, Any] = {"nothing": [_message(world)] if _message(world) else []}
     for number, (name, take) in enumerate(LOSSES.items(), 5):
         take()
+        named = _message(world)
         groups = [{**TRAINING, "max_size": number}]
         end, things = _changed(world, {"settings": {"node_groups": groups}}), _there(world)
         wrong[name] = [*([] if end == "succeeded" else [end]), *(before - things), *_stands_on_what_is_there()]
+        wrong[name] += [] if f": {name.partition(' of ')[0]} " in named else [f"the cluster says {named!r}"]
+        wrong[name] += [after] if (after := _message(world)) else []
     for take in LOSSES.values():
         take()
     end = _changed(world, {"kubernetes_version": "1.35"})

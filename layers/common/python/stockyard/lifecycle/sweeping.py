@@ -1,11 +1,13 @@
-"""What the sweep may remove: pure rules of law 5."""
+"""What the sweep may remove, and which parts of clusters it misses: pure rules of law 5."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from stockyard.domain import times
+from stockyard.domain.conditions import Condition
+from stockyard.domain.records import Resource
 
 TRUST = timedelta(hours=1)
 """How long after the last sweep the table is taken for the one that was swept; sweeps come every five minutes."""
@@ -41,3 +43,29 @@ def old_enough(created_at: str | None, first_seen: str | None, now: datetime, gr
 def stale_sightings(sightings: Mapping[str, str], present: Collection[str]) -> list[str]:
     """Sightings of things that are no longer there."""
     return [key for key in sightings if key not in present]
+
+
+COMPLETE = "InfrastructureComplete"
+"""The condition of a cluster of whose parts in the cloud some are gone; absent while none is missed."""
+PARTS_GONE = "PartsGone"
+"""Its reason."""
+MOST_SUSPECTS = 20
+"""Lines of one cluster that the cloud is asked about in one look."""
+
+
+def unlisted(lines: Sequence[Resource], listed: Collection[tuple[str, str]]) -> list[Resource]:
+    """The made lines whose thing is not ``listed``, as kind and vendor id, among what carries our tags. Somebody may
+    have taken the tags alone, and what the tenant has given never had any: the cloud has to be asked."""
+    missed = [line for line in lines if line.state == "made" and (line.kind, line.vendor_id) not in listed]
+    return missed[:MOST_SUSPECTS]
+
+
+def incomplete(remade: Sequence[str], other_parts: Sequence[str], given_parts: Sequence[str], now: str) -> Condition:
+    """What is said of parts that are gone, by their names: ``remade`` are made again by a change of the cluster,
+    ``given_parts`` are the tenant's own."""
+    sentences = [f"Gone from the cloud account: {', '.join([*remade, *other_parts, *given_parts])}."]
+    if remade:
+        sentences.append(f"The next change of the cluster makes {', '.join(remade)} again.")
+    if given_parts:
+        sentences.append(f"Name others in the settings instead of {', '.join(given_parts)}.")
+    return Condition(COMPLETE, "False", PARTS_GONE, " ".join(sentences), now)

@@ -274,6 +274,26 @@ class MarksMembers(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class GonePart:
+    """A part of a cluster that the ledger has as made and the cloud has not. ``line`` is its line, ``name`` what people
+    call it; ``is_given``: it is the tenant's own, and nothing of ours makes it again."""
+
+    line: Resource
+    name: str
+    is_given: bool = False
+
+
+@runtime_checkable
+class LooksAtParts(Protocol):
+    """A driver that can say of lines of the ledger whether what they name is still there."""
+
+    def gone_parts(self, work: CloudWork, lines: Sequence[Resource]) -> Sequence[GonePart]:
+        """What is gone of these made lines, by a call for each. What the cloud may still hide, and what we may not look
+        at, counts as there. Writes nothing. Raises other ``VendorError`` leaves: then nothing is known."""
+        ...
+
+
 @runtime_checkable
 class Upgrades(Protocol):
     """A driver that can bring a ready cluster to the next minor of Kubernetes: by the phases of its rows, which bring

@@ -57,6 +57,19 @@ def test_machines_and_balancer_stand_where_they_are_named(yard: Any, vpc: Vpc) -
     assert sorted(yard.living()) == before
 
 
+def test_a_named_subnet_that_is_gone_is_the_tenants_own(yard: Any, vpc: Vpc) -> None:
+    subnets = entries(vpc, "ab")
+    assert faults(yard, vpc, subnets) == {}
+    yard.ensure("network")
+    yard.later(3600)
+    lines = yard.ledger.lines()
+    assert yard.provider.gone_parts(yard.work(""), lines) == []
+    gone_subnet = subnets[1]["private"]
+    yard.tenant().client("ec2").delete_subnet(SubnetId=gone_subnet)
+    (part,) = yard.provider.gone_parts(yard.work(""), lines)
+    assert (part.name, part.is_given) == (f"subnet {gone_subnet}", True)
+
+
 def test_without_public_ones_the_endpoint_is_internal(yard: Any, vpc: Vpc) -> None:
     subnets = entries(vpc, "ab", public=False)
     (warning,) = [f for f in findings(yard, vpc, subnets) if f.pointer == "/settings/vpc_id"]

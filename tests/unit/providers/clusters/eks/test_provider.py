@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.errors import CredentialsRevoked, VendorUnavailable
+from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorError, VendorUnavailable
+from stockyard.providers.clouds.aws.registry import KINDS
 from stockyard.providers.clusters.eks import names
 from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.unit.providers.clusters.eks.conftest import CREATE, DELETE, H100, Run, change
@@ -28,6 +29,43 @@ def test_a_cluster_is_made_once_and_leaves_nothing(eks: Any, run: Run) -> None:
     assert client.client("eks").list_clusters()["clusters"] == []
     assert client.client("efs").describe_file_systems()["FileSystems"] == []
     assert client.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"] == []
+
+
+def test_parts_that_somebody_took_away_are_named(eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(eks, node_groups=[{**H100, "fabric": "efa"}])
+    run("objects")
+    eks.later(3600)
+    lines = eks.ledger.lines()
+    assert eks.provider.gone_parts(eks.work(""), lines) == []
+    kinds = ("launch_template", "node_group", "addon", "pod_identity", "access_entry", "role", "subnet")
+    for kind in kinds:
+        line = next(line for line in lines if line.kind == kind)
+        with monkeypatch.context() as patch:
+            patch.setitem(KINDS, kind, replace(KINDS[kind], describe=lambda *_: None))
+            patched = eks.provider.gone_parts(eks.work(""), [line])
+        assert [part.name for part in patched] == [f"{kind.replace('_', ' ')} {line.vendor_id}"]
+    template = next(line for line in lines if line.kind == "launch_template")
+    eks.tenant().client("ec2").delete_launch_template(LaunchTemplateId=template.vendor_id)
+    parts = eks.provider.gone_parts(eks.work(""), lines)
+    assert [(part.line, part.name) for part in parts] == [(template, f"launch template {template.vendor_id}")]
+
+
+@pytest.mark.parametrize("error", [PermissionDenied("no"), VendorUnavailable("later")])
+def test_a_part_that_cannot_be_looked_at_is_not_gone(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch, error: VendorError
+) -> None:
+    run("network")
+    eks.later(3600)
+
+    def describe(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setitem(KINDS, "subnet", replace(KINDS["subnet"], describe=describe))
+    if isinstance(error, PermissionDenied):
+        assert eks.provider.gone_parts(eks.work(""), eks.ledger.lines()) == []
+    else:
+        with pytest.raises(VendorUnavailable):
+            eks.provider.gone_parts(eks.work(""), eks.ledger.lines())
 
 
 LOST = (

@@ -25,6 +25,7 @@ from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep.orphans import Suspect
+from stockyard.operations.sweep.parts import tell_gone_parts
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
@@ -55,11 +56,13 @@ def remove_environment(services: Services, environment: NodeEnvironment) -> str:
 
 @dataclass(slots=True)
 class _View:
-    """What a look at a place has shown; ``whole`` when no part of it failed to answer."""
+    """What a look at a place has shown; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of
+    the account that did not; None until the account has answered."""
 
     things: list[Tagged] = field(default_factory=list)
     suspects: list[Suspect] = field(default_factory=list)
     whole: bool = False
+    silent_regions: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,10 @@ class PlaceSweep:
             for cluster in clusters_of(self.services, account.id):
                 self.tally.attempt(cluster.id, mark_members, self.services, cluster.id)
                 self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
+                if view.silent_regions is not None:
+                    self.tally.attempt(
+                        cluster.id, tell_gone_parts, self.services, cluster.id, view.things, view.silent_regions
+                    )
 
     def _account(self) -> CloudAccount | None:
         prefix = lost_machines.account_place("")
@@ -139,6 +146,7 @@ class PlaceSweep:
         regions = sweep_orphans.regions_of(self.services, account)
         things = cloud.tagged(account, self.services.installation, tenant, regions, skipped)
         view.things += things
+        view.silent_regions = silent
         view.suspects += sweep_orphans.tagged_suspects(things, partial(cloud.discard, account, tenant=tenant))
         return not silent
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from stockyard.domain.records import Resource
-from stockyard.errors import CredentialsRevoked
+from stockyard.errors import CredentialsRevoked, PermissionDenied
 from stockyard.ports import CloudWork, Outcome
+from stockyard.ports.clusters import GonePart
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, State
 from stockyard.providers.clouds.aws.making import Create, Maker
 from stockyard.providers.clouds.aws.registry import KINDS
 from stockyard.providers.clouds.aws.sessions import account_number
@@ -66,6 +70,28 @@ class ClusterBuilder(Maker, Generic[Config]):
             return str(reduce(getitem, path, answer))
 
         return create
+
+
+def gone_parts(builder: ClusterBuilder[Any], lines: Sequence[Resource]) -> list[GonePart]:
+    """See ``ports.clusters.LooksAtParts``."""
+    parts: list[GonePart] = []
+    for line in lines:
+        # A thing of a later template that we may not look at counts as there.
+        with suppress(PermissionDenied):
+            parts += _gone_parts_of_line(builder, line)
+    return parts
+
+
+def _gone_parts_of_line(builder: ClusterBuilder[Any], line: Resource) -> Iterator[GonePart]:
+    kind = builder.kinds[line.kind]
+    if kind is GIVEN_NETWORK:
+        named = (*(subnet for subnet, _ in line.detail.get("places") or ()), *(line.detail.get("balanced") or ()))
+        ids = list(dict.fromkeys((line.vendor_id, *named)))
+        words = [{"Name": "subnet-id", "Values": ids}]
+        there = {item["SubnetId"] for item in builder.calls.call("ec2", "describe_subnets", Filters=words)["Subnets"]}
+        yield from (GonePart(line, f"subnet {subnet}", is_given=True) for subnet in ids if subnet not in there)
+    elif not builder.recent(line.made_at) and kind.state(builder.calls, line.vendor_id) is State.ABSENT:
+        yield GonePart(line, f"{kind.name.replace('_', ' ')} {line.vendor_id}")
 
 
 def check_account(builder: ClusterBuilder[Any]) -> Outcome:

@@ -10,14 +10,14 @@ from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.prices import PriceItem
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import PacksApi
+from stockyard.ports.clusters import GonePart, PacksApi
 from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.cluster_building import check_account
+from stockyard.providers.clouds.aws.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.ec2 import (
     bastion,
@@ -167,6 +167,10 @@ class Ec2ClusterDriver:
     def release_first(self, work: CloudWork) -> Outcome:
         """See ``ports.clusters.BalancesMembers``."""
         return members.release_first(self._builder(work))
+
+    def gone_parts(self, work: CloudWork, lines: Sequence[Resource]) -> Sequence[GonePart]:
+        """See ``ports.clusters.LooksAtParts``."""
+        return gone_parts(self._builder(work), lines)
 
     def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
         """See ``ports.clusters.MarksMembers``."""

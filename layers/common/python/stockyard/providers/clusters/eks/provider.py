@@ -8,13 +8,13 @@ from typing import Any
 from stockyard.domain.group_mapping import Group
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.prices import PriceItem
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import ClusterToken, PacksApi
+from stockyard.ports.clusters import ClusterToken, GonePart, PacksApi
 from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.cluster_building import check_account
+from stockyard.providers.clouds.aws.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.eks import (
     access,
@@ -123,6 +123,10 @@ class EksClusterDriver:
     def forget_packs(self, work: CloudWork) -> None:
         """See ``ports.clusters.AdmitsPacks``."""
         objects.forget_packs(self._builder(work), self._make_api)
+
+    def gone_parts(self, work: CloudWork, lines: Sequence[Resource]) -> Sequence[GonePart]:
+        """See ``ports.clusters.LooksAtParts``."""
+        return gone_parts(self._builder(work), lines)
 
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """See ``ports.clusters.AdoptsNodes.group_of_node``."""
