@@ -77,14 +77,7 @@ CHOICES: Mapping[str, Callable[[Operation], bool]] = {
     "listing": lambda operation: operation.method == "GET" and "{" not in operation.path and not operation.public,
     "paged": lambda operation: "page_token" in operation.parameters and "{" not in operation.path,
 }
-"""Arguments of tests by name, each with the operations that it runs over."""
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a test once for each operation that the name of its argument stands for."""
-    for name, choice in CHOICES.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, [operation for operation in operations() if choice(operation)], ids=str)
+"""Names of groups of operations that tests run over."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +267,7 @@ def all_operations() -> list[Operation]:
 
 @pytest.fixture(scope="session")
 def operations_by_choice(all_operations: list[Operation]) -> Mapping[str, list[Operation]]:
-    """The operations that each name of an argument stands for."""
+    """The operations of each group of ``CHOICES``."""
     return {name: [operation for operation in all_operations if choice(operation)] for name, choice in CHOICES.items()}
 
 

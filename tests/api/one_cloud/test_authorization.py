@@ -12,6 +12,9 @@ from dataclasses import replace
 import pytest
 
 from local.functions.authorizer import Refused
+from local.functions.gateway import Gateway
+from local.functions.invocation import Invocation
+from tests.api.each import check_each
 
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform")
 
@@ -65,8 +68,8 @@ NO_TENANT = {
     "the platform's own records": {"organization": "_platform"},
     "a key of the table": {"organization": "acme#Cluster"},
 }
-NAMED = ("acme", "globex")
 PLATFORM = "_platform"
+NAMED = ("globex", "acme", PLATFORM)
 NO_NAMES = ("_other", "a b")
 PEOPLE = (*ROLES, "no role", "another cluster's client")
 
@@ -130,25 +133,81 @@ def check_refused(api, operation, kind):
         assert answer.status_code == 401, answer.text
 
 
-@pytest.mark.parametrize("kind", NOT_ACCEPTED)
-def test_invalid_tokens_are_refused_on_every_route(api, operation, kind):
-    check_refused(api, operation, kind)
+class Reached:
+    """Stands for all functions, and counts the requests that come to one."""
+
+    count = 0
+
+    def invoke(self, name, payload, **more):
+        self.count += 1
+        return Invocation(b'{"statusCode": 204}')
 
 
-def test_every_route_accepts_exactly_its_roles(api, operation):
-    check_roles(api, operation)
+@pytest.fixture
+def check_stopped():
+    """A check that a gateway with these routes lets a token through to the functions of public operations alone."""
+    functions = Reached()
+    gateway = Gateway(functions)
+
+    def check(routes, operation, token):
+        gateway.serve(routes)
+        before = functions.count
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        status = gateway.answer(operation.method, operation.at(), headers, b"", "127.0.0.1").status
+        assert (status, functions.count - before) == ((204, 1) if operation.public else (401, 0))
+
+    yield check
+    gateway.close()
 
 
-@pytest.mark.parametrize("kind", NO_TENANT)
-def test_tokens_without_a_tenant_are_refused(api, guarded, kind):
-    refused(api.call(guarded, api.signed(NO_TENANT[kind])), 403, kind)
+def one_of_each_kind(operations):
+    """An operation for each way in which the document may declare who calls it."""
+    kinds = {(route.roles, route.machine, route.platform, route.public): route for route in operations}
+    assert len(kinds) > 5
+    return list(kinds.values())
 
 
-def test_only_the_platform_may_name_another_tenant(api, guarded):
-    for tenant in (*NAMED, PLATFORM):
-        refused(api.call(guarded, api.token("acme", *ROLES[:3]), tenant=tenant), 403, tenant)
-    for tenant in NO_NAMES:
-        refused(api.call(guarded, api.token("acme", *ROLES), tenant=tenant), 403, tenant)
+def test_every_route_refuses_a_caller_without_a_token(api, all_operations):
+    check_each(all_operations, lambda operation: check_refused(api, operation, "none"))
+
+
+def test_invalid_tokens_are_refused(api, all_operations):
+    for kind in NOT_ACCEPTED:
+        check_each(one_of_each_kind(all_operations), lambda operation, kind=kind: check_refused(api, operation, kind))
+
+
+def test_an_invalid_token_reaches_no_function(api, all_operations, check_stopped):
+    """The gateway checks a token before it calls a function, on each route in the same way."""
+    routes = api.cloud.gateway._routes
+    for make_token in NOT_ACCEPTED.values():
+        token = make_token(api)
+        check_each(all_operations, lambda operation, token=token: check_stopped(routes, operation, token))
+
+
+def test_every_route_accepts_exactly_its_roles(api, all_operations):
+    check_each(all_operations, lambda operation: check_roles(api, operation))
+
+
+def test_tokens_without_a_tenant_are_refused(api, operations_by_choice):
+    """Who calls is read from the request before its route is asked: each kind once, and one on every route."""
+    guarded = operations_by_choice["guarded"]
+    for number, (kind, claims) in enumerate(NO_TENANT.items()):
+        token = api.signed(claims)
+        routes = one_of_each_kind(guarded) if number else guarded
+        check_each(routes, lambda route, kind=kind, token=token: refused(api.call(route, token), 403, kind))
+
+
+def test_only_the_platform_may_name_another_tenant(api, operations_by_choice):
+    """As above: each tenant once, and one of each list on every route."""
+    guarded = operations_by_choice["guarded"]
+    for names, roles in ((NAMED, ROLES[:3]), (NO_NAMES, ROLES)):
+        token = api.token("acme", *roles)
+        for number, tenant in enumerate(names):
+            routes = one_of_each_kind(guarded) if number else guarded
+            check_each(
+                routes,
+                lambda route, token=token, name=tenant: refused(api.call(route, token, tenant=name), 403, name),
+            )
 
 
 def check_platform(api, operation):
@@ -160,12 +219,16 @@ def check_platform(api, operation):
         refused(answer, 403, "the platform itself")
 
 
-def test_the_platform_as_tenant_reaches_only_what_it_shares(api, guarded):
-    check_platform(api, guarded)
+def test_the_platform_as_tenant_reaches_only_what_it_shares(api, operations_by_choice):
+    check_each(operations_by_choice["guarded"], lambda operation: check_platform(api, operation))
 
 
-def test_roles_of_one_tenant_do_not_open_another_tenant(api, closed_to_platform):
-    refused(api.call(closed_to_platform, api.token("acme", *ROLES), tenant="globex"), 403, "a foreign tenant")
+def test_roles_of_one_tenant_do_not_open_another_tenant(api, operations_by_choice):
+    token = api.token("acme", *ROLES)
+    check_each(
+        operations_by_choice["closed_to_platform"],
+        lambda operation: refused(api.call(operation, token, tenant="globex"), 403, "a foreign tenant"),
+    )
 
 
 def test_the_check_of_roles_fails_for_a_wrong_table(api, all_operations):
@@ -186,12 +249,21 @@ def test_the_check_of_roles_fails_when_handlers_ignore_roles(broken, operations_
             check_roles(leaking, operation)
 
 
-def test_the_check_of_tokens_fails_when_the_authorizer_accepts_everything(broken, operations_by_choice):
-    trusting = broken(authorizer=Trusting())
+def test_the_check_of_tokens_fails_when_the_authorizer_accepts_everything(api, operations_by_choice, check_stopped):
+    trusting = [replace(route, authorizer=route.authorizer and Trusting()) for route in api.cloud.gateway._routes]
     for kind in NOT_ACCEPTED.keys() - UNREADABLE:
-        for operation in operations_by_choice["listing"]:
+        token = NOT_ACCEPTED[kind](api)
+        for operation in operations_by_choice["guarded"]:
             with pytest.raises(AssertionError):
-                check_refused(trusting, operation, kind)
+                check_stopped(trusting, operation, token)
+
+
+def test_the_check_of_tokens_fails_when_a_route_has_no_authorizer(api, operations_by_choice, check_stopped):
+    routes = api.cloud.gateway._routes
+    for operation in operations_by_choice["guarded"]:
+        open_ = [replace(route, authorizer=None) if route.key == str(operation) else route for route in routes]
+        with pytest.raises(AssertionError):
+            check_stopped(open_, operation, None)
 
 
 def test_the_matrix_of_roles_has_every_operation(
@@ -202,8 +274,10 @@ def test_the_matrix_of_roles_has_every_operation(
         len(operations_by_choice[name]) for name in ("operation", "guarded", "closed_to_platform")
     )
     kinds = len(NOT_ACCEPTED) + len(PEOPLE)
-    tenants = len(NO_TENANT) + len(NAMED) + len(NO_NAMES) + 2
-    cells = everywhere * kinds + guarded * tenants + home
+    tenants = len(NO_TENANT) + len(NAMED) + len(NO_NAMES)
+    # of tokens without a tenant and of each list of names one is tried on every route, and the platform as tenant
+    once = len(one_of_each_kind(operations_by_choice["guarded"])) * (tenants - 3)
+    cells = everywhere * kinds + guarded * (3 + 1) + once + home
     assert (everywhere, guarded) == (len(all_operations), sum(not operation.public for operation in all_operations))
-    figure = {"operations": everywhere, "kinds": kinds + tenants, "cells": cells, "percent": 100}
+    figure = {"operations": everywhere, "kinds": kinds + tenants + 1, "cells": cells, "percent": 100}
     record_property("figure:authorization", figure)

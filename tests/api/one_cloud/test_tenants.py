@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 
+from tests.api.each import check_each
 from tests.api.one_cloud.isolation import FILTERS, KINDS, PROFILE, ROLES, intruder, invisible, no_trace
 
 
-def test_a_foreign_id_does_not_exist(api, with_id, acme):
-    invisible(api, with_id, acme, intruder(api, with_id))
+def test_a_foreign_id_does_not_exist(api, operations_by_choice, acme):
+    check_each(operations_by_choice["with_id"], lambda route: invisible(api, route, acme, intruder(api, route)))
 
 
-def test_a_foreign_id_and_an_unknown_id_have_the_same_answer(api, with_id, acme):
-    def answer_without(value):
-        answer = api.call(with_id, intruder(api, with_id), at=value)
+def test_a_foreign_id_and_an_unknown_id_have_the_same_answer(api, operations_by_choice, acme):
+    def answer_without(operation, value):
+        answer = api.call(operation, intruder(api, operation), at=value)
         document = {key: v for key, v in answer.json().items() if key not in ("request_id", "instance")}
         return answer.status_code, json.dumps(document).replace(value, "?")
 
-    assert answer_without(acme["cluster"]) == answer_without("clu_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    def check(operation):
+        unknown = answer_without(operation, "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        assert answer_without(operation, acme["cluster"]) == unknown
+
+    check_each(operations_by_choice["with_id"], check)
 
 
 def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all_operations, acme):
@@ -52,29 +57,36 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
         no_trace(answer, acme, acme["cluster"])
 
 
-def test_lists_and_filters_show_nothing_of_another_tenant(api, listing, acme):
+def test_lists_and_filters_show_nothing_of_another_tenant(api, operations_by_choice, acme):
     # This tenant has asked for nothing before: audit records of refused calls would name what it asked for.
     token = api.token("initech", *ROLES)
-    no_trace(api.call(listing, token), acme)
-    for name in (parameter for parameter in listing.parameters if parameter in FILTERS):
-        for kind in KINDS:
-            value = {"tag": f"canary-tag={acme['tag']}", "label": "canary=lab"}.get(name, acme[kind])
-            answer = api.call(listing, token, query=f"?{name}={value}")
-            assert not answer.json().get("items"), (name, kind, answer.text)
-            no_trace(answer, acme, value, acme[kind], acme["tag"])
+
+    def check(listing):
+        no_trace(api.call(listing, token), acme)
+        for name in (parameter for parameter in listing.parameters if parameter in FILTERS):
+            for kind in KINDS:
+                value = {"tag": f"canary-tag={acme['tag']}", "label": "canary=lab"}.get(name, acme[kind])
+                answer = api.call(listing, token, query=f"?{name}={value}")
+                assert not answer.json().get("items"), (name, kind, answer.text)
+                no_trace(answer, acme, value, acme[kind], acme["tag"])
+
+    check_each(operations_by_choice["listing"], check)
 
 
-def test_page_tokens_of_another_tenant_are_refused(api, paged, acme):
-    first = api.call(paged, acme["token"], query="?page_size=1").json()
-    # A list of one page gives no token. Then the token of another list is used.
+def test_page_tokens_of_another_tenant_are_refused(api, operations_by_choice, acme):
     prices = api.send("GET", "/v1/prices?page_size=1", {"Authorization": f"Bearer {acme['token']}"}).json()
-    own_token = first["next_page_token"]
-    if own_token is not None:
-        assert api.call(paged, acme["token"], query=f"?page_token={own_token}").status_code == 200
-    for token in (own_token or prices["next_page_token"], prices["next_page_token"]):
-        answer = api.call(paged, api.token("globex", *ROLES), query=f"?page_token={token}")
-        assert (answer.status_code, answer.json()["error_type"]) == (422, "InvalidInput")
-        no_trace(answer, acme)
+
+    def check(paged):
+        own_token = api.call(paged, acme["token"], query="?page_size=1").json()["next_page_token"]
+        if own_token is not None:
+            assert api.call(paged, acme["token"], query=f"?page_token={own_token}").status_code == 200
+        # A list of one page gives no token. Then the token of another list is used.
+        for token in {own_token or prices["next_page_token"], prices["next_page_token"]}:
+            answer = api.call(paged, api.token("globex", *ROLES), query=f"?page_token={token}")
+            assert (answer.status_code, answer.json()["error_type"]) == (422, "InvalidInput")
+            no_trace(answer, acme)
+
+    check_each(operations_by_choice["paged"], check)
 
 
 def test_a_foreign_account_cannot_be_used(api, acme):
