@@ -64,13 +64,21 @@ class AccessEntry:
     username: str = ""
     groups: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
+    principal_id: str | None = None
+    """The id of the role that it was made for, whose name a later one may have; None: of whoever has the name."""
 
     @classmethod
-    def described(cls, entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]] = ()) -> AccessEntry:
+    def described(
+        cls, entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]] = (), principal_id: str | None = None
+    ) -> AccessEntry:
         """An entry as EKS describes it, with its associated policies; those of single namespaces are left out."""
         names = [policy["policyArn"] for policy in policies if policy["accessScope"]["type"] == "cluster"]
         groups = tuple(entry.get("kubernetesGroups") or ())
-        return cls(entry["principalArn"], entry.get("username") or "", groups, tuple(names))
+        return cls(entry["principalArn"], entry.get("username") or "", groups, tuple(names), principal_id)
+
+    def is_of(self, identity: Identity) -> bool:
+        """Whether who has signed comes in by it."""
+        return self.principal_arn == identity.canonical_arn and self.principal_id in (None, identity.user_id)
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class TokenWebhook:
         """The answer to a ``TokenReview``. Raises ``Unanswered`` when STS fails: the API server asks again."""
         try:
             identity = self.identity(str((body.get("spec") or {}).get("token") or ""))
-            entry = next((entry for entry in self.entries() if entry.principal_arn == identity.canonical_arn), None)
+            entry = next((entry for entry in self.entries() if entry.is_of(identity)), None)
             if entry is None:
                 raise Rejected(f"no access entry for {identity.canonical_arn}")
             status = {"authenticated": True, "user": _user(identity, entry)}

@@ -212,6 +212,7 @@ def entries(account: str, region: str, name: str) -> list[AccessEntry]:
             AccessEntry.described(
                 {**entry.copy(), "principalArn": _without_path(principal)},
                 list(cluster.policies.get(principal, {}).values()),
+                entry.principal_id,
             )
             for principal, entry in cluster.entries.items()
         ]

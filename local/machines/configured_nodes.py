@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks_access import principal_id
 from local.aws.corrections.scaling_groups import LOCK
 from local.kubernetes.managed import ManagedCluster
 from local.kubernetes.store import Object
@@ -98,6 +99,9 @@ class ConfiguredNode(ManagedNode):
             cluster = eks_backends[self.account][self.region].clusters.get(self.cluster_name)
             entry = cluster.entries.get(role) if cluster else None
             kind = entry.document["type"] if entry else ""
+            is_former = entry is not None and entry.principal_id not in (None, principal_id(role))
+        if is_former:
+            return f"kubelet: Unauthorized: the access entry of {role} is of a former role of that name"
         if kind == NODE_ENTRY:
             return ""
         present = f"that of {role} is of type {kind}" if kind else f"there is none of {role}"

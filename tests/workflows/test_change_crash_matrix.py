@@ -143,7 +143,7 @@ class ChangeLife:
             yield f"the cluster is {cluster.status} at {cluster.phase}: {cluster.conditions}"
         if cluster.kubernetes_version != patch.get("kubernetes_version", "1.34"):
             yield f"the record has {cluster.kubernetes_version}"
-        for phase in ("control_plane", "addons", "node_groups", "objects"):
+        for phase in ("control_plane", "access", "addons", "node_groups", "objects"):
             if managed.provider.stands[phase] != (cluster.kubernetes_version, cluster.settings):
                 yield f"{phase} stands as it was"
         groups = {str(group["name"]): group for group in cluster.settings["node_groups"]}

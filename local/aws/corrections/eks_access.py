@@ -15,6 +15,7 @@ from local.aws.corrections.eks_tables import POLICIES, POLICY_ARN
 from local.aws.corrections.eks_things import (
     Cluster,
     Document,
+    Entry,
     Thing,
     bad_parameter,
     bad_request,
@@ -29,6 +30,13 @@ _NODE_TYPES = frozenset({"EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "EC2", "HY
 PODS = "pods.eks.amazonaws.com"
 
 
+def principal_id(principal: str) -> str | None:
+    """The id of the role that has this ARN now; None for one that is no role, or gone."""
+    account = principal.split(":")[4]
+    roles = iam_backends[account]["aws"].roles.values() if account else ()
+    return next((str(role.id) for role in list(roles) if role.arn == principal), None)
+
+
 class Access(Clusters):
     """The operations on access entries, access policies and pod identity associations."""
 
@@ -39,11 +47,11 @@ class Access(Clusters):
             scope = {"type": "cluster", "namespaces": []}
             self._associate(cluster, self.caller, f"{POLICY_ARN}AmazonEKSClusterAdminPolicy", scope)
 
-    def admit(self, cluster: Cluster, principal: str, kind: str, **fields: Any) -> Thing:
+    def admit(self, cluster: Cluster, principal: str, kind: str, **fields: Any) -> Entry:
         """The new access entry of a principal."""
         now, name = pace.moment(), principal.rpartition("/")[2]
         node = kind in _NODE_TYPES
-        entry = Thing(
+        entry = Entry(
             {
                 "clusterName": cluster.name,
                 "principalArn": principal,
@@ -55,7 +63,8 @@ class Access(Clusters):
                 "username": "system:node:{{EC2PrivateDNSName}}" if node else _username(principal),
                 "type": kind,
                 **fields,
-            }
+            },
+            principal_id=principal_id(principal),
         )
         cluster.entries[principal] = entry
         return entry
@@ -92,7 +101,7 @@ class Access(Clusters):
         if fitting[3] != "root" and principal not in arns:
             raise bad_parameter("The specified principalArn is invalid: invalid principal.")
 
-    def _entry(self, parameters: Mapping[str, Any]) -> tuple[Cluster, Thing]:
+    def _entry(self, parameters: Mapping[str, Any]) -> tuple[Cluster, Entry]:
         cluster, principal = self._with_entries(parameters), parameters["principalArn"]
         if principal not in cluster.entries:
             raise missing(f"The specified principalArn could not be found: {principal}.")

@@ -86,10 +86,18 @@ class Update(Thing):
 
 
 @dataclass
+class Entry(Thing):
+    """An access entry. EKS keeps the id of its role or user and tells nobody: one that is made anew under the same name
+    is another. None: of nobody that IAM knows."""
+
+    principal_id: str | None = None
+
+
+@dataclass
 class Cluster(Thing):
     """A cluster with all that belongs to it."""
 
-    entries: dict[str, Thing] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
     policies: dict[str, dict[str, Document]] = field(default_factory=dict)
     """Principal -> its policies by their ARN."""
     addons: dict[str, Thing] = field(default_factory=dict)

@@ -101,6 +101,12 @@ def test_without_an_entry_nobody_comes_in():
     }
 
 
+@pytest.mark.parametrize(("role_id", "good"), [("AROAEXAMPLE", True), ("AROAFORMER", False), (None, True)])
+def test_an_entry_is_of_the_role_that_it_was_made_for(role_id: str | None, good: bool):
+    entry = AccessEntry(ROLE, principal_id=role_id)
+    assert review(webhook(Sts(), entries=[entry]), token())["authenticated"] is good
+
+
 @pytest.mark.parametrize(("minutes", "good"), [(0, True), (14.9, True), (15.1, False), (600, False)])
 def test_a_token_lives_a_quarter_of_an_hour(minutes: float, good: bool):
     sts = Sts()

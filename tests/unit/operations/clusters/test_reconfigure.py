@@ -33,7 +33,7 @@ from tests.unit.operations.conftest import make_world
 EXTENDED: dict[str, Any] = {"settings": {"support": "extended"}}
 UPGRADE = {"kubernetes_version": "1.35"}
 CHANGE_PHASES = ("control_plane", "access", "node_groups", "addons", "storage", "objects")
-UPGRADE_PHASES = ("control_plane", "addons", "node_groups", "objects")
+UPGRADE_PHASES = ("control_plane", "access", "addons", "node_groups", "objects")
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def test_an_upgrade_goes_one_minor_up(managed: ManagedWorld) -> None:
     assert managed.operation.changes == ({"pointer": "/kubernetes_version", "before": "1.34", "after": "1.35"},)
     assert managed.drive("upgrade_managed") == "upgraded"
     assert {managed.provider.stands[phase][0] for phase in UPGRADE_PHASES} == {"1.35"}
-    assert managed.provider.stands["access"][0] == "1.34", "an upgrade does not touch it"
+    assert managed.provider.stands["storage"][0] == "1.34", "an upgrade does not touch it"
 
 
 def test_an_upgrade_ends_at_what_the_driver_supports(managed: ManagedWorld) -> None:

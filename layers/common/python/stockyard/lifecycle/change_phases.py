@@ -67,6 +67,7 @@ UPGRADE = replace(
         _CHECKS,
         *_STANDS_ON,
         Phase("control_plane", 7200, ENSURE, resumed_at=_FIRST),
+        Phase("access", 600, ENSURE, resumed_at=_FIRST),
         Phase("addons", 2400, ENSURE, resumed_at=_FIRST),
         Phase("node_groups", 36_000, ENSURE, resumed_at=_FIRST),
         Phase("objects", 900, ENSURE),

@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from moto.iam.models import iam_backends
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.permissions import buckets, table
@@ -28,6 +29,7 @@ from tests.harness.policies import refused, used, without
 from tests.harness.stage import Stage
 from tests.unit.providers.clusters.eks.conftest import CREATE as EKS_CREATE
 from tests.unit.providers.clusters.eks.conftest import DELETE as EKS_DELETE
+from tests.unit.providers.conftest import ACME
 
 IMPLIED = {
     "ec2:RunInstances": {
@@ -246,6 +248,12 @@ def _live(yard: Any) -> None:
         policyArn="arn:aws:eks::aws:cluster-access-policy/AmazonEKSAdminPolicy",
     )  # fmt: skip
     run(("access",))
+    # Somebody takes a role of people and that of nodes away: their entries are made anew, too.
+    roles = iam_backends[ACME]["aws"].roles
+    for key in [key for key, role in roles.items() if role.name.endswith(("-viewer-role", "-node-role"))]:
+        del roles[key]
+    yard.later(120)
+    run(("identity", "access"))
     yard.provider.retag(yard.work("tags"), ["team"])
     yard.provider.mint(yard.work("tokens"), "viewer")
     subnet = yard.ledger.find("subnet", "private-0").vendor_id

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from moto.iam.models import iam_backends
 
+from local.aws.corrections.eks import eks_backends
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import control_plane, names
@@ -177,6 +179,76 @@ def test_an_update_that_failed_is_told_and_tried_anew(eks: Any, run: Run, monkey
         eks.provider.ensure("control_plane", eks.work("control_plane"))
     eks.provider.ensure("control_plane", eks.work("control_plane"))
     assert len(set(tokens)) == 2
+
+
+def entry_ids(eks: Any) -> dict[str, str | None]:
+    """Which role each entry lets in, by the end of its name, as EKS keeps it."""
+    entries = eks_backends[ACME]["us-east-1"].clusters[names.cluster_name(eks.cluster)].entries
+    return {name.split("-")[-2]: entry.principal_id for name, entry in entries.items() if "/stockyard/" in name}
+
+
+def make_roles_anew(eks: Any) -> None:
+    """Somebody deletes all roles of the cluster, and the next change makes them again."""
+    roles = iam_backends[ACME]["aws"].roles
+    for key in [key for key, role in roles.items() if role.path == "/stockyard/"]:
+        del roles[key]
+    eks.later(3600)
+    eks.ensure("identity")
+    eks.later(3600)
+
+
+def test_entries_of_roles_that_were_made_anew_are_made_anew(eks: Any, run: Run) -> None:
+    run("node_groups")
+    eks.later(3600)
+
+    def role_ids() -> dict[str, str]:
+        roles = [role for role in iam_backends[ACME]["aws"].roles.values() if role.path == "/stockyard/"]
+        return {role.name.split("-")[-2]: role.id for role in roles}
+
+    def renewed() -> tuple[dict[str, str | None], int]:
+        for _ in range(3):
+            if eks.ensure("access").done:
+                break
+            eks.later(60)
+        return entry_ids(eks), eks.ledger.writes
+
+    before, writes = entry_ids(eks), eks.ledger.writes
+    assert renewed() == (before, writes), "nothing is made anew while the roles are the same"
+    for _ in range(2):
+        make_roles_anew(eks)
+        assert not set(entry_ids(eks).values()) & set(role_ids().values()), "else nobody is locked out"
+        after, _ = renewed()
+        assert after == {name: role_ids()[name] for name in ("viewer", "operator", "admin", "node")}
+        entry = eks_backends[ACME]["us-east-1"].clusters[names.cluster_name(eks.cluster)].entries
+        assert {each.document["type"] for name, each in entry.items() if "-node-" in name} == {"EC2_LINUX"}
+    assert all(line.state == "made" for line in eks.ledger.lines())
+
+
+@pytest.mark.parametrize("lost", ["access_entry/viewer", "access_entry/node"])
+def test_a_crash_while_an_entry_is_made_anew_locks_nobody_out(eks: Any, run: Run, lost: str) -> None:
+    run("node_groups")
+    make_roles_anew(eks)
+    eks.ledger.fail_made = lost
+    with pytest.raises(RuntimeError):
+        eks.ensure("access")
+    eks.later(120)
+    assert eks.ensure("access").done
+    roles = {role.id for role in iam_backends[ACME]["aws"].roles.values()}
+    assert set(entry_ids(eks).values()) <= roles
+
+
+def test_an_entry_of_an_earlier_release_is_made_anew_after_a_younger_role(eks: Any, run: Run) -> None:
+    run("node_groups")
+    eks.later(3600)
+    for name, line in eks.ledger.all.items():
+        if line.kind == "access_entry":
+            eks.ledger.all[name] = replace(line, detail={key: line.detail[key] for key in ("name", "since")})
+    before = entry_ids(eks)
+    assert eks.ensure("access").done
+    assert entry_ids(eks) == before
+    make_roles_anew(eks)
+    assert eks.ensure("access").done
+    assert not set(entry_ids(eks).values()) & set(before.values())
 
 
 def test_people_have_the_policy_of_their_role_and_no_other(eks: Any, run: Run) -> None:
