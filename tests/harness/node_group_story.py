@@ -5,7 +5,7 @@ The source of nodes is the real one, with an account in memory; nodes are what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +59,14 @@ class Story:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     """What the agent has labelled nodes with, by name."""
     done: list[str] = field(default_factory=list)
+    facts_of: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    """What else is told of a node, by its name."""
+    away: set[str] = field(default_factory=set)
+    """Machines whose Node object somebody has deleted: their kubelets run and do not join again."""
+    reports: Mapping[str, Any] | None = None
+    """How far the reports of pods are."""
+    drained: set[str] = field(default_factory=set)
+    """Nodes that were to be drained."""
 
     def pool(
         self, name: str = "workers", least: int = 0, most: int = 4, size: int = 0, group_least: int | None = None
@@ -78,12 +86,13 @@ class Story:
         return pools.draft(self.yard.nodes.services, cluster.id, eks_groups.pool_of_group(group, provider), "user:ann")
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The cluster's nodes: one for each machine."""
+        """The cluster's nodes: one for each machine that has joined."""
         listed = self.groups.ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["running"]}])
         return [
             self.node(machine["InstanceId"], machine["PrivateDnsName"], machine["Placement"]["AvailabilityZone"])
             for reservation in listed["Reservations"]
             for machine in reservation["Instances"]
+            if machine["InstanceId"] not in self.away
         ]
 
     def node(self, machine: str, name: str, zone: str = "us-east-1a", pool: str = "workers") -> dict[str, Any]:
@@ -91,6 +100,7 @@ class Story:
         return {
             "name": name, "uid": f"uid-{machine}", "provider_id": f"aws:///{zone}/{machine}", "ready": "True",
             "taints": [], "labels": labels, "allocatable": {"cpu": "4"}, "claim": labels.get("stockyard.dev/claim"),
+            **self.facts_of(name),
         }  # fmt: skip
 
     def post(self, nodes: Sequence[dict[str, Any]] | None = None) -> int:
@@ -101,6 +111,7 @@ class Story:
             "sequence": self.sequence, "observed_at": services.now(), "agent_version": "1", "kubernetes_version": "v1",
             "nodes": self.nodes() if nodes is None else list(nodes), "ca_hash": "sha256:" + "0" * 64,
             "results": [{"id": command, "status": "done", "message": "", "data": {}} for command in self.done],
+            "pods": self.reports,
         }  # fmt: skip
         reply = observe(services, self.yard.nodes.registry.in_hand, b"key", self.yard.current(), observation)
         self.done = [command.id for command in reply.commands]
@@ -108,6 +119,8 @@ class Story:
             assert command.kind != "bootstrap_token", "nobody joins these machines but their cloud"
             if command.kind == "label":
                 self.labels.setdefault(command.arguments["node"], {}).update(command.arguments["labels"])
+            elif command.kind == "drain":
+                self.drained.add(command.arguments["node"])
         return reply.interval_seconds
 
     def come(self) -> None:

@@ -51,6 +51,12 @@ class FakeAgent:
     command_kinds: list[str] = field(default_factory=list)
     """The kinds of all received commands, in order."""
     sequence: int = 0
+    facts_of: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    """What else is told of a node, by its name."""
+    reports: Callable[[], Mapping[str, Any] | None] = lambda: None
+    """How far the reports of pods are."""
+    away: set[str] = field(default_factory=set)
+    """Nodes whose object somebody has deleted: their kubelets run and do not join again."""
 
     def round(self) -> None:
         """Lets the machines boot, then posts once. After a failed post the next round posts the same results again."""
@@ -65,8 +71,9 @@ class FakeAgent:
             "agent_version": "1",
             "kubernetes_version": "v1.34.1",
             "ca_hash": "sha256:" + "0" * 64,
-            "nodes": [{**node, "ready": "True"} for node in self.kubernetes_nodes.values()],
+            "nodes": [{**node, "ready": "True", **self.facts_of(name)} for name, node in self.kubernetes_nodes.items()],
             "results": self.results,
+            "pods": self.reports(),
         }
         services = self.nodes.services
         try:
@@ -110,6 +117,7 @@ class FakeAgent:
             if (
                 not claim.machine_id
                 or claim.name in self.kubernetes_nodes
+                or claim.name in self.away
                 or claim.deleting
                 or not self.running(claim.machine_id)
             ):
