@@ -11,7 +11,6 @@ from aws_cdk import Aws, Environment
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
 from stacks.names import Names
-from stockyard.lifecycle.phases import PROCEDURES
 from stockyard.settings import Settings
 
 _WORKER_SECONDS = next(function.timeout for function in FUNCTIONS if function.name == "cluster_phases")
@@ -38,14 +37,9 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
     """
     names = Names(config.stage)
     hashes = {"origin_key_hashes": ",".join(config.origin_key_hashes)} if config.origin_key_hashes else {}
-    workflow = "arn:{partition}:states:{region}:{account}:stateMachine:"
     values: dict[str, Any] = {
         **{each.name: getattr(config, each.name) for each in fields(Settings) if each.name in _CONFIGURED},
         **hashes,
-        **{
-            f"{procedure.workflow}_workflow": render(workflow + names.workflow(procedure.machine))
-            for procedure in PROCEDURES.values()
-        },
         "table": names.table,
         "bus": names.bus,
         "api_url": api_url,
@@ -53,6 +47,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "page_key_secret": names.page_key,
         "machine_key_secret": names.machine_key,
         "secrets_key": names.secrets_key,
+        "workflow_prefix": render("arn:{partition}:states:{region}:{account}:stateMachine:" + names.workflow("")),
         "principal_pattern": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
         "worker_seconds": _WORKER_SECONDS,
     }

@@ -9,16 +9,16 @@ from stockyard.metrics import namespace
 
 PROVISION_NODE, DELETE_NODE = "provision-node", "delete-node"
 CREATIONS, DELETIONS = (
-    tuple(procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind == operation)
+    tuple(procedure.workflow for (kind, _), procedure in PROCEDURES.items() if kind == operation)
     for operation in (CREATE_CLUSTER, DELETE_CLUSTER)
 )
 """The workflows that create and that delete clusters, one for each kind of rows."""
 CHANGES = tuple(
-    procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind in (*KINDS_OF_CHANGES, RETAG_CLUSTER)
+    procedure.workflow for (kind, _), procedure in PROCEDURES.items() if kind in (*KINDS_OF_CHANGES, RETAG_CLUSTER)
 )
 """The workflows that change ready clusters."""
 
-RUNNERS = {procedure.machine: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
+RUNNERS = {procedure.workflow: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
 """The function that runs the phases of each workflow."""
 
 TABLE_OUTPUT = "TableName"

@@ -42,7 +42,7 @@ State = dict[str, Any]
 
 def documents() -> dict[str, State]:
     """Every document, by the name of its state machine."""
-    return {procedure.machine: document(procedure) for procedure in PROCEDURES.values()}
+    return {procedure.workflow: document(procedure) for procedure in PROCEDURES.values()}
 
 
 def text(document: State) -> str:

@@ -17,7 +17,8 @@ from stockyard.ports import Workflows
 from tests.harness.memory import MemoryBus, MemoryWorkflows
 
 ACCOUNT = "123456789012"
-WORKFLOW = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:stockyard-test-provision-cluster"
+NAME = "provision-cluster"
+WORKFLOW = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:stockyard-test-{NAME}"
 
 
 @pytest.fixture
@@ -83,12 +84,12 @@ def test_repeated_start_keeps_first_payload(client):
 
 
 def test_workflows_are_started_by_name(client):
-    workflows = StepFunctionsWorkflows(client, {"provision": WORKFLOW})
-    workflows.start("provision", "op_1", {})
+    workflows = StepFunctionsWorkflows(client, WORKFLOW.removesuffix(NAME))
+    workflows.start(NAME, "op_1", {})
     assert client.describe_execution(executionArn=execution_arn(WORKFLOW, "op_1"))["status"] == "RUNNING"
-    assert workflows.running("provision", "op_1") is True
-    workflows.stop("provision", "op_1")
-    assert workflows.running("provision", "op_1") is False
+    assert workflows.running(NAME, "op_1") is True
+    workflows.stop(NAME, "op_1")
+    assert workflows.running(NAME, "op_1") is False
 
 
 def test_unknown_workflow_raises_not_found(client):

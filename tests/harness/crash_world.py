@@ -57,7 +57,7 @@ TENANT = "acme"
 TABLE = "stockyard"
 SECRETS_KEY, MACHINE_KEY = "alias/stockyard-cluster-secrets", "stockyard-machine-key"
 _WORKFLOWS = ("provision", "delete", "change", "upgrade")
-MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in _WORKFLOWS}
+PREFIX = f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:"
 _ENVIRONMENT = {
     "STOCKYARD_TABLE": TABLE,
     "STOCKYARD_BUS": "stockyard",
@@ -65,6 +65,7 @@ _ENVIRONMENT = {
     "STOCKYARD_ISSUER": "https://id.stockyard.example/realms/stockyard",
     "STOCKYARD_SECRETS_KEY": SECRETS_KEY,
     "STOCKYARD_MACHINE_KEY_SECRET": MACHINE_KEY,
+    "STOCKYARD_WORKFLOW_PREFIX": PREFIX,
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
     # Lives follow each other faster than a tenant may ask, which is counted in real time. 0: all are served.
     "STOCKYARD_TENANT_RATE_LIMIT": "0",
@@ -108,9 +109,9 @@ class CrashWorld:
         self.alarms: list[str] = []  # that the relay has raised in this life
         self.states = States(self.clock, self._invoke)
         rows, documents = f"-{cloud.rows}" if cloud.rows else "", workflows.documents()
-        machines = {name: f"{name}{rows}-cluster" for name in MACHINES}
-        self.documents = {name: workflows.text(documents[own]) for name, own in machines.items() if own in documents}
-        """Name -> text of a workflow document. A test may change it before ``reset``."""
+        self._names = {name: f"{name}{rows}-cluster" for name in _WORKFLOWS}
+        self.documents = {name: workflows.text(documents[own]) for name, own in self._names.items() if own in documents}
+        """The first word of a workflow's name -> text of its document. A test may change it before ``reset``."""
 
     # --- the world --------------------------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class CrashWorld:
             cached.cache_clear()
         self.states.__init__(self.clock, self._invoke, seed)  # type: ignore[misc]
         for name, text in self.documents.items():
-            self.states.create(MACHINES[name], text.replace("${cluster_phases}", "cluster_phases"))
+            self.states.create(PREFIX + self._names[name], text.replace("${cluster_phases}", "cluster_phases"))
         self.store.commit(Create(self.cloud.account("2026-01-31T12:00:00.000Z")))
         for name, value in self.cloud.secrets().items():
             wiring.secrets().put(name, value)
@@ -160,7 +161,7 @@ class CrashWorld:
     def _current_place(self) -> str:
         current = self.states.current
         if current is not None:
-            return f"{current.machine.rpartition(':')[2]}:{current.state}"
+            return f"{current.machine.removeprefix(PREFIX).partition('-')[0]}:{current.state}"
         return self._place
 
     # --- functions --------------------------------------------------------------------------------------------------
@@ -329,12 +330,6 @@ def _event(method: str, path: str, body: Any, claims: Mapping[str, Any], key: st
     }
 
 
-def _workflows(rows: str) -> dict[str, str]:
-    """The settings that name the workflows of these rows, and no others."""
-    kind = f"_{rows.upper()}" if rows else ""
-    return {f"STOCKYARD_{name.upper()}{kind}_WORKFLOW": machine for name, machine in MACHINES.items()}
-
-
 @contextmanager
 def crash_world(
     cloud: Callable[[], CrashCloud] = CrashEc2, *, wire: bool = False, lean: bool = False
@@ -348,7 +343,7 @@ def crash_world(
         stack.enter_context(atomic_tables())
         stack.enter_context(direct_table.lean())
         stack.callback(world.close)
-        stack.enter_context(patch.dict(os.environ, _ENVIRONMENT | _workflows(world.cloud.rows)))
+        stack.enter_context(patch.dict(os.environ, _ENVIRONMENT))
         stack.enter_context(credentials(OWN_ACCOUNT))
         for cached in _CACHED:
             cached.cache_clear()

@@ -177,7 +177,7 @@ class Schedulers(RuleBasedStateMachine):
         starts = Tally(
             str(message["name"])
             for message in waiting(self.nodes.services.store, "workflow")
-            if message["workflow"] == "provision_node"
+            if message["workflow"] == "provision-node"
         )
         assert set(starts.values()) <= {1}
         bound = Tally((event.subject, event.sequence) for event in every(self.nodes.services.store, Event))

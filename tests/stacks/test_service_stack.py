@@ -17,6 +17,7 @@ from stacks.routes import routes
 from stacks.workflows import documents, text
 from stockyard.adapters.dynamodb import codec, stream
 from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle.phases import PROCEDURES
 from stockyard.operations.scheduler.wake import Changes
 from stockyard.settings import Settings, read
 
@@ -92,15 +93,14 @@ def test_function_environment_equals_settings_fields(assembly: Any, name: str) -
     assert variables["PYDANTIC_DISABLE_PLUGINS"] == "__all__"
 
 
-def test_workflow_arns_in_environment_exist(assembly: Any) -> None:
+def test_workflows_begin_with_the_prefix_in_the_environment(assembly: Any) -> None:
     variables = assembly.function("relay")[1]["Environment"]["Variables"]
     names = {
         machine["Properties"]["StateMachineName"]
         for machine in assembly.of_type("AWS::StepFunctions::StateMachine").values()
     }
-    for key in ("STOCKYARD_PROVISION_WORKFLOW", "STOCKYARD_DELETE_WORKFLOW"):
-        end = variables[key]["Fn::Join"][1][-1]
-        assert end.removeprefix(":stateMachine:") in names
+    prefix = variables["STOCKYARD_WORKFLOW_PREFIX"]["Fn::Join"][1][-1].removeprefix(":stateMachine:")
+    assert {prefix + procedure.workflow for procedure in PROCEDURES.values()} == names
 
 
 def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assembly: Any) -> None:

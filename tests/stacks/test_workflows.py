@@ -25,7 +25,7 @@ def test_one_document_of_each_kind(machine: str, snapshot: SnapshotAssertion) ->
 
 @pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
 def test_a_state_stands_for_each_phase_and_lasts_as_long(procedure: Procedure) -> None:
-    states = documents()[procedure.machine]["States"]
+    states = documents()[procedure.workflow]["States"]
     named = [name for name in states if name in procedure.names]
     assert named == [phase.name for phase in procedure.phases if not phase.before_workflow]
     assert set(procedure.ends) <= states.keys()

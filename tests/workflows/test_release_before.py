@@ -21,12 +21,12 @@ ACTIONS = {"run", "await", "compensate", "fail", "block"}
 
 
 def documents(folder: Path = RELEASE_BEFORE) -> Iterator[tuple[Procedure, str]]:
-    """The documents of today, and those that a folder keeps. ``KeyError`` for one that no state machine is named by."""
-    machines = {procedure.machine: procedure for procedure in PROCEDURES.values()}
-    for procedure in machines.values():
+    """The documents of today, and those that a folder keeps. ``KeyError`` for one of no workflow."""
+    by_name = {procedure.workflow: procedure for procedure in PROCEDURES.values()}
+    for procedure in by_name.values():
         yield procedure, walk.document(procedure)
     for path in sorted(folder.glob("*.asl.json")):
-        yield machines[path.name.removesuffix(".asl.json")], path.read_text(encoding="utf-8")
+        yield by_name[path.name.removesuffix(".asl.json")], path.read_text(encoding="utf-8")
 
 
 def check_understood(procedure: Procedure, document: str) -> None:
@@ -54,7 +54,7 @@ def test_the_check_finds_calls_that_are_not_understood() -> None:
 
 def test_a_kept_document_is_read_by_its_name(tmp_path: Path) -> None:
     procedure, document = next(documents())
-    (tmp_path / f"{procedure.machine}.asl.json").write_text(document, encoding="utf-8")
+    (tmp_path / f"{procedure.workflow}.asl.json").write_text(document, encoding="utf-8")
     assert list(documents(tmp_path))[-1] == (procedure, document)
     (tmp_path / "zzz.asl.json").write_text(document, encoding="utf-8")
     with pytest.raises(KeyError, match="zzz"):

@@ -7,7 +7,7 @@ import pytest
 from stockyard.lifecycle.phases import PROCEDURES, phase_names
 
 
-@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.machine)
+@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.workflow)
 def test_each_phase_of_each_driver_is_among_the_names_of_its_subject(procedure):
     assert set(procedure.names) <= set(phase_names(procedure.subject))
 

@@ -137,27 +137,10 @@ def identity() -> ports.Identity:
 
 @cache
 def workflows() -> ports.Workflows:
-    """Step Functions, by the names that use cases start them by."""
+    """Step Functions, by the names of the table of phases."""
     from stockyard.adapters.workflows import StepFunctionsWorkflows
 
-    settings = configuration()
-    arns = {
-        "provision": settings.provision_workflow,
-        "delete": settings.delete_workflow,
-        "provision_standalone": settings.provision_standalone_workflow,
-        "delete_standalone": settings.delete_standalone_workflow,
-        "provision_managed": settings.provision_managed_workflow,
-        "delete_managed": settings.delete_managed_workflow,
-        "change_managed": settings.change_managed_workflow,
-        "upgrade_managed": settings.upgrade_managed_workflow,
-        "change_balanced": settings.change_balanced_workflow,
-        "upgrade_balanced": settings.upgrade_balanced_workflow,
-        "retag": settings.retag_workflow,
-        "provision_node": settings.provision_node_workflow,
-        "delete_node": settings.delete_node_workflow,
-        "power_node": settings.power_node_workflow,
-    }
-    return StepFunctionsWorkflows(_client("stepfunctions"), arns)
+    return StepFunctionsWorkflows(_client("stepfunctions"), configuration().workflow_prefix)
 
 
 @cache

@@ -55,7 +55,7 @@ def test_settings_are_on_the_record_before_the_operation_begins(managed: Managed
         message
         for item in every(managed.world.services.store, Outbox)
         for kind, message in item.messages
-        if kind == "workflow" and message["workflow"] == "change_managed"
+        if kind == "workflow" and message["workflow"] == "change-managed-cluster"
     ]
     assert start["input"]["operation_id"] == operation.id
     assert managed.drive() == "changed"

@@ -74,7 +74,7 @@ def test_change_of_tags_starts_an_operation_and_reaches_everything(world: World,
     assert operation(world, cluster).kind == RETAG_CLUSTER
     assert carried(world) == [{"team": "a", "stage": "one"}], "not while the request is answered"
     workflows = waiting(world.services.store, "workflow")
-    assert workflows[-1]["workflow"] == "retag"
+    assert workflows[-1]["workflow"] == "retag-cluster"
     assert world.drive(cluster, "retag_cluster") == "retagged"
     assert carried(world) == [{"stage": "two", "cost": "7"}]
     assert condition(world, cluster) == ("True", "Succeeded")

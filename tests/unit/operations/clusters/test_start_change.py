@@ -32,8 +32,7 @@ from tests.unit.operations.nodes import Nodes
 
 CHANGE = Procedure(
     kind="change_size",
-    workflow="change_size",
-    machine="change-size",
+    workflow="change-size",
     subject="cluster",
     comment="Changes the size of a cluster.",
     phases=(

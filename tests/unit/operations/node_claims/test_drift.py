@@ -147,7 +147,7 @@ def test_compare_includes_launched_and_skips_waiting_and_deleted_claims(nodes: N
 
 
 def _starts(nodes: Nodes) -> list[Any]:
-    return [message for message in waiting(nodes.services.store, "workflow") if message["workflow"] == "provision_node"]
+    return [message for message in waiting(nodes.services.store, "workflow") if message["workflow"] == "provision-node"]
 
 
 def test_offering_withdrawn_before_launch_is_drift(nodes: Nodes) -> None:

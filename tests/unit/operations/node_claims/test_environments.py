@@ -185,7 +185,7 @@ def test_claim_created_during_removal_gets_new_environment(nodes: Nodes) -> None
 
 def _starts(nodes: Nodes) -> list[Any]:
     payloads = waiting(nodes.services.store, "workflow")
-    return [payload["input"] for payload in payloads if payload["workflow"] == "provision_node"]
+    return [payload["input"] for payload in payloads if payload["workflow"] == "provision-node"]
 
 
 def test_claim_cannot_use_environment_under_removal(nodes: Nodes) -> None:

@@ -1,4 +1,4 @@
-"""Background workflows (``ports.Workflows``) on Step Functions. ``workflow`` is a name of ours or an ARN."""
+"""Background workflows (``ports.Workflows``) on Step Functions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def execution_arn(workflow: str, name: str) -> str:
 class StepFunctionsWorkflows:
     """``ports.Workflows`` over a boto3 client of Step Functions."""
 
-    def __init__(self, client: SFNClient, arns: Mapping[str, str] | None = None) -> None:
-        """``arns`` gives the state machines' ARNs by the names that operations use (``provision``, ``delete``)."""
+    def __init__(self, client: SFNClient, prefix: str = "") -> None:
+        """``prefix`` is what the ARNs of all state machines begin with; the name of the workflow follows."""
         self._client = client
-        self._arns = arns or {}
+        self._prefix = prefix
 
     def _arn(self, workflow: str) -> str:
-        return self._arns.get(workflow, workflow)
+        return self._prefix + workflow
 
     def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
         """Start an execution. A running or finished one of that name is success, whatever its input was."""

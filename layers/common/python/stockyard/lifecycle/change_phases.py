@@ -30,8 +30,7 @@ _FIRST = _STANDS_ON[0].name
 """Where a resume begins: it may have failed for what is gone."""
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
-    workflow="change_managed",
-    machine="change-managed-cluster",
+    workflow="change-managed-cluster",
     subject="cluster",
     comment="Brings what stands of a ready cluster to its changed settings. The cluster goes on serving.",
     phases=(
@@ -60,8 +59,7 @@ CHANGE = Procedure(
 UPGRADE = replace(
     CHANGE,
     kind=UPGRADE_CLUSTER,
-    workflow="upgrade_managed",
-    machine="upgrade-managed-cluster",
+    workflow="upgrade-managed-cluster",
     comment="Brings a ready cluster to the next minor of Kubernetes. The cluster goes on serving.",
     phases=(
         _CHECKS,
@@ -87,8 +85,7 @@ _VERSION_SKEW = Phase("version_skew", 7200, "version_skew")
 _POOLS = Phase("pools", 86_400, "pools_replaced")
 CHANGE_BALANCED = replace(
     CHANGE,
-    workflow="change_balanced",
-    machine="change-balanced-cluster",
+    workflow="change-balanced-cluster",
     phases=(
         _CHECKS,
         _APPROVAL,
@@ -111,8 +108,7 @@ CHANGE_BALANCED = replace(
 )
 UPGRADE_BALANCED = replace(
     UPGRADE,
-    workflow="upgrade_balanced",
-    machine="upgrade-balanced-cluster",
+    workflow="upgrade-balanced-cluster",
     phases=(
         _CHECKS,
         _APPROVAL,

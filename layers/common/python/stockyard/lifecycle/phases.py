@@ -85,8 +85,7 @@ _AFTER_THE_MACHINE = (
 )
 _CREATE = Procedure(
     kind=CREATE_CLUSTER,
-    workflow="provision",
-    machine="provision-cluster",
+    workflow="provision-cluster",
     subject="cluster",
     comment="Creates a cluster. A failure undoes the phase and is written on the operation.",
     phases=(
@@ -110,8 +109,7 @@ _CREATE = Procedure(
 )
 _DELETE = _deletion(
     kind=DELETE_CLUSTER,
-    workflow="delete",
-    machine="delete-cluster",
+    workflow="delete-cluster",
     subject="cluster",
     comment="Deletes a cluster: exactly what its ledger names, then its identity, then its record.",
     phases=(
@@ -130,8 +128,7 @@ _DELETE = _deletion(
 )
 _CREATE_STANDALONE = replace(
     _CREATE,
-    workflow="provision_standalone",
-    machine="provision-standalone-cluster",
+    workflow="provision-standalone-cluster",
     comment="Creates a cluster whose control plane is a machine with a disk. A failure undoes the phase and is written "
     "on the operation.",
     phases=(
@@ -145,8 +142,7 @@ _CREATE_STANDALONE = replace(
 )
 _DELETE_STANDALONE = replace(
     _DELETE,
-    workflow="delete_standalone",
-    machine="delete-standalone-cluster",
+    workflow="delete-standalone-cluster",
     phases=(
         Phase("settle", 3600, "settle"),
         Phase("control_plane", 1800, REMOVE),
@@ -158,8 +154,7 @@ _DELETE_STANDALONE = replace(
 )
 _CREATE_MANAGED = replace(
     _CREATE,
-    workflow="provision_managed",
-    machine="provision-managed-cluster",
+    workflow="provision-managed-cluster",
     comment="Creates a cluster whose control plane is a service of the cloud. A failure undoes the phase and is "
     "written on the operation.",
     phases=(
@@ -178,8 +173,7 @@ _CREATE_MANAGED = replace(
 )
 _DELETE_MANAGED = replace(
     _DELETE,
-    workflow="delete_managed",
-    machine="delete-managed-cluster",
+    workflow="delete-managed-cluster",
     phases=(
         Phase("settle", 3600, "settle"),
         Phase("leftovers", 3600, REMOVE),
@@ -196,8 +190,7 @@ _DELETE_MANAGED = replace(
 )
 _RETAG = Procedure(
     kind=RETAG_CLUSTER,
-    workflow="retag",
-    machine="retag-cluster",
+    workflow="retag-cluster",
     subject="cluster",
     comment="Gives what stands in the cloud for a cluster the tags that the cluster has now.",
     phases=(Phase("tags", 7200, "retag", TAGS_APPLIED),),
@@ -210,8 +203,7 @@ _RETAG = Procedure(
 _MACHINE = (MACHINE_PHASE,)
 _CREATE_NODE = Procedure(
     kind=CREATE_NODE,
-    workflow="provision_node",
-    machine="provision-node",
+    workflow="provision-node",
     subject="claim",
     comment="Makes the node of a placed claim.",
     phases=(
@@ -229,8 +221,7 @@ _CREATE_NODE = Procedure(
 )
 _DELETE_NODE = _deletion(
     kind=DELETE_NODE,
-    workflow="delete_node",
-    machine="delete-node",
+    workflow="delete-node",
     subject="claim",
     comment="Gives the node of a claim back.",
     # A drain may wait for weeks. A document has at most 25,000 steps, which is a week at its slowest; then the sweep
@@ -246,8 +237,7 @@ _DELETE_NODE = _deletion(
 )
 _POWER_NODE = Procedure(
     kind=POWER_NODE,
-    workflow="power_node",
-    machine="power-node",
+    workflow="power-node",
     subject="claim",
     comment="Switches the machine of an available node.",
     phases=(Phase("power", 1200, "power"),),

@@ -40,9 +40,7 @@ class Procedure:
 
     kind: str
     workflow: str
-    """How the outbox names the state machine."""
-    machine: str
-    """What the state machine is called in a stage, without the stage's prefix."""
+    """The name of the state machine, without the stage's prefix."""
     subject: str
     """``cluster`` or ``claim``: an execution's input has ``cluster_id`` or ``claim_id``."""
     comment: str
