@@ -7,6 +7,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import Query
+from stockyard.operations.services import Services
 
 CREATE_ONLY = Query(
     "create_only", "Refuse with a 409 whatever is there already, the same or not; nothing is written then.", "boolean"
@@ -33,12 +34,11 @@ lambda_handler = http.lambda_handler
     " stockyard-platform. With `dry_run` the answer is a plan. Each error names its document by `index`, `kind` and"
     " `name`.",
 )
-def apply_manifests(request: Request) -> Answer:
+def apply_manifests(request: Request, services: Services) -> Answer:
     """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone."""
     from stockyard.operations.manifests import apply
     from stockyard.operations.manifests.desired import read_desired
 
-    services = wiring.services(request.caller.tenant)
     admin = bool(request.caller.roles & (Roles.ADMIN | Roles.PLATFORM))
     create_only = bool(request.query.get(CREATE_ONLY.name))
     desired = read_desired(services, request.body.root, request.caller.actor, admin=admin, create_only=create_only)

@@ -18,7 +18,13 @@ from stockyard.lifecycle.operation import progress
 from stockyard.operations.cloud_accounts import accounts
 from stockyard.operations.services import Services
 
-http = wiring.http("cloud_accounts")
+
+def _account(request: Request, services: Services) -> CloudAccount:
+    """The account that the path names by its number."""
+    return accounts.find_account(services, request.params["id"])
+
+
+http = wiring.http("cloud_accounts", account=_account)
 lambda_handler = http.lambda_handler
 
 VIEW = "cloud_accounts:CloudAccountView"
@@ -55,10 +61,9 @@ def _check_unused(services: Services, account: CloudAccount) -> None:
     idempotent=True,
     dry_run=True,
 )
-def register_cloud_account(request: Request) -> Answer:
+def register_cloud_account(request: Request, services: Services) -> Answer:
     """Register a cloud account. With the tenant's next number and an external id of ours."""
     body = request.body
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         accounts.plan_registration(services, body.provider, body.public_attributes())
         return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
@@ -100,9 +105,9 @@ def list_cloud_accounts(request: Request) -> Answer:
 
 
 @http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW}, waits=True)
-def get_cloud_account(request: Request) -> Answer:
+def get_cloud_account(request: Request, account: CloudAccount) -> Answer:
     """Get a cloud account. By its number."""
-    return _account_answer(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
+    return _account_answer(account, 200)
 
 
 @http.route(
@@ -113,10 +118,8 @@ def get_cloud_account(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
 )
-def change_cloud_account(request: Request) -> Answer:
+def change_cloud_account(request: Request, services: Services, account: CloudAccount) -> Answer:
     """Change a cloud account. A JSON merge patch; new attributes make the account unverified."""
-    services = wiring.services(request.caller.tenant)
-    account = accounts.find_account(services, request.params["id"])
     fields = request.body.changes(account)
     secrets = request.body.changed_secrets(account)
     if request.dry_run:
@@ -136,9 +139,8 @@ def change_cloud_account(request: Request) -> Answer:
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
-def delete_cloud_account(request: Request) -> Answer:
+def delete_cloud_account(request: Request, services: Services) -> Answer:
     """Remove a cloud account. Only when no cluster uses it. The operation has succeeded already when it is answered."""
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         account = accounts.find_account(services, request.params["id"])
         _check_unused(services, account)
@@ -152,17 +154,14 @@ def delete_cloud_account(request: Request) -> Answer:
     roles=Roles.READERS,
     answers={200: "cloud_accounts:CloudFormationTemplate"},
 )
-def get_cloud_account_template(request: Request) -> Answer:
+def get_cloud_account_template(request: Request, services: Services, account: CloudAccount) -> Answer:
     """CloudFormation template for the tenant's account. The role that Stockyard assumes, with least permissions."""
-    services = wiring.services(request.caller.tenant)
-    account = accounts.find_account(services, request.params["id"])
     return Answer(200, services.clouds[account.provider].template(account, services.installation))
 
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
-def verify_cloud_account(request: Request) -> Answer:
+def verify_cloud_account(request: Request, services: Services) -> Answer:
     """Prove that the credentials work. The role must work with the external id, and must not without it."""
-    services = wiring.services(request.caller.tenant)
     return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
 
 

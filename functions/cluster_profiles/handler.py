@@ -73,11 +73,11 @@ def _answer(services: Services, profile: ClusterProfile, status: int, number: st
     description="Manifests that are named by `url` are fetched now, must have the `digest`, and are kept with the"
     " version, which never changes.",
 )
-def create_cluster_profile(request: Request) -> Answer:
+def create_cluster_profile(request: Request, services: Services) -> Answer:
     """Make a cluster profile. With its first version."""
     from stockyard.operations.profiles import profiles
 
-    services, body = wiring.services(request.caller.tenant), request.body
+    body = request.body
     if request.dry_run:
         profiles.check_name(services, body.name)
         profiles.complete_content(services, body.content())
@@ -114,11 +114,10 @@ def list_cluster_profiles(request: Request) -> Answer:
     query=(Query("version", "The version to show; by default the newest."), FORM),
     description="With `form=manifest` the answer is a document that `POST /v1/apply` takes.",
 )
-def get_cluster_profile(request: Request) -> Answer:
+def get_cluster_profile(request: Request, services: Services) -> Answer:
     """Get a cluster profile. By id or name, with what one of its versions says."""
     from stockyard.operations.profiles.profiles import find_profile
 
-    services = wiring.services(request.caller.tenant)
     answer = _answer(services, find_profile(services, request.params["id"]), 200, request.query.get("version"))
     return replace(answer, body=_manifest(answer.body)) if request.query.get("form") else answer
 
@@ -138,11 +137,11 @@ def _manifest(view: Any) -> dict[str, Any]:
     dry_run=True,
     description="The earlier versions stay, and clusters that have them. With `dry_run`: a plan.",
 )
-def add_cluster_profile_version(request: Request) -> Answer:
+def add_cluster_profile_version(request: Request, services: Services) -> Answer:
     """Add a version to a cluster profile."""
     from stockyard.operations.profiles import profiles
 
-    services, body = wiring.services(request.caller.tenant), request.body
+    body = request.body
     profile = profiles.find_profile(services, request.params["id"])
     if request.dry_run:
         request.check_version("cluster profile", profile.version)
@@ -169,11 +168,10 @@ def add_cluster_profile_version(request: Request) -> Answer:
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
-def delete_cluster_profile(request: Request) -> Answer:
+def delete_cluster_profile(request: Request, services: Services) -> Answer:
     """Remove a cluster profile. Only when no cluster uses it. The operation has succeeded when it is answered."""
     from stockyard.operations.profiles import profiles
 
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         profile = profiles.find_profile(services, request.params["id"])
         profiles.check_unused(services, profile)
@@ -188,12 +186,10 @@ def delete_cluster_profile(request: Request) -> Answer:
     answers={200: CLUSTER_VIEW},
     query=(Query("refresh", "Compare with what stands in the cluster, which must be ready.", "boolean"),),
 )
-def get_profiles_of_cluster(request: Request) -> Answer:
+def get_profiles_of_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get the profiles of a cluster. With the status of each pack, and what has drifted."""
     from stockyard.operations.profiles import clusters
 
-    services = wiring.services(request.caller.tenant)
-    cluster = find_cluster(services, request.params["id"])
     if request.query.get("refresh"):
         clusters.compare(services, cluster, request.caller.actor)
     return Answer(200, clusters.profiles_view(services, cluster), version=cluster.version, subject=cluster.id)
@@ -210,14 +206,14 @@ def get_profiles_of_cluster(request: Request) -> Answer:
     " different, and removes what no pack has any more. With `dry_run` the plan names the objects that come and go,"
     " those that change by digests, and values before and after.",
 )
-def put_profiles_of_cluster(request: Request) -> Answer:
+def put_profiles_of_cluster(request: Request, services: Services) -> Answer:
     """Set the profiles of a cluster. All of them, on a ready cluster."""
     from stockyard.domain.models.cluster_profiles import choice_documents
     from stockyard.operations.clusters import reconfigure
     from stockyard.operations.clusters.change import change_cluster
     from stockyard.operations.profiles.clusters import profile_change
 
-    services, choices = wiring.services(request.caller.tenant), choice_documents(request.body.profiles)
+    choices = choice_documents(request.body.profiles)
     cluster: Cluster = find_cluster(services, request.params["id"])
     if reconfigure.awaits_profiles(cluster, reconfigure.current_operation(services, cluster)):
         raise IllegalTransition("Its creation has failed at its packs: patch its profiles, then resume it.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functions.clusters.routes import http
-from stockyard import wiring
+from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import Query
 from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
-from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.services import Services
 
 
 @http.route(
@@ -23,14 +23,12 @@ from stockyard.operations.engine.find import find_cluster
     description="With an `exec` user by default. `form=secret` is for clusters that their cloud admits people to: the "
     "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
 )
-def read_kubeconfig(request: Request) -> Answer:
+def read_kubeconfig(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get a kubeconfig."""
     import json
 
     from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
 
-    services = wiring.services(request.caller.tenant)
-    cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         if request.query.get("static"):
             raise InvalidInput.at("/form", "Ask for static or for form, not for both.")
@@ -52,13 +50,11 @@ def read_kubeconfig(request: Request) -> Answer:
     description="For clusters that their cloud admits people to; people log in to others. The token has the caller's "
     "role: viewer, operator or admin. It ends in 15 minutes at most, and is stored nowhere.",
 )
-def make_cluster_token(request: Request) -> Answer:
+def make_cluster_token(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Make a token for a cluster. As `kubectl` takes it from a plugin."""
     from stockyard.operations.clusters.kubeconfig import exec_credential
     from stockyard.operations.clusters.tokens import mint
 
-    services = wiring.services(request.caller.tenant)
-    cluster = find_cluster(services, request.params["id"])
     token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
     return Answer(200, exec_credential(token), subject=cluster.id)
 
@@ -78,10 +74,8 @@ def _role_in_cluster(roles: Roles) -> str:
     answers={200: "cluster_views:ClientSecretView"},
     audited=True,
 )
-def read_client_secret(request: Request) -> Answer:
+def read_client_secret(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Read the Keycloak client's secret. It comes from Keycloak, and reading it is audited."""
-    services = wiring.services(request.caller.tenant)
-    cluster = find_cluster(services, request.params["id"])
     try:
         secret = services.identity.client_secret(cluster.client_id)
     except VendorError as error:

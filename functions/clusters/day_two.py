@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functions.clusters.routes import http, operation_answer
-from stockyard import wiring
+from stockyard.domain.records import Cluster
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import Query
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.services import Services
 
 
 @http.route(
@@ -23,11 +24,11 @@ from stockyard.operations.engine.find import find_cluster
     " its phases again. A setting by which something has been made that is still there is refused by its name. With"
     " `dry_run` the answer is a plan: the phases that would run, and what would be other settings and pools.",
 )
-def resume_cluster(request: Request) -> Answer:
+def resume_cluster(request: Request, services: Services) -> Answer:
     """Continue a failed operation. From the phase that failed or an earlier one, with the next attempt."""
     from stockyard.operations.clusters import resume
 
-    services, name, actor = wiring.services(request.caller.tenant), request.params["id"], request.caller.actor
+    name, actor = request.params["id"], request.caller.actor
     has_changes = bool(request.body.settings or request.body.kubernetes_version)
     if request.dry_run:
         from stockyard.operations.clusters.resume_with import plan_resume_with
@@ -52,11 +53,11 @@ def resume_cluster(request: Request) -> Answer:
     description="The step that is being done is finished, and none follows. What the operation has done so far stands:"
     " the cluster is ready and `Degraded`. `POST /v1/clusters/{id}/resume` goes on, and a further change begins anew.",
 )
-def cancel_change(request: Request) -> Answer:
+def cancel_change(request: Request, services: Services) -> Answer:
     """Stop an operation that changes a ready cluster."""
     from stockyard.operations.clusters import cancel
 
-    services, actor = wiring.services(request.caller.tenant), request.caller.actor
+    actor = request.caller.actor
     if request.query.get("operation"):
         stopped = cancel.cancel_queued(services, request.params["id"], request.query["operation"], actor)
         return Answer.accepted(operation_view(stopped, 0), stopped.id, subject=stopped.subject)
@@ -64,12 +65,11 @@ def cancel_change(request: Request) -> Answer:
 
 
 @http.route("GET /v1/clusters/{id}/repave", roles=Roles.READERS, answers={200: "cluster_views:RepaveView"})
-def get_repave(request: Request) -> Answer:
+def get_repave(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get whether the last change of a cluster replaces nodes. State, reasons, and the nodes of before."""
     from stockyard.operations.clusters.approval import repave_view
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, repave_view(services, find_cluster(services, request.params["id"])))
+    return Answer(200, repave_view(services, cluster))
 
 
 @http.route(
@@ -80,11 +80,11 @@ def get_repave(request: Request) -> Answer:
     description="Of a change that waits because `repave_approval` is `required`. Approved, it goes on within a minute."
     " Not approved, the settings and the version become what they were, and the operation ends as `reverted`.",
 )
-def decide_repave(request: Request) -> Answer:
+def decide_repave(request: Request, services: Services) -> Answer:
     """Approve of a change that replaces nodes, or take it back."""
     from stockyard.operations.clusters import approval
 
-    services, actor = wiring.services(request.caller.tenant), request.caller.actor
+    actor = request.caller.actor
     cluster = approval.decide_repave(services, request.params["id"], approved=request.body.approved, actor=actor)
     return Answer(200, approval.repave_view(services, cluster), subject=cluster.id)
 
@@ -96,23 +96,22 @@ def decide_repave(request: Request) -> Answer:
     idempotent=True,
     dry_run=True,
 )
-def start_repave(request: Request) -> Answer:
+def start_repave(request: Request, services: Services) -> Answer:
     """Replace every node of a cluster. Members of the control plane first, then pools, one by one."""
     from stockyard.operations.clusters import repaves
 
-    services, name = wiring.services(request.caller.tenant), request.params["id"]
+    name = request.params["id"]
     if request.dry_run:
         return Answer.plan(repaves.plan_repave(services, name))
     return operation_answer(services, repaves.start_repave(services, name, request.caller.actor, request.request_id))
 
 
 @http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "cluster_views:CertificatesView"})
-def get_certificates(request: Request) -> Answer:
+def get_certificates(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get when the certificates of a cluster's control plane end. And whether they are being renewed."""
     from stockyard.operations.clusters.repaves import certificates_view
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, certificates_view(services, find_cluster(services, request.params["id"])))
+    return Answer(200, certificates_view(services, cluster))
 
 
 @http.route(
@@ -122,11 +121,11 @@ def get_certificates(request: Request) -> Answer:
     idempotent=True,
     dry_run=True,
 )
-def renew_certificates(request: Request) -> Answer:
+def renew_certificates(request: Request, services: Services) -> Answer:
     """Renew the certificates of a control plane. Its members are replaced one after the other."""
     from stockyard.operations.clusters import repaves
 
-    services, name = wiring.services(request.caller.tenant), request.params["id"]
+    name = request.params["id"]
     if request.dry_run:
         return Answer.plan(repaves.plan_renewal(services, name))
     return operation_answer(
@@ -135,12 +134,11 @@ def renew_certificates(request: Request) -> Answer:
 
 
 @http.route("GET /v1/clusters/{id}/snapshots", roles=Roles.READERS, answers={200: "cluster_views:SnapshotsView"})
-def list_snapshots(request: Request) -> Answer:
+def list_snapshots(request: Request, services: Services, cluster: Cluster) -> Answer:
     """List the snapshots of a cluster's etcd. As its cloud has them now, the newest first."""
     from stockyard.operations.clusters.snapshots import snapshots_view
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, snapshots_view(services, find_cluster(services, request.params["id"])))
+    return Answer(200, snapshots_view(services, cluster))
 
 
 @http.route(
@@ -154,11 +152,11 @@ def list_snapshots(request: Request) -> Answer:
     " follow it until there are as many as wanted. What was written after the snapshot is forgotten; the dry run says"
     " how much that is.",
 )
-def restore_cluster(request: Request) -> Answer:
+def restore_cluster(request: Request, services: Services) -> Answer:
     """Restore a cluster's etcd from a snapshot. An operation on the ready cluster."""
     from stockyard.operations.clusters import restores
 
-    services, name, snapshot = wiring.services(request.caller.tenant), request.params["id"], request.body.snapshot
+    name, snapshot = request.params["id"], request.body.snapshot
     if request.dry_run:
         return Answer.plan(restores.plan_restore(services, name, snapshot))
     actor = request.caller.actor

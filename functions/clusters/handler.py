@@ -16,6 +16,7 @@ from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM, ORDER, TAG, Query, tagged
 from stockyard.lifecycle.phases import phase_names
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.services import Services
 
 __all__ = ["access", "day_two", "http", "lambda_handler"]
 lambda_handler = http.lambda_handler
@@ -31,7 +32,7 @@ STATUSES = ("preparing", "ready", "failed", "deleting")
     idempotent=True,
     dry_run=True,
 )
-def create_cluster(request: Request) -> Answer:
+def create_cluster(request: Request, services: Services) -> Answer:
     """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
     from stockyard.operations.clusters import create
     from stockyard.operations.clusters.plan import warnings_of
@@ -42,7 +43,6 @@ def create_cluster(request: Request) -> Answer:
     profiles = tuple(choice.model_dump() for choice in body.profiles)
     fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
     new_cluster = create.NewCluster(**fields)
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
     cluster, findings = create.create_cluster(
@@ -86,10 +86,8 @@ def list_clusters(request: Request) -> Answer:
     description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
     " form of manifests.",
 )
-def get_cluster(request: Request) -> Answer:
+def get_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get a cluster."""
-    services = wiring.services(request.caller.tenant)
-    cluster = find_cluster(services, request.params["id"])
     if request.query.get("form"):
         from stockyard.operations.manifests.clusters import cluster_manifest
         from stockyard.operations.profiles.clusters import packs_record
@@ -114,14 +112,13 @@ def get_cluster(request: Request) -> Answer:
     " stands behind it: `Location` names an operation in status `queued`, and `If-Match` is not compared. With"
     " `dry_run` the answer is a plan.",
 )
-def change_cluster(request: Request) -> Answer:
+def change_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters import change, queue, reconfigure
     from stockyard.operations.clusters.alignment import aligned
     from stockyard.operations.profiles.clusters import difference, profile_change
 
-    services, body = wiring.services(request.caller.tenant), request.body
-    cluster = aligned(services, find_cluster(services, request.params["id"]))
+    body, cluster = request.body, aligned(services, cluster)
     description = body.description if "description" in body.model_fields_set else None
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
@@ -172,11 +169,10 @@ def change_cluster(request: Request) -> Answer:
     " is removed from a cloud then: the answer, an event and the audit record name what may be left, and the sweep goes"
     " on to report it.",
 )
-def delete_cluster(request: Request) -> Answer:
+def delete_cluster(request: Request, services: Services) -> Answer:
     """Delete a cluster. In every state; a second request names the same operation."""
     from stockyard.operations.clusters import delete
 
-    services = wiring.services(request.caller.tenant)
     if request.query.get("force") and not request.dry_run:
         from stockyard.operations.clusters.forced_deletion import force_deletion
 
@@ -189,9 +185,8 @@ def delete_cluster(request: Request) -> Answer:
 
 
 @http.route("GET /v1/clusters/{id}/tree", roles=Roles.READERS, answers={200: "cluster_views:TreeNode"})
-def get_cluster_tree(request: Request) -> Answer:
+def get_cluster_tree(request: Request, services: Services, cluster: Cluster) -> Answer:
     """The cluster with everything below it. Operation, cloud resources, pools."""
     from stockyard.operations.clusters.tree import cluster_tree
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, cluster_tree(services, find_cluster(services, request.params["id"])))
+    return Answer(200, cluster_tree(services, cluster))

@@ -40,11 +40,10 @@ def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluste
     description="Only by the cluster's own client. Repeatable. Once the cluster is ready only the recorded machine's "
     "renewed kubeconfig is taken, with its proof.",
 )
-def report_ready(request: Request) -> Answer:
+def report_ready(request: Request, services: Services) -> Answer:
     """A control plane reports ready. Kubeconfig and certificate authority are kept, and the creation goes on."""
     from stockyard.operations.clusters import await_report
 
-    services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "it waits for no report")
     body = request.body
     proof = body.proof.proof() if body.proof else None
@@ -83,11 +82,10 @@ def bootstrap_machine(request: Request) -> Answer:
     answers={200: "machines:AgentManifest"},
     description="Only by the cluster's own client. The Secret with that client's credentials is made by the installer.",
 )
-def get_agent(request: Request) -> Answer:
+def get_agent(request: Request, services: Services) -> Answer:
     """The manifest that installs a cluster's agent. The objects in the order in which they have to be made."""
     from agent import manifest
 
-    services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "it needs no agent")
     chosen_image = services.settings.agent_image or manifest.IMAGE
     settings = manifest.Settings(services.settings.api_url, cluster.id, services.settings.token_url, chosen_image)
@@ -104,11 +102,10 @@ def get_agent(request: Request) -> Answer:
     large=True,
     description="Only by the cluster's own client. The answer carries commands until their results are known.",
 )
-def post_observations(request: Request) -> Answer:
+def post_observations(request: Request, services: Services) -> Answer:
     """A cluster's agent says what it sees. Keep what is new, answer with what is to be done."""
     from stockyard.operations.machines.observe import observe
 
-    services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "its agent has nothing to say")
     observation = request.body.model_dump()
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
@@ -130,11 +127,10 @@ def post_observations(request: Request) -> Answer:
     description="Only by the cluster's own client. The pools are in the first part. The answer to observations says "
     "when there is something new.",
 )
-def get_mirror(request: Request) -> Answer:
+def get_mirror(request: Request, services: Services) -> Answer:
     """The pools of a cluster and their claims, as its agent mirrors them into it."""
     from stockyard.operations.machines.mirror import page_of
 
-    services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "nothing is mirrored")
     page = page_of(services, cluster, request.query.get("after", ""))
     return Answer(200, {"objects": page.objects, "after": page.after}, subject=cluster.id)
@@ -150,11 +146,10 @@ def get_mirror(request: Request) -> Answer:
     description="Only by the cluster's own client. All of it, or what changed since the report that was answered last; "
     "the answer says when all of it is needed again.",
 )
-def post_pending_pods(request: Request) -> Answer:
+def post_pending_pods(request: Request, services: Services) -> Answer:
     """A cluster's agent says which pods wait for a node, and what runs where."""
     from stockyard.operations.machines.pending_pods import receive
 
-    services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "its pods get no nodes")
     reply = receive(services, cluster, request.body.model_dump())
     body = {"sequence": reply.sequence, "resync": reply.resync, "interval_seconds": reply.interval_seconds}

@@ -18,9 +18,6 @@ from stockyard.errors import NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
-http = wiring.http("node_claims")
-lambda_handler = http.lambda_handler
-
 VIEW = "node_claims:NodeClaimView"
 PHASES = ("Pending", "Available", "Failed")
 DELETING = "Deleting"
@@ -51,6 +48,10 @@ def _visible_claim(request: Request, services: Services) -> NodeClaim:
     )
 
 
+http = wiring.http("node_claims", claim=_visible_claim)
+lambda_handler = http.lambda_handler
+
+
 def _operation(services: Services, claim: NodeClaim) -> Answer:
     operation = services.store.get(Operation, claim.operation_id or "")
     if operation is None:
@@ -69,13 +70,12 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     description="With `dry_run` the answer is a plan: the node type that would be chosen now, its price, and what"
     " ruled the others out. A cluster's own client claims nodes for its cluster alone.",
 )
-def create_node_claim(request: Request) -> Answer:
+def create_node_claim(request: Request, services: Services) -> Answer:
     """Claim a node. The cheapest node type that fits is chosen in the background."""
     from stockyard.operations.machines.own_claims import check_named
     from stockyard.operations.node_claims.create import check_creation, create_claim
 
     new_claim = request.body.new_claim()
-    services = wiring.services(request.caller.tenant)
     if own_cluster := _own_cluster(request, services):
         check_named(own_cluster, new_claim.cluster_ref)
     warnings: list[dict[str, str]] = []
@@ -114,11 +114,10 @@ def create_node_claim(request: Request) -> Answer:
     paged=True,
     description="A cluster's own client sees those of its cluster.",
 )
-def list_node_claims(request: Request) -> Answer:
+def list_node_claims(request: Request, services: Services) -> Answer:
     """List node claims. The tenant's claims in order of id."""
     from stockyard.operations.machines.own_claims import belongs
 
-    services = wiring.services(request.caller.tenant)
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
     label, newest_first = request.query.get("label"), request.query.get("order") == "desc"
     where: dict[str, Any] = {name: request.query[name] for name in ("phase", "reason", "pool") if name in request.query}
@@ -171,9 +170,8 @@ def _clusters(services: Services, reference: str | None) -> set[str] | None:
     waits=True,
     description="A cluster's own client sees those of its cluster.",
 )
-def get_node_claim(request: Request) -> Answer:
+def get_node_claim(request: Request, claim: NodeClaim) -> Answer:
     """Get a node claim. By id or name."""
-    claim = _visible_claim(request, wiring.services(request.caller.tenant))
     if request.query.get("form"):
         return Answer(200, claim_manifest(claim), version=claim.version)
     return _claim_answer(claim, 200)
@@ -187,12 +185,11 @@ def get_node_claim(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
 )
-def change_node_claim(request: Request) -> Answer:
+def change_node_claim(request: Request, services: Services) -> Answer:
     """Change a node claim. A JSON merge patch of labels, annotations, name and power; the rest is another node's."""
     from stockyard.operations.engine.find import find_claim
     from stockyard.operations.node_claims.change import change_claim
 
-    services = wiring.services(request.caller.tenant)
     claim = find_claim(services, request.params["id"])
     fields = request.body.changes(claim)
     if request.dry_run:
@@ -223,12 +220,10 @@ def change_node_claim(request: Request) -> Answer:
     "karpenter.sh/do-not-disrupt hold as long as the claim's termination_grace_period says; grace_seconds makes it "
     "less.",
 )
-def delete_node_claim(request: Request) -> Answer:
+def delete_node_claim(request: Request, services: Services, claim: NodeClaim) -> Answer:
     """Give a node back. In every state; a second request names the same operation."""
     from stockyard.operations.node_claims.delete import delete_claim, plan_deletion
 
-    services = wiring.services(request.caller.tenant)
-    claim = _visible_claim(request, services)
     grace = request.query.get("grace_seconds")
     if request.dry_run:
         return Answer.plan(plan_deletion(services, claim.id, grace))
@@ -236,11 +231,11 @@ def delete_node_claim(request: Request) -> Answer:
 
 
 @http.route("GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "node_claims:ExplanationView"})
-def explain_node_claim(request: Request) -> Answer:
+def explain_node_claim(request: Request, services: Services) -> Answer:
     """Why a claim got its node type, or none. For each node type the first rule that ruled it out."""
     from stockyard.operations.scheduler.explain import explain_claim
 
-    return Answer(200, explain_claim(wiring.services(request.caller.tenant), request.params["id"]))
+    return Answer(200, explain_claim(services, request.params["id"]))
 
 
 @http.route(
@@ -252,12 +247,12 @@ def explain_node_claim(request: Request) -> Answer:
     dry_run=True,
     description="With `dry_run`: a plan.",
 )
-def power_node_claim(request: Request) -> Answer:
+def power_node_claim(request: Request, services: Services) -> Answer:
     """Switch a node's machine on or off, or restart it. What the machine shall do; `power_observed` is what it does."""
     from stockyard.operations.engine.find import find_claim
     from stockyard.operations.node_claims.power import plan_power, power_claim
 
-    services, state, actor = wiring.services(request.caller.tenant), request.body.state, request.caller.actor
+    state, actor = request.body.state, request.caller.actor
     if request.dry_run:
         claim = find_claim(services, request.params["id"])
         parts = plan_power(services, claim, state, actor)

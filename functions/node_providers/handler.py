@@ -16,6 +16,7 @@ from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import NotFound
 from stockyard.lifecycle.operation import progress
+from stockyard.operations.services import Services
 
 http = wiring.http("node_providers")
 lambda_handler = http.lambda_handler
@@ -41,7 +42,7 @@ def _provider_answer(request: Request, provider: NodeProvider, status: int, **se
     dry_run=True,
     description="Kinds that are not built yet are kept: their node types are listed and their claims wait.",
 )
-def create_node_provider(request: Request) -> Answer:
+def create_node_provider(request: Request, services: Services) -> Answer:
     """Add a node provider. A source of nodes, with the node types that its document declares."""
     from stockyard.operations.node_providers.providers import create_provider, plan_creation
 
@@ -56,7 +57,6 @@ def create_node_provider(request: Request) -> Answer:
         labels=dict(body.labels),
         annotations=dict(body.annotations),
     )
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         provider = plan_creation(services, document)
         creates = [{"kind": "node-provider", "name": provider.name}]
@@ -107,11 +107,10 @@ def list_node_providers(request: Request) -> Answer:
     query=(FORM,),
     waits=True,
 )
-def get_node_provider(request: Request) -> Answer:
+def get_node_provider(request: Request, services: Services) -> Answer:
     """Get a node provider. By id or name."""
     from stockyard.operations.node_providers.visible import find_own, find_provider
 
-    services = wiring.services(request.caller.tenant)
     if request.query.get("form"):
         provider = find_own(services, request.params["id"])
         return Answer(200, provider_manifest(provider), version=provider.version)
@@ -127,12 +126,11 @@ def get_node_provider(request: Request) -> Answer:
     if_match=True,
     dry_run=True,
 )
-def change_node_provider(request: Request) -> Answer:
+def change_node_provider(request: Request, services: Services) -> Answer:
     """Change a node provider. A JSON merge patch; nodes that are there stay."""
     from stockyard.operations.node_providers.providers import change_provider, changed_provider
     from stockyard.operations.node_providers.visible import find_own
 
-    services = wiring.services(request.caller.tenant)
     provider = find_own(services, request.params["id"])
     fields = request.body.changes(provider)
     if request.dry_run:
@@ -153,12 +151,11 @@ def change_node_provider(request: Request) -> Answer:
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
-def delete_node_provider(request: Request) -> Answer:
+def delete_node_provider(request: Request, services: Services) -> Answer:
     """Remove a node provider. Only when nothing uses it. The operation has succeeded already when it is answered."""
     from stockyard.operations.node_providers.providers import check_unused, delete_provider
     from stockyard.operations.node_providers.visible import find_own
 
-    services = wiring.services(request.caller.tenant)
     if request.dry_run:
         provider = find_own(services, request.params["id"])
         check_unused(services, provider)
@@ -178,11 +175,11 @@ def delete_node_provider(request: Request) -> Answer:
     ),
     paged=True,
 )
-def list_node_types(request: Request) -> Answer:
+def list_node_types(request: Request, services: Services) -> Answer:
     """List node types. Declared and discovered ones, in order of name."""
     from stockyard.operations.node_providers.types import list_types
 
-    services, page = wiring.services(request.caller.tenant), request.page
+    page = request.page
     provider, phase = request.query.get("provider"), request.query.get("phase")
     types, following = list_types(services, provider=provider, phase=phase, after=page.after, limit=page.size)
     return Answer.listing(types, following)
@@ -195,11 +192,11 @@ def list_node_types(request: Request) -> Answer:
     answers={200: "node_types:NodeTypeView"},
     description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
 )
-def get_node_type(request: Request) -> Answer:
+def get_node_type(request: Request, services: Services) -> Answer:
     """Get a node type."""
     from stockyard.operations.node_providers.types import get_type
 
-    node_type = get_type(wiring.services(request.caller.tenant), request.params["id"])
+    node_type = get_type(services, request.params["id"])
     return Answer(200, node_type, version=node_type["version"])
 
 
@@ -236,11 +233,11 @@ def get_node_environment(request: Request) -> Answer:
 
 
 @http.route("GET /v1/allowed-node-types", roles=Roles.READERS, answers={200: "quotas:AllowedNodeTypesView"})
-def get_allowed_node_types(request: Request) -> Answer:
+def get_allowed_node_types(request: Request, services: Services) -> Answer:
     """Get the node types that the tenant may use. All of them unless the platform has set a list."""
     from stockyard.operations.node_providers.allowed_types import allowed_view
 
-    view = allowed_view(wiring.services(request.caller.tenant))
+    view = allowed_view(services)
     return Answer(200, view, version=view["version"])
 
 
@@ -253,11 +250,11 @@ def get_allowed_node_types(request: Request) -> Answer:
     dry_run=True,
     description="If-Match is the version that is shown, 0 while nothing is set. With `dry_run`: a plan.",
 )
-def set_allowed_node_types(request: Request) -> Answer:
+def set_allowed_node_types(request: Request, services: Services) -> Answer:
     """Set the node types that the tenant may use. Nodes that are there stay; the list is for later ones."""
     from stockyard.operations.node_providers.allowed_types import allowed_view, set_allowed_types
 
-    services, allowed = wiring.services(request.caller.tenant), request.body.allowed
+    allowed = request.body.allowed
     if request.dry_run:
         current = allowed_view(services)
         request.check_version("list of allowed node types", int(current["version"]))

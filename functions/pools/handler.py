@@ -22,9 +22,6 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.pools import pools
 from stockyard.operations.services import Services
 
-http = wiring.http("pools")
-lambda_handler = http.lambda_handler
-
 VIEW = "pool_views:PoolView"
 
 
@@ -36,6 +33,10 @@ def _cluster(request: Request, services: Services) -> Cluster:
     if request.caller.machine and cluster_of(services, request.caller.client_id).id != cluster.id:
         raise NotFound(f"There is no cluster {request.params['id']}.")
     return cluster
+
+
+http = wiring.http("pools", cluster=_cluster)
+lambda_handler = http.lambda_handler
 
 
 def _answer(
@@ -56,10 +57,8 @@ def _answer(
     description="Its nodes are made in the background as soon as the cluster is ready. With `dry_run` the answer is a"
     " plan: what its first nodes would be, and cost.",
 )
-def create_pool(request: Request) -> Answer:
+def create_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Make a pool. Static with a `quantity`, otherwise dynamic."""
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     new_pool = request.body.new_pool()
     from stockyard.operations.pools.plan import plan_pool
 
@@ -81,10 +80,8 @@ def create_pool(request: Request) -> Answer:
     query=(Query("kind", "Only pools of this kind.", values=(DYNAMIC, STATIC)), LABEL),
     paged=True,
 )
-def list_pools(request: Request) -> Answer:
+def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer:
     """List the pools of a cluster. In order of name. A cluster's own client sees those of its cluster."""
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     by_pool: dict[str, list[Any]] = {}
     for claim in pools.claims_of(services, cluster.id):
         by_pool.setdefault(claim.pool, []).append(claim)
@@ -108,10 +105,8 @@ def list_pools(request: Request) -> Answer:
     description="A cluster's own client sees those of its cluster. With `form=manifest` the answer is the document that"
     " the pool came as: a vcluster.yaml with it, a NodePool, a node group, or a Pool of ours.",
 )
-def get_pool(request: Request) -> Answer:
+def get_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get a pool."""
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     pool = pools.find_pool(services, cluster, request.params["name"])
     if request.query.get("form"):
         return Answer(200, pool_manifest(pool, cluster.name), version=pool.version)
@@ -149,10 +144,8 @@ def _change_of_groups(
     " answer is 202, and `Location` names the operation. Its nodes are replaced one by one where they are made of"
     " something else. All else of a pool is changed at once.",
 )
-def change_pool(request: Request) -> Answer:
+def change_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Change a pool. A JSON merge patch; what the nodes are made of is drift of those that are there."""
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     pool = pools.find_pool(services, cluster, request.params["name"])
     changed = request.body.apply_to(pool)
     if groups.is_group(cluster, pool) and pools.group_changes(pool, changed):
@@ -179,10 +172,8 @@ def change_pool(request: Request) -> Answer:
     dry_run=True,
     description="The pool of a node group leaves the cluster's settings by an operation, which `Location` names.",
 )
-def delete_pool(request: Request) -> Answer:
+def delete_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Delete a pool. Its nodes are drained and given back, then it is gone; a second request changes nothing."""
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     group = pools.find_pool(services, cluster, request.params["name"])
     if groups.is_group(cluster, group) and not group.deleting:
         if not request.dry_run:
@@ -203,13 +194,12 @@ def delete_pool(request: Request) -> Answer:
     roles=Roles.READERS,
     answers={200: "disruption:ClusterDisruptionView"},
 )
-def get_disruption(request: Request) -> Answer:
+def get_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get what is being done to a cluster's nodes, and what it saves. The decision that is being carried out, or the
     last one."""
     from stockyard.operations.disruption.preview import disruption_view
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, disruption_view(services, _cluster(request, services)))
+    return Answer(200, disruption_view(services, cluster))
 
 
 @http.route(
@@ -218,13 +208,11 @@ def get_disruption(request: Request) -> Answer:
     body="disruption:DisruptionSwitchPut",
     answers={200: "disruption:ClusterDisruptionView"},
 )
-def set_disruption(request: Request) -> Answer:
+def set_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Pause the disruption of a cluster, or let it go on. A decision whose nodes have not left yet is given up."""
     from stockyard.operations.disruption.pause import pause_cluster
     from stockyard.operations.disruption.preview import disruption_view
 
-    services = wiring.services(request.caller.tenant)
-    cluster = _cluster(request, services)
     pause_cluster(services, cluster, paused=request.body.paused)
     return Answer(200, disruption_view(services, cluster), subject=cluster.id)
 
@@ -235,20 +223,19 @@ def set_disruption(request: Request) -> Answer:
     answers={200: "disruption:DisruptionPreviewView"},
     description="For each node that stays the answer names the rule that keeps it. At most 1,000 nodes.",
 )
-def preview_disruption(request: Request) -> Answer:
+def preview_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Say which nodes would leave now, why, and what it saves. Nothing is done."""
     from stockyard.operations.disruption.preview import preview
 
-    services = wiring.services(request.caller.tenant)
-    return Answer(200, preview(services, _cluster(request, services)))
+    return Answer(200, preview(services, cluster))
 
 
 @http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "disruption:DisruptionSwitchView"})
-def get_disruption_switch(request: Request) -> Answer:
+def get_disruption_switch(request: Request, services: Services) -> Answer:
     """Get the switch that pauses the disruption of all clusters. Each cluster has another one of its own."""
     from stockyard.operations.disruption.pause import tenant_view
 
-    return Answer(200, tenant_view(wiring.services(request.caller.tenant)))
+    return Answer(200, tenant_view(services))
 
 
 @http.route(
@@ -257,11 +244,11 @@ def get_disruption_switch(request: Request) -> Answer:
     body="disruption:DisruptionSwitchPut",
     answers={200: "disruption:DisruptionSwitchView"},
 )
-def set_disruption_switch(request: Request) -> Answer:
+def set_disruption_switch(request: Request, services: Services) -> Answer:
     """Pause the disruption of all clusters, or let it go on. Decisions whose nodes have not left yet are given up."""
     from stockyard.operations.disruption.pause import pause_tenant
 
-    view = pause_tenant(wiring.services(request.caller.tenant), paused=request.body.paused)
+    view = pause_tenant(services, paused=request.body.paused)
     return Answer(200, view, subject="disruption")
 
 
@@ -275,11 +262,10 @@ def set_disruption_switch(request: Request) -> Answer:
     description="Asks without doing: nothing is made or reserved. For each pod that is left out the answer says which"
     " pool refused it by which rule.",
 )
-def plan_placements(request: Request) -> Answer:
+def plan_placements(request: Request, services: Services) -> Answer:
     """Say which nodes pods would need, and at what price."""
     from stockyard.operations.pools.placements import plan_placements as answer
 
-    services = wiring.services(request.caller.tenant)
     cluster = _asked_cluster(services, request)
     return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))
 
@@ -302,9 +288,8 @@ def _asked_cluster(services: Services, request: Request) -> Cluster | None:
     description="Nothing is made. Equal requests have equal answers while prices stay. A trace has at most 31 days and"
     " 10,000 pods; where it takes more work than one request has, the answer says up to which moment it counts.",
 )
-def simulate_disruption(request: Request) -> Answer:
+def simulate_disruption(request: Request, services: Services) -> Answer:
     """Replay a history of pods against a policy of disruption: what nodes would have cost, and who would have moved."""
     from stockyard.operations.pools.simulations import simulate
 
-    services = wiring.services(request.caller.tenant)
     return Answer(200, simulate(services, _asked_cluster(services, request), request.body))

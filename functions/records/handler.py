@@ -19,6 +19,7 @@ from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
 from stockyard.operations.engine.find import children_of, find_cluster
 from stockyard.operations.quotas import limits as quotas
+from stockyard.operations.services import Services
 from stockyard.ports import Page
 
 http = wiring.http("records")
@@ -174,9 +175,9 @@ def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
     answers={200: "quotas:QuotaView"},
     paged=True,
 )
-def list_quotas(request: Request) -> Answer:
+def list_quotas(request: Request, services: Services) -> Answer:
     """List quotas. Each limit and how much of it is used."""
-    return _by_name(request, quotas.views(wiring.services(request.caller.tenant)))
+    return _by_name(request, quotas.views(services))
 
 
 @http.route(
@@ -189,9 +190,9 @@ def list_quotas(request: Request) -> Answer:
     dry_run=True,
     description="If-Match is the version shown in the list, 0 while the default holds. With `dry_run`: a plan.",
 )
-def set_quota(request: Request) -> Answer:
+def set_quota(request: Request, services: Services) -> Answer:
     """Set a tenant's quota. Raise or lower a limit, or go back to the default; what is used already stays."""
-    services, name, limit = wiring.services(request.caller.tenant), request.params["name"], request.body.limit
+    name, limit = request.params["name"], request.body.limit
     if request.dry_run:
         current = quotas.view(services, name)
         request.check_version("quota", int(current["version"]))
@@ -236,11 +237,11 @@ _KNOWN_PRICES = (
     query=(Query("cluster", "Only what belongs to this cluster, by id or name.", finds=True),),
     description="From list prices: an estimate, no bill.",
 )
-def get_costs(request: Request) -> Answer:
+def get_costs(request: Request, services: Services) -> Answer:
     """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""
     from stockyard.operations.clusters.costs import report
 
-    services, reference = wiring.services(request.caller.tenant), request.query.get("cluster")
+    reference = request.query.get("cluster")
     return Answer(200, report(services, find_cluster(services, str(reference)) if reference else None))
 
 

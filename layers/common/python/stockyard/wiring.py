@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from stockyard import ports, settings
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import AuditRecord
+from stockyard.domain.records import AuditRecord, Cluster
 from stockyard.metrics import namespace
 from stockyard.operations.services import Factories, Services
 from stockyard.providers import registry as provider_registry
@@ -20,6 +20,7 @@ from stockyard.providers import registry as provider_registry
 if TYPE_CHECKING:
     from stockyard.adapters.catalog import Ec2PriceList
     from stockyard.adapters.secrets import OwnSecrets
+    from stockyard.edge.contract import Request
     from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.cloud_accounts.offers import OffersRefresh
@@ -326,8 +327,19 @@ def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange
     return stream.changes(records)
 
 
-def http(name: str) -> HttpFunction:
-    """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's."""
+def _cluster_of_path(request: Request, services: Services) -> Cluster:
+    """The cluster that the path names by ``id``. ``NotFound`` where there is none."""
+    from stockyard.operations.engine.find import find_cluster
+
+    return find_cluster(services, request.params["id"])
+
+
+def http(name: str, **finders: Callable[[Request, Services], Any]) -> HttpFunction:
+    """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's.
+
+    Its handlers are given the caller's ``services``, and what a request is about: a ``cluster`` of the path, and
+    what ``finders`` find, by the names of their parameters.
+    """
     from stockyard.edge import origin
     from stockyard.edge.route import HttpFunction
 
@@ -339,6 +351,8 @@ def http(name: str) -> HttpFunction:
         admit=lambda tenant: _limits().admit(tenant),
         origin=lambda event: origin.check(event, configuration().origin_key_hashes),
         turns=lambda tenant, seconds: _wait_turns().take(tenant, seconds),
+        services=lambda request: services(request.caller.tenant),
+        finders={"cluster": _cluster_of_path, **finders},
     )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from aws_lambda_powertools import Logger
 
@@ -28,23 +28,26 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Caller", "HttpFunction", "Page", "Query", "Request", "Roles", "Route"]
 
 P = ParamSpec("P")
+Served = TypeVar("Served", bound=Callable[..., Answer])
+"""The function that serves a route: of the request, and of what else its parameters name."""
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _declaring(route: Callable[P, Route]) -> Callable[Concatenate[HttpFunction, P], Callable[[Handler], Handler]]:
+def _declaring(route: Callable[P, Route]) -> Callable[Concatenate[HttpFunction, P], Callable[[Served], Served]]:
     """A decorator method that takes what ``route`` takes, so that a route's fields are written once."""
 
-    def declare(function: HttpFunction, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[Handler], Handler]:
+    def declare(function: HttpFunction, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[Served], Served]:
         declared = route(*args, **kwargs)
 
-        def register(handler: Handler) -> Handler:
+        def register(handler: Served) -> Served:
             action = declared.action or handler.__name__.title().replace("_", "")
             first, _, following = (handler.__doc__ or "").partition(".")
             text = " ".join(f"{following} {declared.description}".split())
-            function.add(replace(declared, action=action, summary=declared.summary or first, description=text), handler)
+            full = replace(declared, action=action, summary=declared.summary or first, description=text)
+            function.add(full, function.with_parameters(full, handler))
             return handler
 
         return register
@@ -57,8 +60,9 @@ class HttpFunction:
 
     ``keys`` and ``audit`` reach the caller's tenant, ``page_key`` is the secret of page tokens; all are called when a
     request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share,
-    ``origin`` when a request did not come the way it must. ``turns`` lets requests wait for news. ``clock``, ``sleep``
-    and ``randomness`` are given by tests.
+    ``origin`` when a request did not come the way it must. ``turns`` lets requests wait for news. ``services`` gives
+    what use cases of the caller's tenant need, ``finders`` find what a request is about, by the name of a handler's
+    parameter. ``clock``, ``sleep`` and ``randomness`` are given by tests.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class HttpFunction:
         admit: Callable[[str], None] | None = None,
         origin: Callable[[Mapping[str, Any]], None] | None = None,
         turns: Turns | None = None,
+        services: Callable[[Request], Any] | None = None,
+        finders: Mapping[str, Callable[[Request, Any], Any]] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = name
@@ -83,6 +89,7 @@ class HttpFunction:
         more = {name: value for name, value in optional.items() if value is not None}
         self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, sleep=sleep, **more)
         self._origin = origin
+        self._services, self._finders = services, finders or {}
         self._table: list[tuple[re.Pattern[str], Route, Handler]] = []
 
     route = _declaring(Route)
@@ -94,6 +101,25 @@ class HttpFunction:
             raise ValueError(f"{route.name} lets nobody in")
         self.routes.append(route)
         self._table.append((paths.pattern(route.path), route, handler))
+
+    def with_parameters(self, route: Route, handler: Callable[..., Answer]) -> Handler:
+        """``handler`` as a function of the request alone: its other parameters are the caller's ``services``, and what
+        the request is about. ``TypeError`` for a parameter that nothing is known of, or where nobody has called."""
+        code = handler.__code__
+        optional = len(handler.__defaults__ or ())
+        names, services = code.co_varnames[1 : code.co_argcount - optional], self._services
+        if not names:
+            return handler
+        unknown = [name for name in names if name != "services" and name not in self._finders]
+        if unknown or services is None or route.open_because:
+            raise TypeError(f"{route.name}: its handler cannot be given {', '.join(unknown or names)}")
+
+        def serve(request: Request) -> Answer:
+            own = services(request)
+            arguments = (own if name == "services" else self._finders[name](request, own) for name in names)
+            return handler(request, *arguments)
+
+        return serve
 
     def handle(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """The answer to an HTTP API event (payload 2.0); a problem document, whatever happens."""
