@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import queue
+import socket
 import threading
 import time
 import uuid
@@ -36,12 +36,20 @@ class Request:
 
 
 class RuntimeApi:
-    """The server side. ``ready`` is set once the worker asks for its first invocation, or failed to start."""
+    """The server side. ``ready`` is set once the worker asks for its first invocation, or failed to start.
+
+    A worker that asks again has given its former request up, as one whose connection broke while it was idle: the
+    invocation goes to the newest request alone. One that could not be sent waits for the next request.
+    """
 
     def __init__(self) -> None:
         self.ready = threading.Event()
         self.init_error: Invocation | None = None
-        self._pending: queue.Queue[Request | None] = queue.Queue()
+        self._changed = threading.Condition()
+        self._pending: Request | None = None
+        self._asked = 0
+        """How often the worker has asked for an invocation."""
+        self._closed = False
         self._current: Request | None = None
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.api = self
@@ -55,8 +63,9 @@ class RuntimeApi:
 
     def enqueue(self, request: Request) -> None:
         """Queue an invocation for the worker."""
-        self._current = request
-        self._pending.put(request)
+        with self._changed:
+            self._current = self._pending = request
+            self._changed.notify_all()
 
     def abandon(self, answer: Invocation) -> None:
         """Answers the current invocation after the worker has ended."""
@@ -68,15 +77,25 @@ class RuntimeApi:
 
     def close(self) -> None:
         """Stops serving. A waiting worker gets no further invocation."""
-        self._pending.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(2)
 
     def next(self) -> Request | None:
-        """Waits for the next invocation for the worker. None when the worker must end."""
+        """Waits for the next invocation for the worker. None when the worker must end, or has asked again."""
         self.ready.set()
-        return self._pending.get()
+        with self._changed:
+            self._asked += 1
+            turn = self._asked
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self._asked != turn or self._pending is not None)
+            if self._closed or self._asked != turn:
+                return None
+            request, self._pending = self._pending, None
+            return request
 
     def answered(self, request_id: str, answer: Invocation) -> bool:
         """Take an answer. False when it is not for the invocation at hand."""
@@ -108,6 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """``invocation/next``."""
         request = self.server.api.next()
+        if request is not None and self._is_given_up():
+            self.server.api.enqueue(request)
+            request = None
         if request is None:
             self.close_connection = True
             return
@@ -117,7 +139,20 @@ class _Handler(BaseHTTPRequestHandler):
             "Lambda-Runtime-Invoked-Function-Arn": request.function_arn,
             "Lambda-Runtime-Trace-Id": f"Root=1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]};Sampled=0",
         }
-        self._reply(200, request.payload, headers)
+        try:
+            self._reply(200, request.payload, headers)
+        except OSError:
+            self.server.api.enqueue(request)
+            raise
+
+    def _is_given_up(self) -> bool:
+        """Whether the worker has closed the connection: what is written to it would be lost without an error."""
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def do_POST(self) -> None:
         """``invocation/{id}/response``, ``invocation/{id}/error`` or ``init/error``."""
