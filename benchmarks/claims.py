@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
-from stockyard.domain.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
-from stockyard.domain.offers import InstanceOffer
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.nodes.offers import InstanceOffer
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SelectedOffering, choose_all
 from stockyard.scheduling.reading import Reader

@@ -32,9 +32,9 @@ from threading import Thread
 from typing import Any
 
 from stockyard.adapters.dynamodb import codec
-from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Fact, PriceSheet
+from stockyard.domain.values import times
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 1.5

@@ -25,8 +25,8 @@ from time import process_time
 
 from benchmarks.packing_rules import ZONES, node_types
 from local.testing.prefix_rule import prefix_decision
-from stockyard.domain.node_types import CPU, MEMORY, PODS, NodeType
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
+from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, NodeType
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
 from stockyard.scheduling.consolidation.search import consolidate
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodTerm, Pool, Selector, Spread, term

@@ -20,11 +20,11 @@ from benchmarks import rates
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
-from stockyard.domain.control_plane import DISK_GIB
-from stockyard.lifecycle.pool import SETTLED_SECONDS
+from stockyard.domain.clusters.control_plane import DISK_GIB
+from stockyard.lifecycle.pools.pool import SETTLED_SECONDS
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS
 from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
-from stockyard.providers.clusters.ec2.network_configuration import zone_count
+from stockyard.providers.clusters.ec2.network.network_configuration import zone_count
 from stockyard.settings import Choices
 
 STAGE = "dev"

@@ -33,9 +33,9 @@ from typing import Any
 from benchmarks.claims import catalogue, offers
 from benchmarks.node_claims import percentile, raise_quota, when
 from local.testing.serving import Answer, Served, http, serve
-from stockyard.domain.manifests import VCLUSTER
-from stockyard.domain.models.node_fields import MAX_VALUES, MAX_VALUES_TOGETHER
-from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE, Requirements
+from stockyard.domain.models.nodes.node_fields import MAX_VALUES, MAX_VALUES_TOGETHER
+from stockyard.domain.nodes.manifests import VCLUSTER
+from stockyard.domain.values.requirements import INSTANCE_TYPE, NODE_TYPE, Requirements
 from stockyard.scheduling.explain import explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest

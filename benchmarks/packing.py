@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from local.testing.packing_checker import faults
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.packing.model import (
     Pod,
     PodGroup,

@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from local.testing import price_checker
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
-from stockyard.domain.node_types import CPU, MEMORY, PODS, allocatable, read_resources
-from stockyard.domain.offers import InstanceOffer
-from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_with_addresses
+from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, allocatable, read_resources
+from stockyard.domain.nodes.offers import InstanceOffer
+from stockyard.providers.clouds.aws.catalog.reserved import capacity, overhead, pods_with_addresses
 from stockyard.scheduling.packing.price import EVERY, NANO, Answer, FreeProblem, Offer, Shape, solve
 
 SIZES, SEEDS, WORKLOADS = (50, 200, 1_000, 5_000), (1, 2, 3), ("uniform", "skewed")

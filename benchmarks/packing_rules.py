@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks.packing import CHECKED, CPU_M, MEMORY_MI, drawn, judged, pods_of
 from benchmarks.packing_cost import offers
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.model import Pool, Problem
 from stockyard.scheduling.packing.plan import grouped, pack

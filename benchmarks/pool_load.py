@@ -18,11 +18,9 @@ from typing import Any
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
-from stockyard.domain import ids, times
-from stockyard.domain.conditions import Condition
-from stockyard.domain.node_records import PlacementOption
-from stockyard.domain.node_types import CPU, NodeType
-from stockyard.domain.pool_records import DYNAMIC, POOL_LABEL, Pool, cluster_claim, pool_id
+from stockyard.domain.nodes.node_types import CPU, NodeType
+from stockyard.domain.nodes.records import PlacementOption
+from stockyard.domain.pools.records import DYNAMIC, POOL_LABEL, Pool, cluster_claim, pool_id
 from stockyard.domain.records import (
     Cluster,
     Name,
@@ -33,8 +31,10 @@ from stockyard.domain.records import (
     Quota,
     Record,
 )
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_POOL, NODE_TYPE, ZONE
-from stockyard.lifecycle.pool import decide
+from stockyard.domain.values import ids, times
+from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_POOL, NODE_TYPE, ZONE
+from stockyard.lifecycle.pools.pool import decide
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.providers.nodes.ec2 import catalogue
 

@@ -104,8 +104,8 @@ def served() -> Iterator[str]:
     from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
     from local.aws.corrections.capacity import counted_capacity
-    from local.aws.corrections.quick_server import quick_server
-    from local.aws.corrections.quick_tables import quick_tables
+    from local.aws.corrections.quick.server import quick_server
+    from local.aws.corrections.quick.tables import quick_tables
     from local.aws.corrections.tables import atomic_tables
     from local.testing import direct_table
 

@@ -94,7 +94,7 @@ def _serve(
 ) -> int:
     """Serve until the end is asked for; with an example, create that cluster. The exit code."""
     console.print("starting the local cloud", style="dim")
-    from local.aws.corrections.quick_clients import quick_clients
+    from local.aws.corrections.quick.clients import quick_clients
 
     with quick_clients():  # moto makes three sessions while it is imported
         from local.aws.corrections.scarcity import take_away

@@ -19,8 +19,8 @@ from typing import Any
 from local.assembly import assembled
 from local.authority import Authority, trusted
 from local.aws.accounts import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION
-from local.aws.corrections.balancers import addressed_balancers
-from local.aws.corrections.eks_things import played_control_planes
+from local.aws.corrections.compute.balancers import addressed_balancers
+from local.aws.corrections.eks.things import played_control_planes
 from local.aws.corrections.roles import service_session
 from local.aws.server import Aws, running_aws
 from local.children import WARDEN

@@ -28,7 +28,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from local.aws.permissions.linked import LINKED
 from stockyard.domain.models.base import faults_of
-from stockyard.providers.clouds.aws.template_versions import CURRENT
+from stockyard.providers.clouds.aws.policies.template_versions import CURRENT
 
 Action = Annotated[str, StringConstraints(pattern=re.compile(r"^[a-z0-9-]+:[A-Z][A-Za-z0-9]+$"))]
 """A call as IAM writes it: ``ec2:CreateVpc``."""

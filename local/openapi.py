@@ -41,7 +41,8 @@ def examples() -> dict[str, Any]:
 
 def generated() -> Mapping[Path, str]:
     """File, below the root -> its text."""
-    from stockyard.edge import openapi, paths
+    from stockyard.edge import paths
+    from stockyard.edge.openapi import document as openapi
 
     document = openapi.build(functions(), examples=examples())
     table = {path: sorted(method.upper() for method in methods) for path, methods in document["paths"].items()}

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from stockyard.domain.records import CloudAccount
-from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.policies import tenant_template
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "requirements" / "validators"

@@ -72,8 +72,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Make clients and accounts of moto quick, where a test of this run imports it: a run makes thousands of them."""
     if "moto" not in sys.modules:
         return
-    from local.aws.corrections.quick_clients import quick_clients
-    from local.aws.corrections.quick_images import quick_images
+    from local.aws.corrections.quick.clients import quick_clients
+    from local.aws.corrections.quick.images import quick_images
 
     for quick in (quick_clients, quick_images):
         session.config.stash[STACK].enter_context(quick())

@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 
 from .authority import pin
 from .certificates import Approvals
+from .commands.inbox import CommandInbox
 from .connection import KeptConnection
-from .inbox import CommandInbox
 from .kubernetes import Kubernetes
 from .loop import Agent
 from .mirror import Mirror

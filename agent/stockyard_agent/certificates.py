@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from .commands import NAME
+from .commands.commands import NAME
+from .commands.tokens import JOINERS, NODE_GROUP, node_of
 from .kubernetes import Kubernetes, Object, Refused, path_of
 from .observation import timestamp
 from .signing_request import SigningRequest, parse
-from .tokens import JOINERS, NODE_GROUP, node_of
 from .transport import Unreachable
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from .certificates import Approvals
-from .inbox import CommandInbox
+from .commands.inbox import CommandInbox
 from .kubernetes import Kubernetes, Refused
 from .observation import TooLarge, encoded, observe
 from .stockyard_api import StockyardApi, StockyardRefused

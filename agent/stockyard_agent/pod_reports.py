@@ -11,15 +11,15 @@ from typing import Any
 from . import VERSION
 from .cluster.csi import limits as volume_limits
 from .cluster.following import WATCH_SECONDS
+from .cluster.node_facts import Listed, facts_of, listed_budgets
 from .cluster.nodes import Nodes, shortened
+from .cluster.pod_picture import MOST_GROUPS, Picture, picture_of, without_news
+from .cluster.pod_templates import node_keys
+from .cluster.pods import Pods
 from .cluster.sources import READ_SECONDS, Permits, Sources
 from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
-from .node_facts import Listed, facts_of, listed_budgets
 from .observation import LIMIT, TooLarge, timestamp
-from .pod_picture import MOST_GROUPS, Picture, picture_of, without_news
-from .pod_templates import node_keys
-from .pods import Pods
 from .stockyard_api import StockyardApi, StockyardRefused
 from .transport import Unreachable
 

@@ -16,17 +16,17 @@ from stockyard_client.transport import Token, Transport
 if TYPE_CHECKING:
     import httpx
 
-    from stockyard_client.costs import CostReports
-    from stockyard_client.disruption import Disruption
     from stockyard_client.following import Pace
     from stockyard_client.models import Cluster, Operation
-    from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
     from stockyard_client.pool_models import Pool
-    from stockyard_client.pool_resources import PlacementPlans, Pools
-    from stockyard_client.profiles import Profiles
-    from stockyard_client.resources import Accounts, Clusters, Events, Operations
-    from stockyard_client.simulations import Simulations
-    from stockyard_client.tenant_resources import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
+    from stockyard_client.resources.base import Accounts, Clusters, Events, Operations
+    from stockyard_client.resources.costs import CostReports
+    from stockyard_client.resources.disruption import Disruption
+    from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+    from stockyard_client.resources.pools import PlacementPlans, Pools
+    from stockyard_client.resources.profiles import Profiles
+    from stockyard_client.resources.simulations import Simulations
+    from stockyard_client.resources.tenant import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
@@ -65,140 +65,140 @@ class Client:
     @cached_property
     def accounts(self) -> Accounts:
         """Cloud accounts."""
-        from stockyard_client.resources import Accounts
+        from stockyard_client.resources.base import Accounts
 
         return Accounts(self._transport, self._pace)
 
     @cached_property
     def clusters(self) -> Clusters:
         """Clusters."""
-        from stockyard_client.resources import Clusters
+        from stockyard_client.resources.base import Clusters
 
         return Clusters(self._transport, self._pace)
 
     @cached_property
     def pools(self) -> Pools:
         """Pools of a cluster."""
-        from stockyard_client.pool_resources import Pools
+        from stockyard_client.resources.pools import Pools
 
         return Pools(self._transport, self._pace)
 
     @cached_property
     def disruption(self) -> Disruption:
         """What is done to nodes of a cluster."""
-        from stockyard_client.disruption import Disruption
+        from stockyard_client.resources.disruption import Disruption
 
         return Disruption(self._transport)
 
     @cached_property
     def profiles(self) -> Profiles:
         """Cluster profiles."""
-        from stockyard_client.profiles import Profiles
+        from stockyard_client.resources.profiles import Profiles
 
         return Profiles(self._transport)
 
     @cached_property
     def placements(self) -> PlacementPlans:
         """Plans of nodes for pods."""
-        from stockyard_client.pool_resources import PlacementPlans
+        from stockyard_client.resources.pools import PlacementPlans
 
         return PlacementPlans(self._transport)
 
     @cached_property
     def simulations(self) -> Simulations:
         """Replays of histories of pods."""
-        from stockyard_client.simulations import Simulations
+        from stockyard_client.resources.simulations import Simulations
 
         return Simulations(self._transport)
 
     @cached_property
     def operations(self) -> Operations:
         """Long-running changes."""
-        from stockyard_client.resources import Operations
+        from stockyard_client.resources.base import Operations
 
         return Operations(self._transport, self._pace)
 
     @cached_property
     def events(self) -> Events:
         """What happened."""
-        from stockyard_client.resources import Events
+        from stockyard_client.resources.base import Events
 
         return Events(self._transport, self._pace)
 
     @cached_property
     def node_providers(self) -> NodeProviders:
         """Sources of nodes."""
-        from stockyard_client.node_resources import NodeProviders
+        from stockyard_client.resources.nodes import NodeProviders
 
         return NodeProviders(self._transport, self._pace)
 
     @cached_property
     def node_types(self) -> NodeTypes:
         """Kinds of nodes on offer."""
-        from stockyard_client.node_resources import NodeTypes
+        from stockyard_client.resources.nodes import NodeTypes
 
         return NodeTypes(self._transport)
 
     @cached_property
     def node_claims(self) -> NodeClaims:
         """Wanted, promised and existing nodes."""
-        from stockyard_client.node_resources import NodeClaims
+        from stockyard_client.resources.nodes import NodeClaims
 
         return NodeClaims(self._transport, self._pace)
 
     @cached_property
     def manifests(self) -> Manifests:
         """Documents of Kubernetes' form."""
-        from stockyard_client.node_resources import Manifests
+        from stockyard_client.resources.nodes import Manifests
 
         return Manifests(self._transport)
 
     @cached_property
     def prices(self) -> Prices:
         """What things cost."""
-        from stockyard_client.node_resources import Prices
+        from stockyard_client.resources.nodes import Prices
 
         return Prices(self._transport)
 
     @cached_property
     def costs(self) -> CostReports:
         """What the tenant pays."""
-        from stockyard_client.costs import CostReports
+        from stockyard_client.resources.costs import CostReports
 
         return CostReports(self._transport)
 
     @cached_property
     def quotas(self) -> Quotas:
         """Limits of the tenant."""
-        from stockyard_client.tenant_resources import Quotas
+        from stockyard_client.resources.tenant import Quotas
 
         return Quotas(self._transport)
 
     @cached_property
     def audit(self) -> Audit:
         """Who did what."""
-        from stockyard_client.tenant_resources import Audit
+        from stockyard_client.resources.tenant import Audit
 
         return Audit(self._transport)
 
     @cached_property
     def node_environments(self) -> NodeEnvironments:
         """What providers set up for clusters."""
-        from stockyard_client.tenant_resources import NodeEnvironments
+        from stockyard_client.resources.tenant import NodeEnvironments
 
         return NodeEnvironments(self._transport)
 
     @cached_property
     def allowed_types(self) -> AllowedTypes:
         """The node types that the tenant may use."""
-        from stockyard_client.tenant_resources import AllowedTypes
+        from stockyard_client.resources.tenant import AllowedTypes
 
         return AllowedTypes(self._transport)
 
     @cached_property
     def event_accounts(self) -> AccountsOfEvents:
         """The AWS accounts whose events are the tenant's requests."""
-        from stockyard_client.tenant_resources import AccountsOfEvents
+        from stockyard_client.resources.tenant import AccountsOfEvents
 
         return AccountsOfEvents(self._transport)
 

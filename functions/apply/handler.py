@@ -5,8 +5,8 @@ from __future__ import annotations
 from stockyard import wiring
 from stockyard.domain import cloud_kinds
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import Query
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import Query
 from stockyard.operations.services import Services
 
 CREATE_ONLY = Query(
@@ -20,8 +20,8 @@ lambda_handler = http.lambda_handler
     "POST /v1/apply",
     roles=Roles.CHANGERS,
     platform=True,
-    body="manifest_list:Manifests",
-    answers={200: "manifest_views:AppliedListView"},
+    body="manifests.manifest_list:Manifests",
+    answers={200: "manifests.views:AppliedListView"},
     idempotent=True,
     dry_run=True,
     query=(CREATE_ONLY,),

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values import ids
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import TAG, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import TAG, Query, tagged
 from stockyard.errors import InUse
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.cloud_accounts import accounts

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
-from stockyard.domain.cluster_profiles import PROFILE_KIND
-from stockyard.domain.manifests import OWN
-from stockyard.domain.profile_records import ClusterProfile
+from stockyard.domain.nodes.manifests import OWN
+from stockyard.domain.profiles.cluster_profiles import PROFILE_KIND
+from stockyard.domain.profiles.records import ClusterProfile
 from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.values import ids
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import FORM, Query
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, Query
 from stockyard.errors import IllegalTransition, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
@@ -23,8 +23,8 @@ from stockyard.operations.services import Services
 http = wiring.http("cluster_profiles")
 lambda_handler = http.lambda_handler
 
-VIEW = "cluster_profiles:ClusterProfileView"
-CLUSTER_VIEW = "cluster_profiles:ClusterProfilesView"
+VIEW = "clusters.profiles:ClusterProfileView"
+CLUSTER_VIEW = "clusters.profiles:ClusterProfilesView"
 
 
 def _view(profile: ClusterProfile, content: dict[str, Any] | None = None, number: str = "") -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _answer(services: Services, profile: ClusterProfile, status: int, number: st
 @http.route(
     "POST /v1/cluster-profiles",
     roles=Roles.CHANGERS,
-    body="cluster_profiles:ClusterProfileCreate",
+    body="clusters.profiles:ClusterProfileCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
@@ -110,7 +110,7 @@ def list_cluster_profiles(request: Request) -> Answer:
 @http.route(
     "GET /v1/cluster-profiles/{id}",
     roles=Roles.READERS,
-    answers={200: "cluster_profiles:ClusterProfileDocument"},
+    answers={200: "clusters.profiles:ClusterProfileDocument"},
     query=(Query("version", "The version to show; by default the newest."), FORM),
     description="With `form=manifest` the answer is a document that `POST /v1/apply` takes.",
 )
@@ -131,7 +131,7 @@ def _manifest(view: Any) -> dict[str, Any]:
 @http.route(
     "PUT /v1/cluster-profiles/{id}",
     roles=Roles.CHANGERS,
-    body="cluster_profiles:ClusterProfilePut",
+    body="clusters.profiles:ClusterProfilePut",
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
@@ -198,7 +198,7 @@ def get_profiles_of_cluster(request: Request, services: Services, cluster: Clust
 @http.route(
     "PUT /v1/clusters/{id}/profiles",
     roles=Roles.CHANGERS,
-    body="cluster_profiles:ClusterProfilesPut",
+    body="clusters.profiles:ClusterProfilesPut",
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     if_match=True,
     dry_run=True,
@@ -208,9 +208,9 @@ def get_profiles_of_cluster(request: Request, services: Services, cluster: Clust
 )
 def put_profiles_of_cluster(request: Request, services: Services) -> Answer:
     """Set the profiles of a cluster. All of them, on a ready cluster."""
-    from stockyard.domain.models.cluster_profiles import choice_documents
-    from stockyard.operations.clusters import reconfigure
-    from stockyard.operations.clusters.change import change_cluster
+    from stockyard.domain.models.clusters.profiles import choice_documents
+    from stockyard.operations.clusters.changes import reconfigure
+    from stockyard.operations.clusters.changes.change import change_cluster
     from stockyard.operations.profiles.clusters import profile_change
 
     choices = choice_documents(request.body.profiles)

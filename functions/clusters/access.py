@@ -5,8 +5,8 @@ from __future__ import annotations
 from functions.clusters.routes import http
 from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import Query
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import Query
 from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.operations.services import Services
 
@@ -14,7 +14,7 @@ from stockyard.operations.services import Services
 @http.route(
     "GET /v1/clusters/{id}/kubeconfig",
     roles=Roles.READERS,
-    answers={200: "cluster_views:KubeconfigDocument"},
+    answers={200: "clusters.views:KubeconfigDocument"},
     query=(
         Query("static", "The stored one, with a client certificate; admins only.", "boolean"),
         Query("form", "With `secret` a Secret with a kubeconfig and a token of now.", values=("secret",)),
@@ -27,7 +27,7 @@ def read_kubeconfig(request: Request, services: Services, cluster: Cluster) -> A
     """Get a kubeconfig."""
     import json
 
-    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
+    from stockyard.operations.clusters.access.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
 
     if request.query.get("form"):
         if request.query.get("static"):
@@ -46,14 +46,14 @@ def read_kubeconfig(request: Request, services: Services, cluster: Cluster) -> A
 @http.route(
     "POST /v1/clusters/{id}/token",
     roles=Roles.READERS,
-    answers={200: "cluster_views:ExecCredentialView"},
+    answers={200: "clusters.views:ExecCredentialView"},
     description="For clusters that their cloud admits people to; people log in to others. The token has the caller's "
     "role: viewer, operator or admin. It ends in 15 minutes at most, and is stored nowhere.",
 )
 def make_cluster_token(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Make a token for a cluster. As `kubectl` takes it from a plugin."""
-    from stockyard.operations.clusters.kubeconfig import exec_credential
-    from stockyard.operations.clusters.tokens import mint
+    from stockyard.operations.clusters.access.kubeconfig import exec_credential
+    from stockyard.operations.clusters.access.tokens import mint
 
     token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
     return Answer(200, exec_credential(token), subject=cluster.id)
@@ -71,7 +71,7 @@ def _role_in_cluster(roles: Roles) -> str:
 @http.route(
     "GET /v1/clusters/{id}/client-secret",
     roles=Roles.ADMINISTRATORS,
-    answers={200: "cluster_views:ClientSecretView"},
+    answers={200: "clusters.views:ClientSecretView"},
     audited=True,
 )
 def read_client_secret(request: Request, services: Services, cluster: Cluster) -> Answer:

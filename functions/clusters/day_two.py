@@ -6,8 +6,8 @@ from functions.clusters.routes import http, operation_answer
 from stockyard.domain.records import Cluster
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import Query
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import Query
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
 
@@ -15,7 +15,7 @@ from stockyard.operations.services import Services
 @http.route(
     "POST /v1/clusters/{id}/resume",
     roles=Roles.CHANGERS,
-    body="cluster_resume:ClusterResume",
+    body="clusters.resume:ClusterResume",
     optional=True,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     idempotent=True,
@@ -26,12 +26,12 @@ from stockyard.operations.services import Services
 )
 def resume_cluster(request: Request, services: Services) -> Answer:
     """Continue a failed operation. From the phase that failed or an earlier one, with the next attempt."""
-    from stockyard.operations.clusters import resume
+    from stockyard.operations.clusters.changes import resume
 
     name, actor = request.params["id"], request.caller.actor
     has_changes = bool(request.body.settings or request.body.kubernetes_version)
     if request.dry_run:
-        from stockyard.operations.clusters.resume_with import plan_resume_with
+        from stockyard.operations.clusters.changes.resume_with import plan_resume_with
 
         cluster = find_cluster(services, name)
         if not has_changes:
@@ -39,7 +39,7 @@ def resume_cluster(request: Request, services: Services) -> Answer:
         fields, parts = plan_resume_with(services, cluster, request.body, actor)
         return Answer.change_plan(cluster, fields, "cluster", cluster.name, **parts)
     if has_changes:
-        from stockyard.operations.clusters.resume_with import resume_with
+        from stockyard.operations.clusters.changes.resume_with import resume_with
 
         return operation_answer(services, resume_with(services, name, request.body, actor))
     return operation_answer(services, resume.resume_cluster(services, name, actor))
@@ -55,7 +55,7 @@ def resume_cluster(request: Request, services: Services) -> Answer:
 )
 def cancel_change(request: Request, services: Services) -> Answer:
     """Stop an operation that changes a ready cluster."""
-    from stockyard.operations.clusters import cancel
+    from stockyard.operations.clusters.changes import cancel
 
     actor = request.caller.actor
     if request.query.get("operation"):
@@ -64,10 +64,10 @@ def cancel_change(request: Request, services: Services) -> Answer:
     return operation_answer(services, cancel.cancel_change(services, request.params["id"], actor))
 
 
-@http.route("GET /v1/clusters/{id}/repave", roles=Roles.READERS, answers={200: "cluster_views:RepaveView"})
+@http.route("GET /v1/clusters/{id}/repave", roles=Roles.READERS, answers={200: "clusters.views:RepaveView"})
 def get_repave(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get whether the last change of a cluster replaces nodes. State, reasons, and the nodes of before."""
-    from stockyard.operations.clusters.approval import repave_view
+    from stockyard.operations.clusters.changes.approval import repave_view
 
     return Answer(200, repave_view(services, cluster))
 
@@ -75,14 +75,14 @@ def get_repave(request: Request, services: Services, cluster: Cluster) -> Answer
 @http.route(
     "PATCH /v1/clusters/{id}/repave",
     roles=Roles.CHANGERS,
-    body="repave:RepavePatch",
-    answers={200: "cluster_views:RepaveView"},
+    body="clusters.repave:RepavePatch",
+    answers={200: "clusters.views:RepaveView"},
     description="Of a change that waits because `repave_approval` is `required`. Approved, it goes on within a minute."
     " Not approved, the settings and the version become what they were, and the operation ends as `reverted`.",
 )
 def decide_repave(request: Request, services: Services) -> Answer:
     """Approve of a change that replaces nodes, or take it back."""
-    from stockyard.operations.clusters import approval
+    from stockyard.operations.clusters.changes import approval
 
     actor = request.caller.actor
     cluster = approval.decide_repave(services, request.params["id"], approved=request.body.approved, actor=actor)
@@ -98,7 +98,7 @@ def decide_repave(request: Request, services: Services) -> Answer:
 )
 def start_repave(request: Request, services: Services) -> Answer:
     """Replace every node of a cluster. Members of the control plane first, then pools, one by one."""
-    from stockyard.operations.clusters import repaves
+    from stockyard.operations.clusters.changes import repaves
 
     name = request.params["id"]
     if request.dry_run:
@@ -106,10 +106,10 @@ def start_repave(request: Request, services: Services) -> Answer:
     return operation_answer(services, repaves.start_repave(services, name, request.caller.actor, request.request_id))
 
 
-@http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "cluster_views:CertificatesView"})
+@http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "clusters.views:CertificatesView"})
 def get_certificates(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get when the certificates of a cluster's control plane end. And whether they are being renewed."""
-    from stockyard.operations.clusters.repaves import certificates_view
+    from stockyard.operations.clusters.changes.repaves import certificates_view
 
     return Answer(200, certificates_view(services, cluster))
 
@@ -123,7 +123,7 @@ def get_certificates(request: Request, services: Services, cluster: Cluster) -> 
 )
 def renew_certificates(request: Request, services: Services) -> Answer:
     """Renew the certificates of a control plane. Its members are replaced one after the other."""
-    from stockyard.operations.clusters import repaves
+    from stockyard.operations.clusters.changes import repaves
 
     name = request.params["id"]
     if request.dry_run:
@@ -133,10 +133,10 @@ def renew_certificates(request: Request, services: Services) -> Answer:
     )
 
 
-@http.route("GET /v1/clusters/{id}/snapshots", roles=Roles.READERS, answers={200: "cluster_views:SnapshotsView"})
+@http.route("GET /v1/clusters/{id}/snapshots", roles=Roles.READERS, answers={200: "clusters.views:SnapshotsView"})
 def list_snapshots(request: Request, services: Services, cluster: Cluster) -> Answer:
     """List the snapshots of a cluster's etcd. As its cloud has them now, the newest first."""
-    from stockyard.operations.clusters.snapshots import snapshots_view
+    from stockyard.operations.clusters.snapshots.snapshots import snapshots_view
 
     return Answer(200, snapshots_view(services, cluster))
 
@@ -144,7 +144,7 @@ def list_snapshots(request: Request, services: Services, cluster: Cluster) -> An
 @http.route(
     "POST /v1/clusters/{id}/restore",
     roles=Roles.CHANGERS,
-    body="restore:RestoreRequest",
+    body="clusters.restore:RestoreRequest",
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
@@ -154,7 +154,7 @@ def list_snapshots(request: Request, services: Services, cluster: Cluster) -> An
 )
 def restore_cluster(request: Request, services: Services) -> Answer:
     """Restore a cluster's etcd from a snapshot. An operation on the ready cluster."""
-    from stockyard.operations.clusters import restores
+    from stockyard.operations.clusters.snapshots import restores
 
     name, snapshot = request.params["id"], request.body.snapshot
     if request.dry_run:

@@ -7,13 +7,13 @@ from typing import Any
 from functions.clusters import access, day_two
 from functions.clusters.routes import cluster_answer, http, operation_answer
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.records import UNSEEN, Cluster
+from stockyard.domain.values import ids
 from stockyard.domain.views import cluster_view
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.etag import digest_of
+from stockyard.edge.http.etag import digest_of
+from stockyard.edge.http.query import FORM, ORDER, TAG, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, ORDER, TAG, Query, tagged
 from stockyard.lifecycle.phases import phase_names
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -27,15 +27,15 @@ STATUSES = ("preparing", "ready", "failed", "deleting")
 @http.route(
     "POST /v1/clusters",
     roles=Roles.CHANGERS,
-    body="clusters:ClusterCreate",
-    answers={202: "cluster_views:ClusterView", 200: "plan:PlanView"},
+    body="clusters.clusters:ClusterCreate",
+    answers={202: "clusters.views:ClusterView", 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
 )
 def create_cluster(request: Request, services: Services) -> Answer:
     """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
-    from stockyard.operations.clusters import create
-    from stockyard.operations.clusters.plan import warnings_of
+    from stockyard.operations.clusters.creation import create
+    from stockyard.operations.clusters.creation.plan import warnings_of
 
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
@@ -55,7 +55,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
 @http.route(
     "GET /v1/clusters",
     roles=Roles.READERS,
-    answers={200: "cluster_views:ClusterView"},
+    answers={200: "clusters.views:ClusterView"},
     query=(
         Query("status", "Only clusters in this status.", values=STATUSES),
         Query("phase", "Only clusters whose operation is in this phase.", values=phase_names("cluster")),
@@ -80,7 +80,7 @@ def list_clusters(request: Request) -> Answer:
 @http.route(
     "GET /v1/clusters/{id}",
     roles=Roles.READERS,
-    answers={200: "cluster_views:ClusterDocument"},
+    answers={200: "clusters.views:ClusterDocument"},
     query=(FORM,),
     waits=True,
     description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
@@ -100,8 +100,8 @@ def get_cluster(request: Request, services: Services, cluster: Cluster) -> Answe
 @http.route(
     "PATCH /v1/clusters/{id}",
     roles=Roles.CHANGERS,
-    body="cluster_patch:ClusterPatch",
-    answers={200: "cluster_views:ClusterView", 202: "cluster_views:ClusterView"},
+    body="clusters.patch:ClusterPatch",
+    answers={200: "clusters.views:ClusterView", 202: "clusters.views:ClusterView"},
     if_match=True,
     dry_run=True,
     description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
@@ -114,8 +114,8 @@ def get_cluster(request: Request, services: Services, cluster: Cluster) -> Answe
 )
 def change_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Change a cluster. A JSON merge patch."""
-    from stockyard.operations.clusters import change, queue, reconfigure
-    from stockyard.operations.clusters.alignment import aligned
+    from stockyard.operations.clusters.changes import change, queue, reconfigure
+    from stockyard.operations.clusters.changes.alignment import aligned
     from stockyard.operations.profiles.clusters import difference, profile_change
 
     body, cluster = request.body, aligned(services, cluster)
@@ -162,7 +162,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
 @http.route(
     "DELETE /v1/clusters/{id}",
     roles=Roles.CHANGERS,
-    answers={202: "operations:OperationView", 200: "cluster_views:DeletionDocument"},
+    answers={202: "operations:OperationView", 200: "clusters.views:DeletionDocument"},
     query=(Query("force", "Forget a cluster whose deletion does not end, and say what may be left.", "boolean"),),
     dry_run=True,
     description="With `force` a cluster is forgotten whose deletion has been running or blocked for 15 minutes. Nothing"
@@ -171,10 +171,10 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
 )
 def delete_cluster(request: Request, services: Services) -> Answer:
     """Delete a cluster. In every state; a second request names the same operation."""
-    from stockyard.operations.clusters import delete
+    from stockyard.operations.clusters.removal import delete
 
     if request.query.get("force") and not request.dry_run:
-        from stockyard.operations.clusters.forced_deletion import force_deletion
+        from stockyard.operations.clusters.removal.forced_deletion import force_deletion
 
         name, actor = request.params["id"], request.caller.actor
         forced = force_deletion(services, name, actor, request.request_id)
@@ -184,7 +184,7 @@ def delete_cluster(request: Request, services: Services) -> Answer:
     return operation_answer(services, delete.delete_cluster(services, request.params["id"], request.caller.actor))
 
 
-@http.route("GET /v1/clusters/{id}/tree", roles=Roles.READERS, answers={200: "cluster_views:TreeNode"})
+@http.route("GET /v1/clusters/{id}/tree", roles=Roles.READERS, answers={200: "clusters.views:TreeNode"})
 def get_cluster_tree(request: Request, services: Services, cluster: Cluster) -> Answer:
     """The cluster with everything below it. Operation, cloud resources, pools."""
     from stockyard.operations.clusters.tree import cluster_tree

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.records import Cluster
+from stockyard.domain.values import ids
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.query import Query
+from stockyard.edge.http.query import Query
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations.engine.find import find_cluster
 
@@ -35,8 +35,8 @@ def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluste
 @http.route(
     "POST /v1/clusters/{id}/ready",
     machine=True,
-    body="machines:ReadyReport",
-    answers={202: "machines:Accepted"},
+    body="clusters.machines:ReadyReport",
+    answers={202: "clusters.machines:Accepted"},
     description="Only by the cluster's own client. Repeatable. Once the cluster is ready only the recorded machine's "
     "renewed kubeconfig is taken, with its proof.",
 )
@@ -55,8 +55,8 @@ def report_ready(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/bootstrap",
     open_because=BOOTING,
-    body="machines:BootstrapProof",
-    answers={200: "machines:BootstrapAnswer"},
+    body="clusters.machines:BootstrapProof",
+    answers={200: "clusters.machines:BootstrapAnswer"},
     description="By a presigned sts:GetCallerIdentity request of the control plane's instance, or by its user data's "
     "token, valid 30 minutes and until the machine has reported. 409 until the endpoint is known.",
 )
@@ -79,7 +79,7 @@ def bootstrap_machine(request: Request) -> Answer:
 @http.route(
     "GET /v1/clusters/{id}/agent",
     machine=True,
-    answers={200: "machines:AgentManifest"},
+    answers={200: "clusters.machines:AgentManifest"},
     description="Only by the cluster's own client. The Secret with that client's credentials is made by the installer.",
 )
 def get_agent(request: Request, services: Services) -> Answer:
@@ -96,8 +96,8 @@ def get_agent(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/observations",
     machine=True,
-    body="observations:Observation",
-    answers={200: "observations:ObservationAnswer"},
+    body="clusters.observations:Observation",
+    answers={200: "clusters.observations:ObservationAnswer"},
     audited=False,
     large=True,
     description="Only by the cluster's own client. The answer carries commands until their results are known.",
@@ -122,7 +122,7 @@ def post_observations(request: Request, services: Services) -> Answer:
 @http.route(
     "GET /v1/clusters/{id}/mirror",
     machine=True,
-    answers={200: "observations:MirrorView"},
+    answers={200: "clusters.observations:MirrorView"},
     query=(Query("after", "The `after` of the part before."),),
     description="Only by the cluster's own client. The pools are in the first part. The answer to observations says "
     "when there is something new.",
@@ -139,8 +139,8 @@ def get_mirror(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/pending-pods",
     machine=True,
-    body="pending_pods:PendingPods",
-    answers={200: "pending_pods:PendingPodsAnswer"},
+    body="pools.pending_pods:PendingPods",
+    answers={200: "pools.pending_pods:PendingPodsAnswer"},
     audited=False,
     large=True,
     description="Only by the cluster's own client. All of it, or what changed since the report that was answered last; "
@@ -159,8 +159,8 @@ def post_pending_pods(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/join",
     open_because=BOOTING,
-    body="observations:JoinProof",
-    answers={200: "observations:JoinAnswer"},
+    body="clusters.observations:JoinProof",
+    answers={200: "clusters.observations:JoinAnswer"},
     description="By a presigned sts:GetCallerIdentity request of the claim's instance, or by its user data's token, "
     "valid 30 minutes and until its node has joined. 409 until the token to join with is made.",
 )
@@ -186,8 +186,8 @@ def join_machine(request: Request) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/member-reports",
     open_because=BOOTING,
-    body="observations:MemberReport",
-    answers={200: "observations:MemberReportAnswer"},
+    body="clusters.observations:MemberReport",
+    answers={200: "clusters.observations:MemberReportAnswer"},
     description="With the proof of join, by the machine of a control plane's claim alone. Repeatable. The answer says "
     "which members it takes out of etcd, and whether it is done.",
 )
@@ -215,8 +215,8 @@ def report_member(request: Request) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/boot-reports",
     open_because=BOOTING,
-    body="machines:ControlPlaneBootReport",
-    answers={202: "machines:Accepted"},
+    body="clusters.machines:ControlPlaneBootReport",
+    answers={202: "clusters.machines:Accepted"},
     audited=False,
     description="With the proof of bootstrap. The last report is part of the operation's error when the machine never "
     "reports ready.",
@@ -236,8 +236,8 @@ def report_boot_of_control_plane(request: Request) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/snapshot-reports",
     open_because=BOOTING,
-    body="machines:SnapshotReport",
-    answers={200: "machines:SnapshotAnswer"},
+    body="clusters.machines:SnapshotReport",
+    answers={200: "clusters.machines:SnapshotAnswer"},
     description="With the proof of bootstrap, by any recorded machine of the control plane. Without a report the answer"
     " names the snapshot of etcd that is due, and has the programs that take it.",
 )
@@ -264,8 +264,8 @@ def report_snapshot(request: Request) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/boot-reports",
     open_because=BOOTING,
-    body="observations:NodeBootReport",
-    answers={202: "machines:Accepted"},
+    body="clusters.observations:NodeBootReport",
+    answers={202: "clusters.machines:Accepted"},
     audited=False,
     description="With the proof of join. The last report is part of the operation's error when the node never joins.",
 )
@@ -284,8 +284,8 @@ def report_boot_of_node(request: Request) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/interruptions",
     open_because=BOOTING,
-    body="observations:Interruption",
-    answers={202: "machines:Accepted"},
+    body="clusters.observations:Interruption",
+    answers={202: "clusters.machines:Accepted"},
     description="With the proof of join by a signed request. An interruption gives the node back at once: its drain "
     "ends before the machine does. Repeatable.",
 )

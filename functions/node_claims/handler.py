@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
-from stockyard.domain.manifests import claim_manifest
-from stockyard.domain.node_records import NodeClaim
-from stockyard.domain.node_views import node_claim_view
+from stockyard.domain.nodes.manifests import claim_manifest
+from stockyard.domain.nodes.records import NodeClaim
+from stockyard.domain.nodes.views import node_claim_view
 from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.values import ids
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.errors import NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
-VIEW = "node_claims:NodeClaimView"
+VIEW = "nodes.node_claims:NodeClaimView"
 PHASES = ("Pending", "Available", "Failed")
 DELETING = "Deleting"
 """What tables show in place of the phase of a claim that is being deleted."""
@@ -63,7 +63,7 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     "POST /v1/node-claims",
     roles=Roles.CHANGERS,
     machine=True,
-    body="node_claims:NodeClaimCreate",
+    body="nodes.node_claims:NodeClaimCreate",
     answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
@@ -80,7 +80,7 @@ def create_node_claim(request: Request, services: Services) -> Answer:
         check_named(own_cluster, new_claim.cluster_ref)
     warnings: list[dict[str, str]] = []
     if request.dry_run or not request.caller.machine:  # a cluster reads no warnings, and may claim many nodes
-        from stockyard.operations.scheduler.explain import plan_claim
+        from stockyard.operations.fleet.explain import plan_claim
 
         plan = plan_claim(services, new_claim)
         if request.dry_run:
@@ -165,7 +165,7 @@ def _clusters(services: Services, reference: str | None) -> set[str] | None:
     "GET /v1/node-claims/{id}",
     roles=Roles.READERS,
     machine=True,
-    answers={200: "node_claims:NodeClaimDocument"},
+    answers={200: "nodes.node_claims:NodeClaimDocument"},
     query=(FORM,),
     waits=True,
     description="A cluster's own client sees those of its cluster.",
@@ -180,7 +180,7 @@ def get_node_claim(request: Request, claim: NodeClaim) -> Answer:
 @http.route(
     "PATCH /v1/node-claims/{id}",
     roles=Roles.CHANGERS,
-    body="node_claims:NodeClaimPatch",
+    body="nodes.node_claims:NodeClaimPatch",
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
@@ -230,10 +230,12 @@ def delete_node_claim(request: Request, services: Services, claim: NodeClaim) ->
     return _operation(services, delete_claim(services, claim.id, request.caller.actor, grace))
 
 
-@http.route("GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "node_claims:ExplanationView"})
+@http.route(
+    "GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "nodes.node_claims:ExplanationView"}
+)
 def explain_node_claim(request: Request, services: Services) -> Answer:
     """Why a claim got its node type, or none. For each node type the first rule that ruled it out."""
-    from stockyard.operations.scheduler.explain import explain_claim
+    from stockyard.operations.fleet.explain import explain_claim
 
     return Answer(200, explain_claim(services, request.params["id"]))
 
@@ -241,7 +243,7 @@ def explain_node_claim(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/power",
     roles=Roles.CHANGERS,
-    body="node_claims:PowerChange",
+    body="nodes.node_claims:PowerChange",
     answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain.declared_types import declared
-from stockyard.domain.manifests import ProviderDocument, provider_manifest, provider_warnings
-from stockyard.domain.node_records import NodeEnvironment, NodeProvider
-from stockyard.domain.node_views import node_environment_view, node_provider_view, remarks
+from stockyard.domain.nodes.declared_types import declared
+from stockyard.domain.nodes.manifests import ProviderDocument, provider_manifest, provider_warnings
+from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
+from stockyard.domain.nodes.views import node_environment_view, node_provider_view, remarks
 from stockyard.domain.platform import provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.query import FORM, LABEL, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
@@ -21,7 +21,7 @@ from stockyard.operations.services import Services
 http = wiring.http("node_providers")
 lambda_handler = http.lambda_handler
 
-VIEW = "node_providers:NodeProviderView"
+VIEW = "nodes.node_providers:NodeProviderView"
 PHASES = ("Pending", "Available", "Failed")
 TYPE_PHASES = ("Pending", "Available", "Unavailable", "Failed")
 KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
@@ -36,7 +36,7 @@ def _provider_answer(request: Request, provider: NodeProvider, status: int, **se
     "POST /v1/node-providers",
     roles=Roles.ADMINISTRATORS,
     platform=True,
-    body="node_providers:NodeProviderCreate",
+    body="nodes.node_providers:NodeProviderCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
@@ -103,7 +103,7 @@ def list_node_providers(request: Request) -> Answer:
     "GET /v1/node-providers/{id}",
     roles=Roles.READERS,
     platform=True,
-    answers={200: "node_providers:NodeProviderDocument"},
+    answers={200: "nodes.node_providers:NodeProviderDocument"},
     query=(FORM,),
     waits=True,
 )
@@ -121,7 +121,7 @@ def get_node_provider(request: Request, services: Services) -> Answer:
     "PATCH /v1/node-providers/{id}",
     roles=Roles.ADMINISTRATORS,
     platform=True,
-    body="node_providers:NodeProviderPatch",
+    body="nodes.node_providers:NodeProviderPatch",
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
@@ -168,7 +168,7 @@ def delete_node_provider(request: Request, services: Services) -> Answer:
     "GET /v1/node-types",
     roles=Roles.READERS,
     platform=True,
-    answers={200: "node_types:NodeTypeView"},
+    answers={200: "nodes.node_types:NodeTypeView"},
     query=(
         Query("provider", "Only types of this provider, by id or name."),
         Query("phase", "Only types in this phase.", values=TYPE_PHASES),
@@ -189,7 +189,7 @@ def list_node_types(request: Request, services: Services) -> Answer:
     "GET /v1/node-types/{id}",
     roles=Roles.READERS,
     platform=True,
-    answers={200: "node_types:NodeTypeView"},
+    answers={200: "nodes.node_types:NodeTypeView"},
     description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
 )
 def get_node_type(request: Request, services: Services) -> Answer:
@@ -203,7 +203,7 @@ def get_node_type(request: Request, services: Services) -> Answer:
 @http.route(
     "GET /v1/node-environments",
     roles=Roles.READERS,
-    answers={200: "node_environments:NodeEnvironmentView"},
+    answers={200: "nodes.node_environments:NodeEnvironmentView"},
     query=(
         Query("cluster", "Only those of this cluster, by id."),
         Query("provider", "Only those of this provider, by id."),
@@ -221,7 +221,7 @@ def list_node_environments(request: Request) -> Answer:
 @http.route(
     "GET /v1/node-environments/{id}",
     roles=Roles.READERS,
-    answers={200: "node_environments:NodeEnvironmentView"},
+    answers={200: "nodes.node_environments:NodeEnvironmentView"},
     waits=True,
 )
 def get_node_environment(request: Request) -> Answer:

@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
-from stockyard.domain.pool_manifests import pool_manifest
-from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
-from stockyard.domain.pool_views import pool_view
+from stockyard.domain.pools.manifests import pool_manifest
+from stockyard.domain.pools.records import DYNAMIC, STATIC, Pool
+from stockyard.domain.pools.views import pool_view
 from stockyard.domain.records import Cluster, Event
+from stockyard.domain.values import ids
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.etag import digest_of
+from stockyard.edge.http.etag import digest_of
+from stockyard.edge.http.query import FORM, LABEL, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.clusters import groups
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.pools import pools
+from stockyard.operations.fleet.pools import pools
 from stockyard.operations.services import Services
 
-VIEW = "pool_views:PoolView"
+VIEW = "pools.views:PoolView"
 
 
 def _cluster(request: Request, services: Services) -> Cluster:
@@ -50,7 +50,7 @@ def _answer(
 @http.route(
     "POST /v1/clusters/{id}/pools",
     roles=Roles.CHANGERS,
-    body="pools:PoolCreate",
+    body="pools.pools:PoolCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
@@ -60,7 +60,7 @@ def _answer(
 def create_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Make a pool. Static with a `quantity`, otherwise dynamic."""
     new_pool = request.body.new_pool()
-    from stockyard.operations.pools.plan import plan_pool
+    from stockyard.operations.fleet.pools.plan import plan_pool
 
     plan = plan_pool(services, cluster, new_pool)
     if request.dry_run:
@@ -99,7 +99,7 @@ def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer
     "GET /v1/clusters/{id}/pools/{name}",
     roles=Roles.READERS,
     machine=True,
-    answers={200: "pool_views:PoolDocument"},
+    answers={200: "pools.views:PoolDocument"},
     query=(FORM,),
     waits=True,
     description="A cluster's own client sees those of its cluster. With `form=manifest` the answer is the document that"
@@ -136,7 +136,7 @@ def _change_of_groups(
 @http.route(
     "PATCH /v1/clusters/{id}/pools/{name}",
     roles=Roles.CHANGERS,
-    body="pools:PoolPatch",
+    body="pools.pools:PoolPatch",
     answers={200: VIEW, 202: VIEW},
     if_match=True,
     dry_run=True,
@@ -182,7 +182,7 @@ def delete_pool(request: Request, services: Services, cluster: Cluster) -> Answe
         queue = bool(request.query.get("queue"))
         return _change_of_groups(request, services, cluster, group, patch, queue=queue)
     if request.dry_run:
-        from stockyard.operations.pools.plan import plan_deletion
+        from stockyard.operations.fleet.pools.plan import plan_deletion
 
         return Answer.plan(plan_deletion(services, cluster, request.params["name"]))
     pool = pools.delete_pool(services, cluster, request.params["name"], request.caller.actor)
@@ -192,12 +192,12 @@ def delete_pool(request: Request, services: Services, cluster: Cluster) -> Answe
 @http.route(
     "GET /v1/clusters/{id}/disruption",
     roles=Roles.READERS,
-    answers={200: "disruption:ClusterDisruptionView"},
+    answers={200: "pools.disruption:ClusterDisruptionView"},
 )
 def get_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get what is being done to a cluster's nodes, and what it saves. The decision that is being carried out, or the
     last one."""
-    from stockyard.operations.disruption.preview import disruption_view
+    from stockyard.operations.fleet.disruption.preview import disruption_view
 
     return Answer(200, disruption_view(services, cluster))
 
@@ -205,13 +205,13 @@ def get_disruption(request: Request, services: Services, cluster: Cluster) -> An
 @http.route(
     "PUT /v1/clusters/{id}/disruption",
     roles=Roles.CHANGERS,
-    body="disruption:DisruptionSwitchPut",
-    answers={200: "disruption:ClusterDisruptionView"},
+    body="pools.disruption:DisruptionSwitchPut",
+    answers={200: "pools.disruption:ClusterDisruptionView"},
 )
 def set_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Pause the disruption of a cluster, or let it go on. A decision whose nodes have not left yet is given up."""
-    from stockyard.operations.disruption.pause import pause_cluster
-    from stockyard.operations.disruption.preview import disruption_view
+    from stockyard.operations.fleet.disruption.pause import pause_cluster
+    from stockyard.operations.fleet.disruption.preview import disruption_view
 
     pause_cluster(services, cluster, paused=request.body.paused)
     return Answer(200, disruption_view(services, cluster), subject=cluster.id)
@@ -220,20 +220,20 @@ def set_disruption(request: Request, services: Services, cluster: Cluster) -> An
 @http.route(
     "GET /v1/clusters/{id}/disruption/preview",
     roles=Roles.READERS,
-    answers={200: "disruption:DisruptionPreviewView"},
+    answers={200: "pools.disruption:DisruptionPreviewView"},
     description="For each node that stays the answer names the rule that keeps it. At most 1,000 nodes.",
 )
 def preview_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Say which nodes would leave now, why, and what it saves. Nothing is done."""
-    from stockyard.operations.disruption.preview import preview
+    from stockyard.operations.fleet.disruption.preview import preview
 
     return Answer(200, preview(services, cluster))
 
 
-@http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "disruption:DisruptionSwitchView"})
+@http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "pools.disruption:DisruptionSwitchView"})
 def get_disruption_switch(request: Request, services: Services) -> Answer:
     """Get the switch that pauses the disruption of all clusters. Each cluster has another one of its own."""
-    from stockyard.operations.disruption.pause import tenant_view
+    from stockyard.operations.fleet.disruption.pause import tenant_view
 
     return Answer(200, tenant_view(services))
 
@@ -241,12 +241,12 @@ def get_disruption_switch(request: Request, services: Services) -> Answer:
 @http.route(
     "PUT /v1/disruption",
     roles=Roles.ADMINISTRATORS,
-    body="disruption:DisruptionSwitchPut",
-    answers={200: "disruption:DisruptionSwitchView"},
+    body="pools.disruption:DisruptionSwitchPut",
+    answers={200: "pools.disruption:DisruptionSwitchView"},
 )
 def set_disruption_switch(request: Request, services: Services) -> Answer:
     """Pause the disruption of all clusters, or let it go on. Decisions whose nodes have not left yet are given up."""
-    from stockyard.operations.disruption.pause import pause_tenant
+    from stockyard.operations.fleet.disruption.pause import pause_tenant
 
     view = pause_tenant(services, paused=request.body.paused)
     return Answer(200, view, subject="disruption")
@@ -255,8 +255,8 @@ def set_disruption_switch(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/placements",
     roles=Roles.READERS,
-    body="placements:PlacementRequest",
-    answers={200: "placements:PlacementsView"},
+    body="pools.placements:PlacementRequest",
+    answers={200: "pools.placements:PlacementsView"},
     audited=False,
     large=True,
     description="Asks without doing: nothing is made or reserved. For each pod that is left out the answer says which"
@@ -264,7 +264,7 @@ def set_disruption_switch(request: Request, services: Services) -> Answer:
 )
 def plan_placements(request: Request, services: Services) -> Answer:
     """Say which nodes pods would need, and at what price."""
-    from stockyard.operations.pools.placements import plan_placements as answer
+    from stockyard.operations.fleet.pools.placements import plan_placements as answer
 
     cluster = _asked_cluster(services, request)
     return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))
@@ -281,8 +281,8 @@ def _asked_cluster(services: Services, request: Request) -> Cluster | None:
 @http.route(
     "POST /v1/simulations",
     roles=Roles.READERS,
-    body="simulations:SimulationRequest",
-    answers={200: "simulations:SimulationView"},
+    body="pools.simulations:SimulationRequest",
+    answers={200: "pools.simulations:SimulationView"},
     audited=False,
     large=True,
     description="Nothing is made. Equal requests have equal answers while prices stay. A trace has at most 31 days and"
@@ -290,6 +290,6 @@ def _asked_cluster(services: Services, request: Request) -> Cluster | None:
 )
 def simulate_disruption(request: Request, services: Services) -> Answer:
     """Replay a history of pods against a policy of disruption: what nodes would have cost, and who would have moved."""
-    from stockyard.operations.pools.simulations import simulate
+    from stockyard.operations.fleet.pools.simulations import simulate
 
     return Answer(200, simulate(services, _asked_cluster(services, request), request.body))

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from stockyard.edge.content import Content
+from stockyard.edge.http.content import Content
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "openapi.json"
 """The committed one, which is beside this function's folder also where it is deployed."""

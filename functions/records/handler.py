@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Event, Operation
+from stockyard.domain.values import ids
 from stockyard.domain.views import audit_view, event_view, operation_view
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.etag import digest_of
 from stockyard.edge.following import cursor_after, first_of, news, read_cursor, settled_bound
+from stockyard.edge.http.etag import digest_of
+from stockyard.edge.http.query import ORDER, SINCE, Query, moment_of
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import ORDER, SINCE, Query, moment_of
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
@@ -248,7 +248,7 @@ def get_costs(request: Request, services: Services) -> Answer:
 @http.route(
     "GET /v1/health",
     open_because="A probe has no token; the answer says that the API is there and nothing else",
-    answers={200: "machines:HealthView"},
+    answers={200: "clusters.machines:HealthView"},
 )
 def health(_: Request) -> Answer:
     """The API answers. No token; says nothing else."""

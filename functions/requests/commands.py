@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.records import Cluster
+from stockyard.domain.values import ids
 from stockyard.edge.requests import EventCommand, EventRequest
 from stockyard.errors import PreconditionFailed
 from stockyard.operations.engine.find import find_cluster
@@ -23,7 +23,7 @@ def _audited(services: Services, request: EventRequest, action: str, cluster: Cl
 
 
 def _create(request: EventRequest) -> Mapping[str, Any]:
-    from stockyard.operations.clusters.create import NewCluster, create_cluster
+    from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 
     body, services = request.body, wiring.services(request.tenant)
     # its secret may not travel in an event
@@ -48,7 +48,7 @@ def _change(request: EventRequest) -> Mapping[str, Any]:
 
 def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | None]:
     """The changed cluster, and the operation that has begun with the change; None where none has."""
-    from stockyard.operations.clusters.change import change_cluster
+    from stockyard.operations.clusters.changes.change import change_cluster
 
     cluster = find_cluster(services, request.cluster)
     changed, _ = change_cluster(
@@ -66,14 +66,14 @@ def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | 
 
 
 def _delete(request: EventRequest) -> Mapping[str, Any]:
-    from stockyard.operations.clusters.delete import delete_cluster
+    from stockyard.operations.clusters.removal.delete import delete_cluster
 
     services = wiring.services(request.tenant)
     return _audited(services, request, "DeleteCluster", delete_cluster(services, request.cluster, request.actor))
 
 
 COMMANDS: Mapping[str, EventCommand] = {
-    "CreateCluster": EventCommand("clusters:ClusterCreate", False, _create),
-    "ChangeCluster": EventCommand("cluster_patch:ClusterPatch", True, _change),
+    "CreateCluster": EventCommand("clusters.clusters:ClusterCreate", False, _create),
+    "ChangeCluster": EventCommand("clusters.patch:ClusterPatch", True, _change),
     "DeleteCluster": EventCommand(None, True, _delete),
 }

@@ -22,34 +22,36 @@ from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
-from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
-from local.aws.corrections.capacity_reservations import capacity_reservations
-from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
-from local.aws.corrections.console import shown_consoles, told_topology
-from local.aws.corrections.eks import eks_service
-from local.aws.corrections.eks_things import planned_insights
-from local.aws.corrections.file_systems import file_systems
-from local.aws.corrections.interfaces import (
+from local.aws.corrections.compute.balancers import fifty_tags
+from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.compute.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.aws.corrections.compute.console import shown_consoles, told_topology
+from local.aws.corrections.compute.interfaces import (
     dependencies_hold,
     interfaces_go_with_gateways,
     names_end_with_machines,
     tagged_interfaces,
 )
-from local.aws.corrections.key_pairs import key_pairs_everywhere, known_key_pairs
+from local.aws.corrections.compute.key_pairs import key_pairs_everywhere, known_key_pairs
+from local.aws.corrections.compute.pricing import listed_prices
+from local.aws.corrections.compute.reservations import new_block
+from local.aws.corrections.compute.spot_prices import moving_spot_prices
+from local.aws.corrections.eks.eks import eks_service
+from local.aws.corrections.eks.node_images import node_images
+from local.aws.corrections.eks.things import planned_insights
+from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
-from local.aws.corrections.node_images import node_images
 from local.aws.corrections.pace import paced, scaled
-from local.aws.corrections.packed_items import packed_items
-from local.aws.corrections.pricing import listed_prices
-from local.aws.corrections.quick_answers import quick_answers
-from local.aws.corrections.quick_clients import quick_clients
-from local.aws.corrections.quick_images import quick_images
-from local.aws.corrections.quick_offerings import quick_offerings
-from local.aws.corrections.quick_server import quick_server
-from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.quick.answers import quick_answers
+from local.aws.corrections.quick.clients import quick_clients
+from local.aws.corrections.quick.images import quick_images
+from local.aws.corrections.quick.offerings import quick_offerings
+from local.aws.corrections.quick.packed_items import packed_items
+from local.aws.corrections.quick.server import quick_server
+from local.aws.corrections.quick.tables import quick_tables
 from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
@@ -58,7 +60,6 @@ from local.aws.corrections.refusals import (
     planned_refusals,
     scarce_capacity,
 )
-from local.aws.corrections.reservations import new_block
 from local.aws.corrections.retention import (
     first_position,
     forgotten_executions,
@@ -67,7 +68,6 @@ from local.aws.corrections.retention import (
     untracked_threads,
 )
 from local.aws.corrections.roles import trusted_roles
-from local.aws.corrections.spot_prices import moving_spot_prices
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.aws.permissions.account import Settings

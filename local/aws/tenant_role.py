@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from local.template import CreatedResource, Stack, TemplateError
-from stockyard.providers.clouds.aws.template_versions import ADDITIONS, CURRENT, TAG
+from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, TAG
 
 PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": ""}
 _PATHLESS = 7

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from local.kubernetes.api import node
 from local.kubernetes.store import Object
-from stockyard.domain.quantities import milli, resource_text
+from stockyard.domain.values.quantities import milli, resource_text
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 EXTERNAL = "external"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from local.aws.corrections import eks
-from local.aws.corrections.eks import eks_backends
-from local.aws.corrections.scaling_groups import LOCK
+from local.aws.corrections.eks import eks
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.scaling_groups import LOCK
 from local.aws.token_webhook import AccessEntry, TokenWebhook, asked_at, policy_bindings
 from local.kubernetes.cluster import Cluster, InitFailed, Kubelet
 from local.kubernetes.clusters import Clusters

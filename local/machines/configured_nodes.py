@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from local.aws.corrections.eks import eks_backends
-from local.aws.corrections.eks_access import principal_id
-from local.aws.corrections.scaling_groups import LOCK
+from local.aws.corrections.eks.access import principal_id
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.scaling_groups import LOCK
 from local.kubernetes.managed import ManagedCluster
 from local.kubernetes.store import Object
 from local.machines.managed_nodes import ManagedNode, Own

@@ -19,7 +19,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.models import iam_backends
 
-from local.aws.corrections.node_groups import GROUP_TAG
+from local.aws.corrections.eks.node_groups import GROUP_TAG
 from local.aws.corrections.roles import AccessDenied, service_session
 from local.aws.corrections.scarcity import OUTAGE
 from local.fault_plan import MachinePlan
@@ -34,7 +34,7 @@ from local.machines.members import Member
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import ControlPlane, Place, cloud_init_files
 from local.machines.snapshots import Snapshots
-from stockyard.domain.ids import CLUSTER
+from stockyard.domain.values.ids import CLUSTER
 
 TAG = "stockyard:resource"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from local.aws.corrections.eks import eks_backends
-from local.aws.corrections.node_groups import CLUSTER_TAG, GROUP_TAG
-from local.aws.corrections.scaling_groups import LOCK
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.node_groups import CLUSTER_TAG, GROUP_TAG
+from local.aws.corrections.eks.scaling_groups import LOCK
 from local.kubernetes.cluster import InitFailed, Kubelet
 from local.kubernetes.managed import ManagedCluster, ManagedClusters
 from local.kubernetes.store import Object

@@ -17,7 +17,7 @@ from moto.dynamodb.models.dynamo_type import Item
 from moto.dynamodb.responses import DynamoHandler
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
-from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.quick.tables import quick_tables
 
 ACTIONS: Mapping[str, str] = {
     "BatchGetItem": "batch_get_item",

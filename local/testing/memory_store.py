@@ -15,9 +15,9 @@ from typing import Any, TypeVar, assert_never
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, codec, keys
 from stockyard.adapters.dynamodb.registry import first_id
-from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Counter, NodeClaim, Record
+from stockyard.domain.values import times
 from stockyard.ports import Add, Check, Create, Page, Put, Remove, Replace, Store, Write
 
 R = TypeVar("R", bound=Record)

@@ -6,7 +6,7 @@ looked for whose pods have room elsewhere and on at most one new node that is ch
 
 from __future__ import annotations
 
-from stockyard.domain.budgets import UNDERUTILIZED
+from stockyard.domain.pools.budgets import UNDERUTILIZED
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.places import pods_of
 from stockyard.scheduling.consolidation.search import candidates_of

@@ -15,7 +15,7 @@ import pytest
 from local import openapi as generator
 from local.cloud import LocalCloud
 from local.functions.gateway import Gateway
-from tests.harness.machine_report import machine_report
+from tests.harness.crash.machine_report import machine_report
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "openapi.json"

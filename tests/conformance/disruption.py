@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from math import isclose
 from typing import Any
 
-from stockyard.domain import times
-from stockyard.domain.budgets import (
+from stockyard.domain.models.pools.node_pools import read_node_pool
+from stockyard.domain.pools.budgets import (
     DRIFTED,
     EMPTY,
     UNBOUNDED,
@@ -20,13 +20,13 @@ from stockyard.domain.budgets import (
     allowed,
     remaining,
 )
-from stockyard.domain.models.node_pools import read_node_pool
-from stockyard.domain.pool_records import NewPool
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import Requirements
+from stockyard.domain.pools.records import NewPool
+from stockyard.domain.values import times
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.disruption.costs import ORDINARY, disruption_cost, eviction_cost, savings_ratio
 from stockyard.lifecycle.disruption.protection import do_not_disrupt
-from stockyard.lifecycle.pool_drift import requirements_drifted, template_hash
+from stockyard.lifecycle.nodes.pool_drift import requirements_drifted, template_hash
 from stockyard.scheduling.consolidation.balance import balanced_score
 from stockyard.scheduling.consolidation.model import Fleet, PoolRules, RunningNode, Settings
 from stockyard.scheduling.consolidation.search import consolidate, empty_nodes

@@ -26,9 +26,9 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
-from local.aws.corrections.reservations import Reservation, reservation_backends
+from local.aws.corrections.compute.reservations import Reservation, reservation_backends
 from stockyard import wiring
-from stockyard.domain.cluster_manifests import ACCOUNT
+from stockyard.domain.clusters.manifests import ACCOUNT
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import StockyardError
 from stockyard.operations.manifests.apply import apply_manifests
@@ -39,11 +39,11 @@ from stockyard.providers.clusters.eks.names import cluster_name
 from stockyard.providers.clusters.eks.network import WITHOUT_CONTROL_PLANES
 from tests.conformance.eks_references import lead
 from tests.conformance.eks_stands import Account, Thing
-from tests.harness.crash_cells import carry_on
-from tests.harness.crash_ec2 import TENANT_ACCOUNT
-from tests.harness.crash_eks import BACKENDS, CrashEks
-from tests.harness.crash_world import TENANT, CrashWorld, crash_world
-from tests.harness.inprocess import credentials
+from tests.harness.crash.cells import carry_on
+from tests.harness.crash.ec2 import TENANT_ACCOUNT
+from tests.harness.crash.eks import BACKENDS, CrashEks
+from tests.harness.crash.world import TENANT, CrashWorld, crash_world
+from tests.harness.worlds.inprocess import credentials
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 """When the clusters are made: EKS has the versions of that day."""

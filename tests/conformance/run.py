@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "layers" / "common" / "python"))
 
-from stockyard.domain.requirements import (
+from stockyard.domain.values.requirements import (
     ARCH,
     CAPACITY_TYPE,
     INSTANCE_TYPE,

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stockyard.domain.node_types import NodeType, Offering, read_resources
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import (
+from stockyard.domain.nodes.node_types import NodeType, Offering, read_resources
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import (
     ARCH,
     INSTANCE_TYPE,
     OS,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import (
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import (
     CAPACITY_TYPE,
     HOSTNAME,
     ZONE,

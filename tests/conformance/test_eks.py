@@ -15,8 +15,8 @@ import pytest
 
 from stockyard.providers.clusters.eks.names import child_name
 from tests.conformance import eks
-from tests.harness.crash_eks import CrashEks
-from tests.harness.crash_world import CrashWorld, crash_world
+from tests.harness.crash.eks import CrashEks
+from tests.harness.crash.world import CrashWorld, crash_world
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"

@@ -22,7 +22,7 @@ from stockyard.adapters.sts_attestor import Call, StsAttestor
 from stockyard.errors import Unauthorized, VendorTimeout, VendorUnavailable
 from stockyard.machines import on_machine
 from stockyard.ports import MachineIdentity
-from tests.harness.memory import MemoryAttestor
+from tests.harness.worlds.memory import MemoryAttestor
 
 HOST = "api.stockyard.example.com"
 ARN = "arn:aws:sts::222222222222:assumed-role/vantage-c-node-role/i-0123456789abcdef0"

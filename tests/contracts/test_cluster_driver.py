@@ -14,10 +14,10 @@ from moto import mock_aws
 
 from local.cudo.api import SimulatedCudo
 from local.testing.memory_store import MemoryStore, MemoryTable
-from stockyard.domain.ids import account_secret, client_id
 from stockyard.domain.models.base import read
 from stockyard.domain.records import CloudAccount, Cluster, Resource
-from stockyard.domain.times import to_text
+from stockyard.domain.values.ids import account_secret, client_id
+from stockyard.domain.values.times import to_text
 from stockyard.errors import CredentialsRevoked, Fenced, VendorError
 from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.lifecycle.procedure import ENSURE, REMOVE
@@ -35,10 +35,10 @@ from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfi
 from stockyard.providers.clusters.eks.settings import EksSettings
 from stockyard.providers.descriptors import ProviderTools
 from stockyard.settings import Settings
-from tests.harness import inventory
-from tests.harness.direct_aws import direct_aws
-from tests.harness.memory import FixedClock, MemorySecrets
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds import inventory
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.memory import FixedClock, MemorySecrets
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 
 FACTS = ("endpoint", "certificate_authority")
 """Of a phase, what later ones read of the cluster."""

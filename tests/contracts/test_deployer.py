@@ -11,7 +11,7 @@ import stamina
 
 from stockyard.adapters.vdeployer import VDeployer
 from stockyard.errors import VendorError, VendorRefused, VendorThrottled, VendorTimeout, VendorUnavailable
-from tests.harness.memory import MemoryDeployer
+from tests.harness.worlds.memory import MemoryDeployer
 
 TEMPLATE = "https://{client_id}.clusters.example.com/vdeployer"
 SETTINGS = {"provider": "aws", "cluster_name": "my-k8s", "keycloak_client_secret": "canary-secret-value-0001"}

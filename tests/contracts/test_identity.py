@@ -10,7 +10,7 @@ import pytest
 from stockyard.adapters.keycloak import Keycloak
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound
 from stockyard.ports import Identity
-from tests.harness.memory import MemoryIdentity
+from tests.harness.worlds.memory import MemoryIdentity
 
 SECRET = "s" * 24
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from local.testing.memory_store import MemoryStore, MemoryTable
-from stockyard.domain.pool_records import cluster_claim
+from stockyard.domain.pools.records import cluster_claim
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption, Resource
-from stockyard.domain.times import to_text
+from stockyard.domain.values.times import to_text
 from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.node_claims.machine_holds import StoreHolds
@@ -22,7 +22,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.nodes import Attests, EnvironmentWork, LaunchesTogether, Machine, NodeWork
-from tests.harness.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
+from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 
 class World:

@@ -17,7 +17,7 @@ from stockyard.adapters.secrets import OwnSecrets
 from stockyard.domain.records import SealedSecret
 from stockyard.errors import PermissionDenied, VendorError, VendorNotFound, VendorRefused, VendorThrottled
 from stockyard.ports import Put, Secrets
-from tests.harness.memory import MemorySecrets
+from tests.harness.worlds.memory import MemorySecrets
 
 NAME = "acme/clu_1/kubeconfig"
 ALIAS = "alias/stockyard-test-cluster-secrets"

@@ -12,7 +12,7 @@ from local.vault.server import Vault, VaultServer, app_role, ask
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorRefused
 from stockyard.providers.clouds.cudo import access
 from stockyard.providers.clouds.cudo.vault import VaultClient
-from tests.harness import vaults
+from tests.harness.worlds import vaults
 
 KEY = "secret/data/stockyard/acme-0123456789ab"
 

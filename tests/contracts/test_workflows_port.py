@@ -14,7 +14,7 @@ from stockyard.adapters.bus import EventBridgeBus
 from stockyard.adapters.workflows import StepFunctionsWorkflows, execution_arn
 from stockyard.errors import VendorNotFound, VendorRefused, VendorThrottled, VendorUnavailable
 from stockyard.ports import Workflows
-from tests.harness.memory import MemoryBus, MemoryWorkflows
+from tests.harness.worlds.memory import MemoryBus, MemoryWorkflows
 
 ACCOUNT = "123456789012"
 NAME = "provision-cluster"

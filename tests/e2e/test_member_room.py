@@ -15,7 +15,7 @@ import pytest
 
 from local.aws.accounts import ACME_ACCOUNT
 from local.testing.example import body_without_nodes
-from tests.harness.pool_story import PODS, administrator, pod
+from tests.harness.stories.pools import PODS, administrator, pod
 
 if TYPE_CHECKING:
     from local.testing.serving import Served

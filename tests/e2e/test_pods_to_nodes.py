@@ -1,7 +1,7 @@
 """From pods that are made in a cluster's own Kubernetes API, here a simulated one, to the nodes that they run on.
 
 The agent's watch and reports, the passes, the scheduler and the workflows of nodes take part as they are; see
-:mod:`tests.harness.pool_story`.
+:mod:`tests.harness.stories.pools`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.aws.accounts import ACME_ACCOUNT
-from tests.harness.consolidation_story import nodes_become_fewer
-from tests.harness.pool_story import LAB, STATIC, Story, administrator, story_body
+from tests.harness.stories.consolidation import nodes_become_fewer
+from tests.harness.stories.pools import LAB, STATIC, Story, administrator, story_body
 
 if TYPE_CHECKING:
     from local.testing.serving import Served

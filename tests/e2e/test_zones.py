@@ -3,7 +3,7 @@ and pool keep serving, and heal into the others. A member answers no more, and i
 replaced, read by somebody who only follows the events.
 
 The samples are in memory: ``tests/unit/operations/clusters/test_zone_outage.py`` and ``test_member_health.py``, and
-``tests/unit/operations/disruption/test_rolling_changes.py``.
+``tests/unit/operations/fleet/disruption/test_rolling_changes.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.zone_story import ZoneStory
+from tests.harness.stories.zones import ZoneStory
 
 if TYPE_CHECKING:
     from local.testing.serving import Served

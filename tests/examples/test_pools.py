@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.models.node_pools import read_node_pool
-from stockyard.domain.models.read_vcluster import read_vcluster
-from stockyard.domain.pool_manifests import pool_manifest, vcluster_document
-from stockyard.edge.yaml_body import parse
+from stockyard.domain.models.pools.node_pools import read_node_pool
+from stockyard.domain.models.pools.read_vcluster import read_vcluster
+from stockyard.domain.pools.manifests import pool_manifest, vcluster_document
+from stockyard.edge.http.yaml_body import parse
 from stockyard.errors import InvalidInput, MalformedBody
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
 from stockyard.operations.manifests.desired import read_desired

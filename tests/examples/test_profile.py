@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_profiles import ClusterProfileCreate
+from stockyard.domain.models.clusters.profiles import ClusterProfileCreate
 from stockyard.machines.manifests import EBS_DRIVER, FLANNEL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "profile.yaml"

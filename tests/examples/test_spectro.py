@@ -6,10 +6,10 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.models.clusters.clusters import settings_for
 from stockyard.domain.records import Cluster
-from stockyard.edge.yaml_body import parse
-from stockyard.providers.clusters.ec2 import spectro
+from stockyard.edge.http.yaml_body import parse
+from stockyard.providers.clusters.ec2.spectro import spectro
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/spectro-cluster.yaml"
 

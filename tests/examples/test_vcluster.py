@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from local.testing.memory_store import MemoryRegistry
-from stockyard.domain.manifests import claim_manifest, provider_manifest
-from stockyard.domain.node_types import formula_cost, read_resources
-from stockyard.edge.yaml_body import parse
+from stockyard.domain.nodes.manifests import claim_manifest, provider_manifest
+from stockyard.domain.nodes.node_types import formula_cost, read_resources
+from stockyard.edge.http.yaml_body import parse
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.node_providers.types import list_types
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.services import Services
-from tests.harness.ports import memory_services
+from tests.harness.worlds.ports import memory_services
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "examples" / "vcluster"
 FILES = sorted(path for pattern in ("nodeprovider-*.yaml", "nodeclaim-*.yaml") for path in FOLDER.glob(pattern))

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 from stockyard import wiring
 from stockyard.operations.services import Services
-from tests.harness.crash_world import _event
-from tests.harness.inprocess import Context
+from tests.harness.crash.world import _event
+from tests.harness.worlds.inprocess import Context
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from stockyard.operations.engine.act import act
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.node_claims.phases import RUNNER as CLAIMS
 from stockyard.operations.services import Services
-from tests.harness.states import Execution, MovingClock, States
+from tests.harness.worlds.states import Execution, MovingClock, States
 
 RUNNERS: Mapping[str, Runner[Any]] = {"cluster_phases": CLUSTERS, "node_phases": CLAIMS}
 MOST = 3000

@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 from local.identity.keys import SigningKey
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import ControlPlane
-from stockyard.domain.control_plane import POD_CIDR
-from stockyard.domain.ids import login_client
+from stockyard.domain.clusters.control_plane import POD_CIDR
+from stockyard.domain.values.ids import login_client
 from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import on_machine
 from tests.kubernetes.placing import Judge

@@ -14,29 +14,29 @@ import pytest
 
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.pod_reports import PodReports
-from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Observation
-from stockyard.domain.models.pending_pods import PendingPods
-from stockyard.domain.node_properties import node_labels
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.models.clusters.observations import Observation
+from stockyard.domain.models.pools.pending_pods import PendingPods
+from stockyard.domain.nodes.properties import node_labels
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Event, NodeClaim
-from stockyard.operations.disruption import run
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.fleet.templates import supply
 from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.pending_pods import receive
-from stockyard.operations.pools.pools import claims_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import Decision
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.memory import FixedClock
 from tests.kubernetes.rigs import ContractRig, RealRig
 from tests.kubernetes.workloads import Workloads
 from tests.unit.agent.rig import Clock, Platform, PodsOfCluster
 from tests.unit.operations.conftest import World, make_world
+from tests.unit.operations.fleet.pools.conftest import LARGE, SMALL, Yard
 from tests.unit.operations.nodes import Nodes
-from tests.unit.operations.pools.conftest import LARGE, SMALL, Yard
 
 MINUTE = 60
 SOON = 600

@@ -10,7 +10,7 @@ import yaml
 
 from agent import roles
 from agent.roles import NAME, NAMESPACE
-from agent.stockyard_agent import tokens
+from agent.stockyard_agent.commands import tokens
 from agent.stockyard_agent.transport import HttpResponse
 from tests.kubernetes.rigs import RealRig
 

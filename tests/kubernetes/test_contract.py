@@ -12,7 +12,7 @@ import pytest
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.cluster.nodes import NODES, Nodes
-from agent.stockyard_agent.drain import LAST_GRACE
+from agent.stockyard_agent.commands.drain import LAST_GRACE
 from agent.stockyard_agent.kubernetes import Kubernetes
 from local.kubernetes.api import MERGE
 from local.kubernetes.store import stamp

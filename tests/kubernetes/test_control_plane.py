@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from stockyard.domain.ids import login_client
+from stockyard.domain.values.ids import login_client
 from tests.kubernetes.conftest import AUDIENCE, CLIENT, TENANT, Cluster
 
 

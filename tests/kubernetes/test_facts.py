@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent.cluster import csi, daemon_sets, namespaces
+from agent.stockyard_agent.cluster.pod_picture import daemon_sets as listed_daemon_sets
+from agent.stockyard_agent.cluster.volumes import CLASSES, VOLUMES, Volumes
 from agent.stockyard_agent.kubernetes import Kubernetes
-from agent.stockyard_agent.pod_picture import daemon_sets as listed_daemon_sets
-from agent.stockyard_agent.volumes import CLASSES, VOLUMES, Volumes
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import MERGE
 from local.kubernetes.real.client import Refused

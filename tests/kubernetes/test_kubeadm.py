@@ -17,10 +17,10 @@ from agent.stockyard_agent.authority import pin
 from local.kubernetes.real.build import release
 from local.kubernetes.real.control_plane import ADVERTISED
 from local.kubernetes.store import stamp
-from stockyard.domain.offers import InstanceOffer
+from stockyard.domain.nodes.offers import InstanceOffer
 from stockyard.kubernetes_versions import TESTED
 from stockyard.machines import on_machine
-from stockyard.providers.clouds.aws.reserved import kubelet_args
+from stockyard.providers.clouds.aws.catalog.reserved import kubelet_args
 from tests.kubernetes.conftest import Cluster, machine_program, machine_values
 from tests.kubernetes.rigs import RealRig, until
 from tests.unit.agent.rig import TOKEN

@@ -15,10 +15,10 @@ from agent.stockyard_agent.mirror import Mirror
 from agent.stockyard_agent.mirror_objects import DEFINITIONS, definitions
 from local.kubernetes.api import MERGE
 from local.kubernetes.real.client import Refused
-from stockyard.domain.conditions import Condition
-from stockyard.domain.mirror import mirrored_claim, mirrored_pool
-from stockyard.domain.node_records import NodeClaim, Placement
-from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.nodes.records import NodeClaim, Placement
+from stockyard.domain.pools.mirror import mirrored_claim, mirrored_pool
+from stockyard.domain.pools.records import DYNAMIC, Pool
+from stockyard.domain.values.conditions import Condition
 from tests.kubernetes.rigs import ContractRig, RealRig, until
 from tests.unit.agent.rig import node_claim, node_pool
 

@@ -14,7 +14,7 @@ import pytest
 from local.testing.packing_checker import faults
 from stockyard.scheduling.packing import model, rows, topology
 from stockyard.scheduling.packing.plan import pack
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 from tests.kubernetes.placing import Judge, acceptable
 
 FEW, MANY = 6, 300

@@ -15,7 +15,7 @@ from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing.marks import NEXT, mark_of_left_out, mark_of_placed, next_pass
 from tests.harness.packing.reading import problem_of
 from tests.harness.packing.rules import ruled_problem
-from tests.harness.packing_problems import plan_document
+from tests.harness.stories.packing_problems import plan_document
 from tests.kubernetes.placing import Judge, Verdict
 
 FEW, MANY = 10, 500

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from agent.stockyard_agent.cluster.pods import LIVE, PATH
+from agent.stockyard_agent.cluster.volumes import CLASSES, VOLUMES
 from agent.stockyard_agent.kubernetes import Kubernetes, Refused
 from agent.stockyard_agent.pod_reports import PodReports
-from agent.stockyard_agent.pods import LIVE, PATH
-from agent.stockyard_agent.volumes import CLASSES, VOLUMES
 from local.kubernetes.api import MERGE
 from tests.kubernetes.rigs import BUDGETS, WEB, ContractRig
 from tests.unit.agent.rig import KUBE

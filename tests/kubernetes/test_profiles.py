@@ -19,7 +19,7 @@ from stockyard.ports.clusters import PACKS_MANAGER
 from stockyard.providers.clusters.ec2 import own_api
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.packs import ACCOUNT, BINDING, NAMESPACE
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.kubernetes.conftest import Cluster
 from tests.kubernetes.rigs import until
 from tests.unit.operations.clusters.managed_world import USER

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolPatch
-from stockyard.operations.pools import pools
+from stockyard.domain.models.pools.pools import PoolPatch
+from stockyard.operations.fleet.pools import pools
 from stockyard.ports import Store, Write
 from tests.kubernetes.product import SharedClock, Town, now_world
 from tests.kubernetes.rigs import SimulatedRig
-from tests.unit.operations.pools.conftest import USER
+from tests.unit.operations.fleet.pools.conftest import USER
 
 pytestmark = pytest.mark.timeout(600)
 

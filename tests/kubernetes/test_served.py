@@ -13,8 +13,8 @@ import pytest
 from local.aws.accounts import REGION
 from local.kubernetes.real.build import missing
 from local.testing.example import cudo_body
-from tests.harness.consolidation_story import nodes_become_fewer
-from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
+from tests.harness.stories.consolidation import nodes_become_fewer
+from tests.harness.stories.pools import GROUP, LAB, STATIC, Story, administrator, story_body
 from tests.kubernetes.day.people import Person
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from local.kubernetes.real.control_plane import program
 from local.kubernetes.real.kubelet import UNINITIALIZED
 from stockyard.machines import manifests
 from stockyard.providers.clouds.aws import tags
-from tests.harness.pool_story import administrator, story_body
+from tests.harness.stories.pools import administrator, story_body
 from tests.kubernetes.test_served import files_of, good, programs_of, succeeded
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.stockyard_agent.cluster.pods import PATH
 from agent.stockyard_agent.kubernetes import Kubernetes
-from agent.stockyard_agent.pods import PATH
 from local.kubernetes.pods import ready
 from local.kubernetes.real.control_plane import KWOK
 from local.kubernetes.store import Object

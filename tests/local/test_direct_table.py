@@ -15,7 +15,7 @@ from moto import mock_aws
 from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.tables import atomic_tables
 from local.testing import direct_table
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 TABLE = "records"
 Ask = Callable[..., Any]

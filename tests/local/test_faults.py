@@ -12,8 +12,8 @@ from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
-from tests.harness.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
-from tests.harness.inprocess import credentials
+from tests.harness.crash.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
+from tests.harness.worlds.inprocess import credentials
 
 MAKE = "cloud.make"
 RECORD = "dynamodb.PutItem"

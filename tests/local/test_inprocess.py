@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.harness.inprocess import workflow_world
+from tests.harness.worlds.inprocess import workflow_world
 
 
 class NotYet(Exception):

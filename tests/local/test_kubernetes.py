@@ -17,9 +17,9 @@ import pytest
 
 from agent import manifest, roles
 from agent.roles import NAME, NAMESPACE
-from agent.stockyard_agent import tokens
 from agent.stockyard_agent.authority import pin
 from agent.stockyard_agent.certificates import Approvals
+from agent.stockyard_agent.commands import tokens
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes import pods as kube_pods

@@ -17,10 +17,10 @@ from moto.core.base_backend import BackendDict
 from moto.ec2.models import ec2_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
-from local.aws.corrections.capacity_reservations import capacity_reservations
-from local.aws.corrections.eks import eks_service
-from local.aws.corrections.eks_tables import POLICY_ARN
-from local.aws.corrections.eks_things import played_control_planes
+from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.eks.eks import eks_service
+from local.aws.corrections.eks.tables import POLICY_ARN
+from local.aws.corrections.eks.things import played_control_planes
 from local.aws.presigned import presigned_requests
 from local.fault_plan import MachinePlan
 from local.kubernetes.clusters import Clusters
@@ -29,7 +29,7 @@ from local.machines.instances import TAG, Machines
 from stockyard.errors import CredentialsRevoked, PermissionDenied
 from stockyard.providers.clouds.aws.cluster_tokens import presign
 from stockyard.providers.kubernetes.client import KubernetesApi
-from tests.harness.eks_setting import KEYS, REGION, ZONES, Setting, Time
+from tests.harness.worlds.eks_setting import KEYS, REGION, ZONES, Setting, Time
 
 ACCOUNT = "123456789012"
 PLUGIN = {

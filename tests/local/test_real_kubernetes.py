@@ -14,7 +14,7 @@ import yaml
 from moto.elbv2.models import ELBv2Backend
 
 from local.authority import Authority, trusted
-from local.aws.corrections.balancers import addressed_balancers
+from local.aws.corrections.compute.balancers import addressed_balancers
 from local.cloud import LocalCloud, StartError
 from local.identity.server import IdentityServer
 from local.kubernetes.cluster import InitFailed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.state_values import holds, read, render, with_result
+from tests.harness.worlds.state_values import holds, read, render, with_result
 
 DATA: dict[str, Any] = {"a": {"b": 7, "none": None}, "text": "x", "yes": True, "number": 2.5, "list": [1]}
 CONTEXT = {"Task": {"Token": "t-1"}}

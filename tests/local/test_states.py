@@ -11,9 +11,9 @@ import pytest
 
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
-from tests.harness.inprocess import workflow_world
-from tests.harness.memory import FixedClock
-from tests.harness.states import CALLBACK, SYNC, Execution, ExecutionAlreadyExists, States
+from tests.harness.worlds.inprocess import workflow_world
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.states import CALLBACK, SYNC, Execution, ExecutionAlreadyExists, States
 
 Work = Callable[[dict[str, Any]], Any]
 

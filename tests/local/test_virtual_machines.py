@@ -18,8 +18,8 @@ from local.machines import virtual_machines
 from local.machines.programs import Place
 from local.machines.virtual_machines import VirtualMachines
 from stockyard.machines import control_plane
-from tests.harness.cudo_yard import DALLAS, KEY, PROJECT
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.cudo_yard import DALLAS, KEY, PROJECT
+from tests.harness.worlds.memory import FixedClock
 from tests.unit.machines.first_boot import VALUES
 
 NAME = f"{PROJECT}/demo"

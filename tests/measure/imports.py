@@ -22,7 +22,7 @@ class Counts:
     past_a_face: int
     """Those of them that name a module inside the other package, and not the package itself."""
     across_rooms: int
-    """Imports between two rooms, such as ``stockyard.edge`` and ``stockyard.operations.pools``, however deep inside."""
+    """Imports between two rooms, such as ``stockyard.edge`` and ``stockyard.scheduling``, however deep inside."""
 
 
 def room_of(module: str) -> str:

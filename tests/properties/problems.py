@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from stockyard.domain.node_types import NodeType, Offering
+from stockyard.domain.nodes.node_types import NodeType, Offering
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.reading import Reader
 

@@ -15,12 +15,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from stockyard.operations.disruption import run
+from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.pools import reconcile
 from stockyard.operations.machines import attention
-from stockyard.operations.pools import reconcile
 from stockyard.scheduling.packing.model import Pod
-from tests.unit.operations.disruption.conftest import POOL, Pods, pod
-from tests.unit.operations.pools.conftest import make_yard
+from tests.unit.operations.fleet.disruption.conftest import POOL, Pods, pod
+from tests.unit.operations.fleet.pools.conftest import make_yard
 
 ACTS, MINUTES_OF_REST, QUIET_MINUTES = 12, 60, 25
 SIZES = ("500m", "1", "2", "6")

@@ -15,8 +15,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stockyard.domain.budgets import REASONS, UNBOUNDED, Budget, NodeState, allowed, remaining
-from stockyard.domain.schedules import is_open, next_change, parse, time_zone
+from stockyard.domain.pools.budgets import REASONS, UNBOUNDED, Budget, NodeState, allowed, remaining
+from stockyard.domain.pools.schedules import is_open, next_change, parse, time_zone
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 WINDOWS = 1_000 if "STOCKYARD_SOAK" in os.environ else 40

@@ -14,8 +14,8 @@ from typing import Any
 
 from local.testing.packing_checker import faults
 from local.testing.prefix_rule import prefix_decision
-from stockyard.domain.budgets import UNDERUTILIZED
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.pools.budgets import UNDERUTILIZED
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
     WHEN_EMPTY,
@@ -29,7 +29,7 @@ from stockyard.scheduling.consolidation.search import Search, Trial, consolidate
 from stockyard.scheduling.consolidation.worth import wastes
 from stockyard.scheduling.packing.model import Node
 from stockyard.scheduling.packing.plan import Claim
-from tests.harness.fleets import moved, random_fleet
+from tests.harness.stories.fleets import moved, random_fleet
 
 FEW, MANY = 60, 5_000
 SMALL = 6

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.domain.ids import client_id
+from stockyard.domain.values.ids import client_id
 from stockyard.providers.clouds.cudo.names import name
 from stockyard.providers.clouds.cudo.values import ID
 

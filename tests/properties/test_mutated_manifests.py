@@ -16,14 +16,14 @@ from typing import Any
 import yaml
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.manifest_list import Manifests
-from stockyard.edge.body import MAX_DEPTH
-from stockyard.edge.body import parse as parse_json
-from stockyard.edge.yaml_body import parse as parse_yaml
+from stockyard.domain.models.manifests.manifest_list import Manifests
+from stockyard.edge.http.body import MAX_DEPTH
+from stockyard.edge.http.body import parse as parse_json
+from stockyard.edge.http.yaml_body import parse as parse_yaml
 from stockyard.errors import StockyardError
 from stockyard.operations.manifests.apply import plan_manifests
 from stockyard.operations.manifests.desired import read_desired
-from tests.unit.domain.models.test_manifests import ROUND
+from tests.unit.domain.models.manifests.test_manifests import ROUND
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

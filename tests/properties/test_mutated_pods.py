@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from stockyard.errors import InvalidInput
-from stockyard.operations.pools.placements import plan_placements
+from stockyard.operations.fleet.pools.placements import plan_placements
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

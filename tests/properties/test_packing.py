@@ -16,7 +16,7 @@ from stockyard.scheduling.packing import known, limits, model, rows, solve, topo
 from stockyard.scheduling.packing import plan as plan_module
 from stockyard.scheduling.packing.plan import Plan, pack
 from stockyard.scheduling.packing.price.model import Meter
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 400, 20_000
 MUTANT_PROBLEMS = 300

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from local.testing.packing_checker import faults
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import HOSTNAME, ZONE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.model import Pod, PodTerm, Pool, Problem, Selector, Settings, Spread, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
 from stockyard.scheduling.packing.reasons import BUDGET, GANG
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 150, 3_000
 BUDGETS = (1, 20, 60, 150, 400)
@@ -32,7 +32,7 @@ BEYOND = 3_000
 ROOT = Path(__file__).parents[2]
 DIGEST = """
 from hashlib import sha256
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 from stockyard.scheduling.packing.plan import pack
 from stockyard.scheduling.packing.model import Settings
 from dataclasses import replace

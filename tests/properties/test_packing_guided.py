@@ -11,7 +11,7 @@ import pytest
 from local.testing.packing_checker import faults
 from stockyard.scheduling.packing import guided, plan
 from stockyard.scheduling.packing.plan import Plan, pack
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 30, 1_500
 COPIES = 6

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from local.testing import price_checker
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import INSTANCE_TYPE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import INSTANCE_TYPE
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem, term
 from stockyard.scheduling.packing.plan import pack
 from tests.properties import price_problems

@@ -8,7 +8,7 @@ from random import Random
 from local.testing.packing_checker import faults
 from stockyard.scheduling.packing.model import Settings
 from stockyard.scheduling.packing.plan import pack
-from tests.harness.packing_problems import plan_document, problem_of, random_problem
+from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 
 FEW, MANY = 150, 5_000
 

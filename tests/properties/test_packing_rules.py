@@ -24,7 +24,7 @@ from tests.harness.packing.manifests import pod_manifest
 from tests.harness.packing.marks import MARKS, NEXT, mark_of_left_out, mark_of_placed, next_pass
 from tests.harness.packing.reading import problem_of
 from tests.harness.packing.rules import ruled_problem
-from tests.harness.packing_problems import plan_document
+from tests.harness.stories.packing_problems import plan_document
 
 FEW, MANY = 300, 20_000
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "scheduling.md"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from stockyard.domain.models.node_pools import read_node_pool
-from stockyard.domain.models.read_vcluster import read_vcluster
-from stockyard.domain.pool_manifests import pool_manifest, vcluster_document
+from stockyard.domain.models.pools.node_pools import read_node_pool
+from stockyard.domain.models.pools.read_vcluster import read_vcluster
+from stockyard.domain.pools.manifests import pool_manifest, vcluster_document
 from stockyard.errors import InvalidInput
 from tests.properties.test_mutated_manifests import with_one_change
 

@@ -21,16 +21,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from local.testing.memory_store import MemoryStore
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate
-from stockyard.domain.pool_records import STATIC, ClusterClaim, NewPool, Pool
+from stockyard.domain.models.pools.pools import PoolCreate
+from stockyard.domain.pools.records import STATIC, ClusterClaim, NewPool, Pool
 from stockyard.domain.records import Cluster, Name, NodeClaim, Operation
-from stockyard.domain.requirements import NODE_TYPE
+from stockyard.domain.values.requirements import NODE_TYPE
 from stockyard.errors import PreconditionFailed
-from stockyard.lifecycle.pool import living
+from stockyard.lifecycle.pools.pool import living
+from stockyard.operations.fleet.pools import pools, reconcile
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
-from stockyard.operations.pools import pools, reconcile
-from stockyard.operations.pools.autoscaler import Autoscaler
 from stockyard.ports import Replace, Write
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.unit.operations.conftest import make_world

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.bids import ABOVE_BID
+from stockyard.domain.pools.bids import ABOVE_BID
 from stockyard.scheduling.explain import explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SelectedOffering, choose, choose_all

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from stockyard.domain.bids import ABOVE_BID
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, Requirement
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.pools.bids import ABOVE_BID
+from stockyard.domain.values.requirements import CAPACITY_TYPE, Requirement
 from stockyard.scheduling import match, order, rules
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.table import Amounts, Column

@@ -7,7 +7,7 @@ from typing import Any
 
 from local.aws.permissions.table import TABLE
 from stacks.permissions import BY_THE_PLATFORM
-from stockyard.providers.clouds.aws.backup_statements import BUCKET_ACTIONS, OBJECT_ACTIONS
+from stockyard.providers.clouds.aws.policies.backup import BUCKET_ACTIONS, OBJECT_ACTIONS
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"

@@ -13,7 +13,7 @@ from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
 from stacks.names import Names
 from tests.harness.beside import side_by_side
-from tests.harness.machine_report import machine_report
+from tests.harness.crash.machine_report import machine_report
 
 if TYPE_CHECKING:
     from local.testing.serving import Answer, Served

@@ -14,11 +14,11 @@ from benchmarks import cost, rates
 from local.testing.memory_store import MemoryRegistry
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stockyard.adapters.catalog import Ec2PriceList
-from stockyard.domain.cluster_manifests import ClusterDocument
-from stockyard.domain.models.clusters import settings_for
-from stockyard.domain.models.read_manifests import read_manifests
-from stockyard.domain.prices import HOURS_A_MONTH
+from stockyard.domain.clusters.manifests import ClusterDocument
+from stockyard.domain.models.clusters.clusters import settings_for
+from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.prices import HOURS_A_MONTH
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.providers.clusters.eks import planning
 

@@ -19,7 +19,7 @@ from stacks.names import CREATIONS, RUNNERS, Names
 from stacks.permissions import WIDE
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.tags import Owner
-from stockyard.providers.clusters.ec2.identity import control_plane_policy, node_policy
+from stockyard.providers.clusters.ec2.members.identity import control_plane_policy, node_policy
 from tests.harness import tenant_stack
 from tests.harness.asks import served_asks
 from tests.harness.own_calls import own_asks, workflow_asks

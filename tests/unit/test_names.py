@@ -27,9 +27,9 @@ EXEMPT = {
 KEEPERS = frozenset(
     {
         "client/stockyard_client/node_models.py",
-        "layers/common/python/stockyard/domain/models/node_claims.py",
-        "layers/common/python/stockyard/domain/node_records.py",
-        "layers/common/python/stockyard/domain/launch_groups.py",
+        "layers/common/python/stockyard/domain/models/nodes/node_claims.py",
+        "layers/common/python/stockyard/domain/nodes/records.py",
+        "layers/common/python/stockyard/domain/nodes/launch_groups.py",
         "layers/common/python/stockyard/operations/engine/ledger.py",
         "layers/common/python/stockyard/operations/node_claims/launch_groups.py",
         "layers/common/python/stockyard/ports/clusters.py",

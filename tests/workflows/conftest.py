@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.crash_cells import Life, recordings
-from tests.harness.crash_world import CrashWorld, crash_world
+from tests.harness.crash.cells import Life, recordings
+from tests.harness.crash.world import CrashWorld, crash_world
 
 
 def no_sleep(seconds: float) -> None:

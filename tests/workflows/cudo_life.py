@@ -13,15 +13,15 @@ from typing import Any
 
 import httpx
 
-from stockyard.domain import ids
 from stockyard.domain.records import Cluster, NodeClaim, PriceSheet
+from stockyard.domain.values import ids
 from stockyard.ports import Create, Put
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.cudo_yard import DALLAS, NUMBER, CudoYard
-from tests.harness.ports import with_ports
+from tests.harness.worlds.cudo_yard import DALLAS, NUMBER, CudoYard
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 from tests.workflows.fake_agent import FakeAgent

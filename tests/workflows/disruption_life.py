@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from stockyard.domain.conditions import Condition, with_condition
-from stockyard.domain.disruption_records import IDLE, ClusterDisruption
+from stockyard.domain.pools.disruption_records import IDLE, ClusterDisruption
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values.conditions import Condition, with_condition
 from stockyard.errors import StockyardError, StoreError, StoreUnavailable
-from stockyard.lifecycle import interruption
-from stockyard.lifecycle.node_phases import NOT_DRIFTED
-from stockyard.operations.disruption import run as passes
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.lifecycle.nodes import interruption
+from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.disruption import run as passes
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools import reconcile
+from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.machines import attention
-from stockyard.operations.pools import reconcile
-from stockyard.operations.pools.pools import claims_of
 from stockyard.ports import Replace, Write
-from tests.harness.faults import Crash, Errors, Fault, Tap
-from tests.unit.operations.disruption.conftest import POOL, pod
-from tests.unit.operations.pools.conftest import make_yard
+from tests.harness.crash.faults import Crash, Errors, Fault, Tap
+from tests.unit.operations.fleet.disruption.conftest import POOL, pod
+from tests.unit.operations.fleet.pools.conftest import make_yard
 from tests.workflows.people.acts import ACTS, DAEMON_GROWS, DELETED, DRAIN
 from tests.workflows.people.pods import PodsBesideDaemon
 from tests.workflows.watched_table import WatchedRegistry, WatchedStore

@@ -17,8 +17,8 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clusters.ec2.provider import Ec2Config
 from tests.harness.checkpoint import Checkpoint
-from tests.harness.direct_aws import direct_aws
-from tests.harness.faults import Crash, Fault, Tap, tapped_clients
+from tests.harness.crash.faults import Crash, Fault, Tap, tapped_clients
+from tests.harness.worlds.direct_aws import direct_aws
 from tests.unit.operations.clusters.members_world import ZONES, MembersProvider, MembersWorld, members_world
 from tests.unit.providers.conftest import ENVIRONMENT, Moment, Yard, _new_yard
 from tests.workflows.member_life import MemberLife, Story

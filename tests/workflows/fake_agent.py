@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Observation
+from stockyard.domain.models.clusters.observations import Observation
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import RequestInProgress, StockyardError, Unauthorized
 from stockyard.operations.listing import every
 from stockyard.operations.machines.join import join_machine
 from stockyard.operations.machines.observe import observe
 from stockyard.ports import MachineIdentity
-from tests.harness.memory import MemoryAttestor
+from tests.harness.worlds.memory import MemoryAttestor
 from tests.unit.operations.nodes import Nodes
 
 KEY = b"the installation's key"

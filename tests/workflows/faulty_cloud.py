@@ -17,17 +17,17 @@ import pytest
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
-from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.aws.corrections.compute.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.refusals import gone_have_no_tags
-from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.values.ids import client_id
 from stockyard.errors import StockyardError
 from stockyard.ports import CloudWork
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
-from tests.harness.direct_aws import direct_aws
-from tests.harness.faults import Errors, Tap, tapped_clients
-from tests.harness.memory import FixedClock
+from tests.harness.crash.faults import Errors, Tap, tapped_clients
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.memory import FixedClock
 from tests.unit.providers.conftest import MemoryLedger
 
 T = TypeVar("T")

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import boto3
 
 from local.testing.memory_store import MemoryStore
-from stockyard.domain.ids import client_id
-from stockyard.domain.launch_groups import share
-from stockyard.domain.node_records import NewClaim
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.launch_groups import share
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeEnvironment, Operation
+from stockyard.domain.values.ids import client_id
 from stockyard.errors import Conflict, Fenced, StockyardError, VendorNotFound, VendorRefused, VendorTimeout
 from stockyard.lifecycle.operation import phase_of
 from stockyard.operations.engine.advance import Fence
@@ -33,7 +33,7 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.ports import Create, Write
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

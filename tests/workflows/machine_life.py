@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import boto3
 from botocore.exceptions import ClientError
 
-from stockyard.domain.node_records import NewClaim
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import NodeClaim, SimulatedMachine
 from stockyard.errors import (
     IllegalTransition,
@@ -28,9 +28,9 @@ from stockyard.operations.node_claims.power import power_claim
 from stockyard.ports import Create, Remove, Replace, Write
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.faults import Errors
-from tests.harness.ports import with_ports
+from tests.harness.crash.faults import Errors
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 from tests.workflows.fake_agent import FakeAgent

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.records import Fact, NodeClaim, Operation, Resource
 from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.completion import complete_members
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.members import node_of_member
-from stockyard.operations.clusters.repaves import renew_certificates, start_repave
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.repaves import renew_certificates, start_repave
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.healing.completion import complete_members
+from stockyard.operations.clusters.members.members import node_of_member
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.sweep.records import sweep_cluster
 from tests.harness.checkpoint import Checkpoint

@@ -11,11 +11,11 @@ from unittest.mock import patch
 
 from stockyard.domain.records import Counter, MachineHold
 from stockyard.errors import VendorThrottled, VendorTimeout
+from stockyard.operations.fleet.pools import pools
 from stockyard.operations.listing import every
-from stockyard.operations.pools import pools
 from stockyard.providers.clouds.aws.calls import Calls
-from tests.harness.node_group_story import Story, node_group_story
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.node_group_story import Story, node_group_story
 from tests.workflows.cudo_life import FaultyCommits
 from tests.workflows.faulty_cloud import Died, FaultInjection, Site
 

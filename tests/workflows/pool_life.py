@@ -18,26 +18,26 @@ from unittest.mock import patch
 from functions.autoscaler.handler import lambda_handler as autoscaler_handler
 from functions.pools import handler as pools_handler
 from stockyard import wiring
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.records import Cluster, Counter, Name, NodeClaim, NodeProvider, Outbox
 from stockyard.edge.idempotency import LEASE
 from stockyard.errors import StockyardError, StoreError, StoreUnavailable
-from stockyard.lifecycle.pool import PODS_HAVE_ROOM, POOLS_READY, is_ready, living
+from stockyard.lifecycle.pools.pool import PODS_HAVE_ROOM, POOLS_READY, is_ready, living
 from stockyard.operations.clusters import nodes as cluster_nodes
-from stockyard.operations.clusters.create import create_cluster
+from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.fleet.pools import conditions
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, receive
-from stockyard.operations.pools import conditions
-from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.ports import Create, Remove, Replace, Write
-from tests.harness.crash_world import _event
-from tests.harness.faults import Crash, Errors, Fault, Tap
-from tests.harness.inprocess import Context
-from tests.harness.ports import with_ports
+from tests.harness.crash.faults import Crash, Errors, Fault, Tap
+from tests.harness.crash.world import _event
+from tests.harness.worlds.inprocess import Context
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, make_world
 from tests.unit.operations.nodes import Nodes
 from tests.workflows.watched_table import WatchedRegistry, WatchedStore

@@ -16,23 +16,23 @@ import boto3
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate, PoolPatch
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.models.pools.pools import PoolCreate, PoolPatch
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import NodeClaim, Outbox
-from stockyard.operations.disruption import run
-from stockyard.operations.disruption.disruptor import Disruptor
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools import pools, reconcile
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 from stockyard.operations.listing import every
 from stockyard.operations.machines import attention
-from stockyard.operations.pools import pools, reconcile
-from stockyard.operations.pools.autoscaler import Autoscaler
 from stockyard.ports import Create, Remove, Store, Write
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
-from tests.unit.operations.disruption.conftest import Pods
+from tests.unit.operations.fleet.disruption.conftest import Pods
+from tests.unit.operations.fleet.pools.conftest import Yard
 from tests.unit.operations.nodes import Nodes
-from tests.unit.operations.pools.conftest import Yard
 from tests.workflows.fake_agent import FakeAgent
 from tests.workflows.faulty_cloud import ACCOUNT, REGION, URL, Cloud, FaultInjection
 from tests.workflows.pool_life import WAKES

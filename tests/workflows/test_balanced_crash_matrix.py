@@ -19,10 +19,10 @@ from stockyard.domain.records import Operation
 from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.approval import decide_repave, repave_view
-from stockyard.operations.clusters.queue import enqueue
-from stockyard.operations.clusters.repaves import start_repave
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.approval import decide_repave, repave_view
+from stockyard.operations.clusters.changes.queue import enqueue
+from stockyard.operations.clusters.changes.repaves import start_repave
+from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.sweep.records import sweep_cluster
 from stockyard.ports import CloudWork, Outcome

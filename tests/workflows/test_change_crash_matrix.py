@@ -19,11 +19,11 @@ from stockyard.domain.records import Operation
 from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.resume import resume_cluster
-from stockyard.operations.clusters.retag import start_if_due
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.changes.retag import start_if_due
+from stockyard.operations.fleet.pools.reconcile import reconcile
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.pools.reconcile import reconcile
 from stockyard.ports import CloudWork, Outcome
 from tests.harness.checkpoint import Checkpoint
 from tests.harness.walk import Walk, input_of

@@ -15,14 +15,15 @@ from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.providers.clouds.aws.making import Maker
-from tests.harness import crash_branches, crash_cells
-from tests.harness.crash_branches import judge_all
-from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
-from tests.harness.crash_ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
-from tests.harness.crash_world import CrashWorld
-from tests.harness.faults import Call, Mode
-from tests.harness.memory import FixedClock
+from stockyard.providers.clouds.aws.resources.making import Maker
+from tests.harness.crash import branches as crash_branches
+from tests.harness.crash import cells as crash_cells
+from tests.harness.crash.branches import judge_all
+from tests.harness.crash.cells import RESUMED, Cell, Life, judge, live, matrix, tasks
+from tests.harness.crash.ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
+from tests.harness.crash.faults import Call, Mode
+from tests.harness.crash.world import CrashWorld
+from tests.harness.worlds.memory import FixedClock
 
 Clean = tuple[int, Life]
 """A seed, and the life without a fault of this seed."""
@@ -115,7 +116,7 @@ def test_a_lost_request_leaves_resources_without_the_sweep_of_leases(
 ) -> None:
     client = Call("create", "identity.create_client", 1)
     assert wrong(world, clean, client, Mode.REFUSED) == []
-    monkeypatch.setattr("stockyard.operations.clusters.create.undo", lambda *_: False)
+    monkeypatch.setattr("stockyard.operations.clusters.creation.create.undo", lambda *_: False)
     assert wrong(world, clean, client, Mode.REFUSED) == []  # The sweep has undone it.
     monkeypatch.setattr(sweep_records, "undo", lambda *_: False)
     faults = wrong(world, clean, client, Mode.REFUSED)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.harness.crash_cells import matrix, sample, tasks
-from tests.harness.crash_matrix import Recorded, judged
-from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.faults import Mode
+from tests.harness.crash.cells import matrix, sample, tasks
+from tests.harness.crash.faults import Mode
+from tests.harness.crash.matrix import Recorded, judged
+from tests.harness.crash.world import CrashWorld, crash_world
 from tests.workflows.conftest import no_sleep
 
 

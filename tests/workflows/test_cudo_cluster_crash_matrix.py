@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.harness.crash_cells import Cell, live, matrix, recordings, sample, tasks
-from tests.harness.crash_cudo import CrashCudo
-from tests.harness.crash_matrix import Recorded, judged, milliseconds_a_life
-from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.faults import Mode
+from tests.harness.crash.cells import Cell, live, matrix, recordings, sample, tasks
+from tests.harness.crash.cudo import CrashCudo
+from tests.harness.crash.faults import Mode
+from tests.harness.crash.matrix import Recorded, judged, milliseconds_a_life
+from tests.harness.crash.world import CrashWorld, crash_world
 
 FAILS_FIRST = {"undone", "kept", "swept", "full", "failed_disk", "failed_machine"}
 """Stories whose creation fails until a person resumes it."""

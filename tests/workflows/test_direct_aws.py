@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.moto_api._internal import mock_random
 
-from tests.harness.crash_cells import live
-from tests.harness.crash_world import crash_world
-from tests.harness.direct_aws import RESPONSES, direct_aws
+from tests.harness.crash.cells import live
+from tests.harness.crash.world import crash_world
+from tests.harness.worlds.direct_aws import RESPONSES, direct_aws
 from tests.workflows.faulty_cloud import machine_cloud
 from tests.workflows.machine_life import MachineLife
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING
-from stockyard.operations.disruption import carry_out, hopeless
-from tests.harness.faults import Call, Fault, Mode
+from stockyard.domain.pools.disruption_records import IDLE, PROPOSED, REPLACING
+from stockyard.operations.fleet.disruption import carry_out, hopeless
+from tests.harness.crash.faults import Call, Fault, Mode
 from tests.workflows.disruption_life import STORIES, DisruptionLife
 from tests.workflows.people.acts import ACTS, CORDON, DAEMON_GROWS, READY_AGAIN, SHRINKS, TAINT
 from tests.workflows.people.mutants import MUTANTS

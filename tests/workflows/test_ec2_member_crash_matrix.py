@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from stockyard.ports.clusters import HEALTHY
-from stockyard.providers.clusters.ec2 import members
-from tests.harness.faults import Call, Fault, Mode
+from stockyard.providers.clusters.ec2.members import members
+from tests.harness.crash.faults import Call, Fault, Mode
 from tests.workflows.conftest import no_sleep
 from tests.workflows.ec2_member_life import Account, Ec2MemberLife, member_account
 from tests.workflows.member_life import CALLS, STORIES, Death

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from stockyard.providers.clusters.eks import removal
-from tests.harness.crash_cells import RESUMED, Cell, judge, matrix, recordings, sample, tasks
-from tests.harness.crash_eks import CrashEks
-from tests.harness.crash_matrix import Recorded, judged, milliseconds_a_life
-from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.faults import Call, Mode
+from tests.harness.crash.cells import RESUMED, Cell, judge, matrix, recordings, sample, tasks
+from tests.harness.crash.eks import CrashEks
+from tests.harness.crash.faults import Call, Mode
+from tests.harness.crash.matrix import Recorded, judged, milliseconds_a_life
+from tests.harness.crash.world import CrashWorld, crash_world
 
 FAILS_FIRST = {"undone"}
 """Stories whose creation fails until a person resumes it."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import Resource
-from stockyard.domain.times import from_text
+from stockyard.domain.values.times import from_text
 from stockyard.operations.listing import every
 from stockyard.providers.nodes.ec2 import together
 from tests.workflows.fleet_world import HIDDEN, LATE, FleetLife

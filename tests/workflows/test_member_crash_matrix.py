@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.lifecycle import control_plane
+from stockyard.lifecycle.clusters import control_plane
 from tests.workflows.member_life import CALLS, STORIES, Death, MemberLife
 from tests.workflows.table_faults import Died, Faults, every_fault, sample
 

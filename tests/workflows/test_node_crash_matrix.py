@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import pytest
 
 from local.testing.memory_store import MemoryStore
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import NodeClaim, SimulatedMachine
 from stockyard.errors import StockyardError, VendorRefused, VendorThrottled, VendorTimeout
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.ports import Create, Remove, Replace, Write
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.ports import with_ports
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

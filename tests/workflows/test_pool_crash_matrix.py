@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.lifecycle import pool as lifecycle
-from stockyard.operations.pools import pools, reconcile
-from tests.harness.faults import Call, Fault, Mode
+from stockyard.lifecycle.pools import pool as lifecycle
+from stockyard.operations.fleet.pools import pools, reconcile
+from tests.harness.crash.faults import Call, Fault, Mode
 from tests.workflows.pool_life import NEVER, ONCE, TWICE, PoolLife
 
 MODES = (Mode.BEFORE, Mode.AFTER, Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)

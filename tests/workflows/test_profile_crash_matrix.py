@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.profile_records import ClusterPacks, ProfilePart, ProfileUse
+from stockyard.domain.profiles.records import ClusterPacks, ProfilePart, ProfileUse
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition, NotFound, StockyardError
-from stockyard.operations.clusters.create import create_cluster
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.profiles import delete_profile
 from stockyard.operations.sweep.records import sweep_cluster
 from stockyard.ports import CloudWork
-from tests.harness.memory_packs import MemoryPacks
+from tests.harness.worlds.memory_packs import MemoryPacks
 from tests.unit.operations.clusters.managed_world import USER
 from tests.unit.operations.profiles.packs_world import DOCUMENT, PacksWorld, packs_world
 from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample

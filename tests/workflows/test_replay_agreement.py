@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import durations
-from stockyard.domain.budgets import budgets_of
-from stockyard.domain.requirements import CAPACITY_TYPE, HOSTNAME
+from stockyard.domain.pools.budgets import budgets_of
+from stockyard.domain.values import durations
+from stockyard.domain.values.requirements import CAPACITY_TYPE, HOSTNAME
+from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.fleet.templates import supply, templates
-from stockyard.operations.pools.pools import pools_of
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.simulation.model import Arrival, Departure, Outcome, PodKind, PoolPolicy
 from stockyard.scheduling.simulation.model import Trace as ReplayedTrace

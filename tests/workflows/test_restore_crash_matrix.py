@@ -15,8 +15,8 @@ import pytest
 
 from stockyard.errors import IllegalTransition, StockyardError
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.restores import start_restore
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.snapshots.restores import start_restore
 from stockyard.operations.sweep.records import sweep_cluster
 from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
 from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..kubernetes import Kubernetes, Object
-from ..pods import KnownPod
+from .pods import KnownPod
 
 LIMIT_RANGES = "/api/v1/limitranges"
 GENERATION = "pod-template-generation"

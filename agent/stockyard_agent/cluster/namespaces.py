@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kubernetes import Kubernetes, Object
-from ..pod_rules import selects
-from ..pod_templates import TERMS
+from .pod_rules import selects
+from .pod_templates import TERMS
 
 NAMESPACES = "/api/v1/namespaces"
 NONE = "(none)"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from ..kubernetes import Kubernetes, Object, Refused
-from ..pod_rules import DO_NOT_DISRUPT
 from .following import Following
+from .pod_rules import DO_NOT_DISRUPT
 
 NODES = "/api/v1/nodes"
 PAGE = 100

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..kubernetes import Kubernetes, Refused
-from ..pod_picture import DaemonSet, daemon_sets
-from ..pod_templates import daemon_part
-from ..pods import KnownPod
-from ..volumes import Volumes
 from .csi import Handle
 from .daemon_sets import current_pods, defaults, limited
 from .namespaces import Labels, has_selector, labels_of_namespaces
+from .pod_picture import DaemonSet, daemon_sets
+from .pod_templates import daemon_part
+from .pods import KnownPod
+from .volumes import Volumes
 
 T = TypeVar("T")
 READ_SECONDS = 10.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
-    from stockyard_client.cli.origins import Origin
+    from stockyard_client.cli.documents.origins import Origin
     from stockyard_client.client import Client
     from stockyard_client.sessions import Session, SessionStore
 
@@ -85,7 +85,7 @@ class Context:
 
     def place_of(self, pointer: str) -> str:
         """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
-        from stockyard_client.cli.origins import place_of
+        from stockyard_client.cli.documents.origins import place_of
 
         return place_of(pointer, self.origins)
 

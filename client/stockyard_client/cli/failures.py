@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stockyard_client.cli.bad_input import BadInput
 from stockyard_client.cli.context import Context, NotConfigured
+from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.groups import Group
 from stockyard_client.errors import (
     ApiError,

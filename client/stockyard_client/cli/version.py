@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli.output import Form, Output, write_document
+from stockyard_client.cli.output.output import Form, Output, write_document
 from stockyard_client.version import VERSION
 
 

@@ -19,8 +19,8 @@ from moto.iam.models import get_account_id_from
 from moto.moto_api._internal import mock_random
 
 from local.aws.corrections import pace
-from local.aws.corrections.eks_things import Document
-from local.aws.corrections.interfaces import dependencies_hold, managed_interface
+from local.aws.corrections.compute.interfaces import dependencies_hold, managed_interface
+from local.aws.corrections.eks.things import Document
 from local.aws.corrections.rest_services import ServiceRefusal, served
 
 PAGE = 100

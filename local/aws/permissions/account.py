@@ -10,10 +10,10 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
-from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.scaling_groups import scaling_backends
 from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
-from local.aws.corrections.scaling_groups import scaling_backends
 from local.aws.permissions.calls import Tags, tags_of
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from local.kubernetes.placing.requests import Port, ports_of, requests_of
 from local.kubernetes.placing.selectors import Labels, Object, selects
-from stockyard.domain.quantities import milli
+from stockyard.domain.values.quantities import milli
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 ALIASES = {

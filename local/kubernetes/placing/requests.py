@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stockyard.domain.quantities import milli
+from stockyard.domain.values.quantities import milli
 
 Port = tuple[str, str, int]
 """Address, protocol, number."""

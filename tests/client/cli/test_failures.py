@@ -203,7 +203,7 @@ def test_a_reader_who_has_seen_enough_is_no_failure(cli, api, monkeypatch):
     def broken(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("stockyard_client.cli.clusters.show_many", broken)
+    monkeypatch.setattr("stockyard_client.cli.clusters.clusters.show_many", broken)
     result = cli("cluster", "list")
     assert (result.exit_code, result.output) == (141, "")
 

@@ -27,8 +27,8 @@ from tests.conformance.bug_levels.reading import (
     listed,
     names_of,
 )
-from tests.harness.crash_world import TENANT, _event
-from tests.harness.inprocess import Context
+from tests.harness.crash.world import TENANT, _event
+from tests.harness.worlds.inprocess import Context
 
 APPLY_FIELDS = frozenset({"document", "documents", "text"})
 SIMULATE_FIELDS = frozenset({"document"})

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import INSTANCE_TYPE
-from stockyard.lifecycle.node_claim import AVAILABLE
-from stockyard.operations.disruption.record import ABOUT
+from stockyard.domain.values.requirements import INSTANCE_TYPE
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
+from stockyard.operations.fleet.disruption.record import ABOUT
 from tests.conformance.bug_levels.cluster_steps import Steps
 from tests.conformance.bug_levels.place import Place
 from tests.conformance.bug_levels.plane import CLAIM

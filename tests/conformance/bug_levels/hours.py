@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from stockyard.domain.quantities import milli
+from stockyard.domain.values.quantities import milli
 from tests.conformance.bug_levels.reading import Json, Unreadable, check_fields, counts, judge, names_of
 from tests.harness.hours.cluster import STYLES
 from tests.harness.hours.pods import App

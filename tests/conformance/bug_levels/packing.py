@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import HOSTNAME, ZONE
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Pod, Pool, Problem, Settings, Taint, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 from stockyard import wiring
 from stockyard.domain.records import Cluster
-from tests.harness.crash_cells import carry_on
-from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.memory import MemoryAttestor
+from tests.harness.crash.cells import carry_on
+from tests.harness.crash.world import CrashWorld, crash_world
+from tests.harness.worlds.memory import MemoryAttestor
 
 ROUNDS = 12
 """How many rounds of its workflow a cluster may take until it is ready."""

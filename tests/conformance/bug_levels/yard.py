@@ -24,7 +24,7 @@ from moto.ec2.models import ec2_backends
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.certificates import Approvals
-from agent.stockyard_agent.inbox import CommandInbox
+from agent.stockyard_agent.commands.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import LOOK_SECONDS, SOON_SECONDS, Agent
 from agent.stockyard_agent.mirror import Mirror
@@ -44,20 +44,20 @@ from local.kubernetes.store import StatusError
 from local.machines.booted import TERMINATED
 from local.machines.instances import TAG, _kubelet, _tags
 from stockyard import machines, wiring
-from stockyard.domain import ids
 from stockyard.domain.records import NodeClaim, Outbox
+from stockyard.domain.values import ids
 from stockyard.errors import StockyardError
-from stockyard.lifecycle.node_phases import SCHEDULED
+from stockyard.lifecycle.nodes.node_phases import SCHEDULED
 from stockyard.operations.engine.act import act
 from stockyard.operations.listing import every
 from stockyard.ports import MachineIdentity, Remove
 from tests.conformance.bug_levels.place import Place, ready_cluster
 from tests.conformance.bug_levels.plane import Plane
 from tests.harness import walk
-from tests.harness.crash_ec2 import TENANT_ACCOUNT
-from tests.harness.crash_world import TENANT, _event
+from tests.harness.crash.ec2 import TENANT_ACCOUNT
+from tests.harness.crash.world import TENANT, _event
 from tests.harness.hours.timeline import Timeline
-from tests.harness.inprocess import Context
+from tests.harness.worlds.inprocess import Context
 
 TEMPLATE = ROOT / "local" / "dev_stage" / "Stockyard-dev.template.json"
 KUBE, API, TOKEN_URL = "https://kube.case", "https://api.stockyard.example", "https://id.stockyard.example/token"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from stockyard import errors
-from stockyard.domain.conditions import Condition
 from stockyard.domain.records import (
     Cluster,
     Counter,
@@ -25,6 +24,7 @@ from stockyard.domain.records import (
     PriceSheet,
     Quota,
 )
+from stockyard.domain.values.conditions import Condition
 from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Store
 
 TIME = "2026-01-31T12:00:00.000Z"

@@ -11,10 +11,10 @@ import pytest
 from functions.autoscaler import handler
 from local.testing.memory_store import MemoryRegistry
 from stockyard import wiring
-from stockyard.operations.pools.autoscaler import Autoscaler
-from tests.harness.inprocess import Context
-from tests.harness.memory import FixedClock
-from tests.harness.ports import memory_services
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
+from tests.harness.worlds.inprocess import Context
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.ports import memory_services
 
 CLUSTER = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 

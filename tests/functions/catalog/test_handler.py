@@ -13,14 +13,14 @@ from functions.catalog.handler import lambda_handler
 from local.testing.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
-from stockyard.domain.offers import ClusterVersion, InstanceOffer, SpotPrice
+from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, SpotPrice
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.operations.cloud_accounts.offers import Report
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
 from stockyard.ports.nodes import NodeSource
-from tests.harness.inprocess import Context
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.inprocess import Context
+from tests.harness.worlds.memory import FixedClock
 
 CONTEXT = Context("catalog", "request")
 REGIONS = frozenset(["ap-northeast-3", "ap-south-1", "ca-west-1", "eu-west-1", "sa-east-1", "us-east-1"])

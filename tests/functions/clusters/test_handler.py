@@ -10,7 +10,7 @@ import pytest
 
 from functions.clusters import handler
 from functions.pools import handler as pools_handler
-from stockyard.domain.models.cluster_views import ClusterView
+from stockyard.domain.models.clusters.views import ClusterView
 from stockyard.domain.models.operations import OperationView
 from stockyard.domain.models.plan import PlanView
 from stockyard.domain.records import AuditRecord

@@ -14,8 +14,8 @@ from stockyard.domain.records import AuditRecord
 from stockyard.edge import paths
 from stockyard.operations.listing import every
 from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
-from tests.harness.inprocess import Context
-from tests.harness.route_keys import route_key
+from tests.harness.crash.route_keys import route_key
+from tests.harness.worlds.inprocess import Context
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.minting import Minting
 

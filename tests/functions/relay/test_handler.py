@@ -15,8 +15,8 @@ from stockyard.adapters.dynamodb import codec
 from stockyard.domain.records import Outbox
 from stockyard.operations.relay.outbox import Relay
 from stockyard.ports import Create
-from tests.harness.inprocess import Context
-from tests.harness.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
+from tests.harness.worlds.inprocess import Context
+from tests.harness.worlds.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
 
 TIME = "2026-01-31T12:00:00.000Z"
 

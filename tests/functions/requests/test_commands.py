@@ -12,10 +12,10 @@ import pytest
 from functions.requests import commands
 from stockyard import wiring
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_patch import ClusterPatch
+from stockyard.domain.models.clusters.patch import ClusterPatch
 from stockyard.domain.records import Cluster
 from stockyard.errors import PreconditionFailed
-from stockyard.operations.clusters import change as change_cluster
+from stockyard.operations.clusters.changes import change as change_cluster
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World, make_world
 

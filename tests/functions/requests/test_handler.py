@@ -13,7 +13,7 @@ from stockyard.errors import InvalidInput, PreconditionFailed
 from stockyard.operations.cloud_accounts.event_accounts import event_accounts_view, set_event_accounts
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.ports import Create, Store
-from tests.harness.inprocess import Context
+from tests.harness.worlds.inprocess import Context
 from tests.unit.operations.conftest import World, make_world
 
 ACCOUNT, OTHER = "2" * 12, "3" * 12

@@ -9,7 +9,7 @@ import pytest
 from functions.scheduler import handler
 from functions.scheduler.handler import lambda_handler
 from stockyard import errors, wiring
-from tests.harness.inprocess import Context
+from tests.harness.worlds.inprocess import Context
 
 CONTEXT = Context("scheduler", "request")
 

@@ -13,16 +13,16 @@ from random import Random
 from typing import Any, cast
 
 from agent.stockyard_agent.cluster.csi import limits
+from agent.stockyard_agent.cluster.node_facts import facts_of, listed
+from agent.stockyard_agent.cluster.pod_picture import Picture, picture_of
+from agent.stockyard_agent.cluster.pods import Pods
 from agent.stockyard_agent.cluster.sources import Permits, Sources
-from agent.stockyard_agent.inbox import CommandInbox
+from agent.stockyard_agent.commands.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
-from agent.stockyard_agent.node_facts import facts_of, listed
-from agent.stockyard_agent.pod_picture import Picture, picture_of
-from agent.stockyard_agent.pods import Pods
-from stockyard.domain import times
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.records import Cluster
+from stockyard.domain.values import times
 from stockyard.errors import StockyardError
 from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.pending_pods import receive

@@ -7,19 +7,19 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from stockyard.domain import times
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolPatch
+from stockyard.domain.models.pools.pools import PoolPatch
 from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.domain.values import times
 from stockyard.errors import StockyardError
-from stockyard.lifecycle import interruption
+from stockyard.lifecycle.nodes import interruption
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch
+from stockyard.operations.fleet.pools import pools as pool_operations
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.delete import give_back
-from stockyard.operations.pools import pools as pool_operations
 from stockyard.ports import Replace
-from tests.harness.faults import Crash
+from tests.harness.crash.faults import Crash
 from tests.harness.hours.passes import attempt, compare
 from tests.harness.hours.traces import (
     DIED,

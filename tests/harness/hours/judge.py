@@ -20,8 +20,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agent.stockyard_agent.kubernetes import Object
-from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import NodeClaim
 from tests.harness.hours.cluster import PlayedCluster
 from tests.harness.hours.rules import most_at_a_time, seconds_of

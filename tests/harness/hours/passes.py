@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from stockyard.errors import StockyardError
-from stockyard.operations.disruption.disruptor import Disruptor
-from stockyard.operations.pools.autoscaler import Autoscaler
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 from stockyard.operations.scheduler.wake import Scheduler
-from tests.harness.faults import Crash
+from tests.harness.crash.faults import Crash
 from tests.harness.hours.timeline import MINUTE
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from local.testing.prefix_rule import prefix_decision
-from stockyard.operations.disruption import decide
+from stockyard.operations.fleet.disruption import decide
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Settings
 from stockyard.scheduling.consolidation.search import consolidate
 

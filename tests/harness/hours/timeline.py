@@ -10,8 +10,8 @@ from typing import Any
 
 from local.functions.invocation import Invocation
 from tests.harness import walk
-from tests.harness.memory import FixedClock
-from tests.harness.states import Execution, States
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.states import Execution, States
 
 MINUTE = timedelta(minutes=1)
 

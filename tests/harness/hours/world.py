@@ -20,22 +20,22 @@ from typing import Any
 from local.functions.invocation import Invocation, failure
 from local.testing.memory_store import MemoryRegistry, MemoryStore, MemoryTable
 from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
-from stockyard.domain import ids, times
-from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.models.pools.pools import PoolCreate
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider, Outbox, SimulatedMachine
+from stockyard.domain.values import ids, times
 from stockyard.errors import StockyardError
 from stockyard.operations.engine.act import act
+from stockyard.operations.fleet.pools import pools as pool_operations
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE
-from stockyard.operations.pools import pools as pool_operations
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness import walk
-from tests.harness.faults import Crash
+from tests.harness.crash.faults import Crash
 from tests.harness.hours.agent import PlayedAgent
 from tests.harness.hours.cluster import PlayedCluster
 from tests.harness.hours.faults import move_prices, strike
@@ -45,10 +45,10 @@ from tests.harness.hours.policies import NEVER, PRODUCT, deciding
 from tests.harness.hours.timeline import Timeline, tick
 from tests.harness.hours.traces import SIZES, Trace
 from tests.harness.hours.writes import HourStore, Writes
-from tests.harness.memory import FixedClock
 from tests.harness.people.acts import act_of_people
 from tests.harness.people.waits import Waits
-from tests.harness.ports import memory_services, with_ports
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.ports import memory_services, with_ports
 
 TENANT, CLUSTER = "acme", "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 USER = "user:ann"

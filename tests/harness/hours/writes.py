@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from local.testing.memory_store import MemoryStore
-from stockyard.domain import times
-from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.node_properties import node_labels
-from stockyard.domain.pool_records import POOL_LABEL, Pool
+from stockyard.domain.nodes.properties import node_labels
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import POOL_LABEL, Pool
 from stockyard.domain.records import Fact, NodeClaim, SimulatedMachine
-from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
+from stockyard.domain.values import times
+from stockyard.domain.values.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
 from stockyard.errors import Conflict, StoreUnavailable
-from stockyard.lifecycle.node_commands import NODE, seen_of
+from stockyard.lifecycle.nodes.node_commands import NODE, seen_of
 from stockyard.ports import Add, Create, Put, Remove, Replace, Write
-from tests.harness.faults import Crash
+from tests.harness.crash.faults import Crash
 from tests.harness.hours.agent import CLAIM
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from local.testing.packing_checker import taints_of
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import Requirements
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import Requirements
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, Pool, Problem, Taint, term
 from stockyard.scheduling.packing.plan import grouped

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from local.testing.packing_checker import HOSTNAME, ports_of
-from stockyard.domain.requirements import INSTANCE_TYPE
-from tests.harness.packing_problems import APPS, ARCHS, ZONE, ZONES, random_problem
+from stockyard.domain.values.requirements import INSTANCE_TYPE
+from tests.harness.stories.packing_problems import APPS, ARCHS, ZONE, ZONES, random_problem
 
 Json = Any
 RACK = "example.com/rack"

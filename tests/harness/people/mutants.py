@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from agent.stockyard_agent import pod_picture, pods
-from stockyard.domain.disruption_records import ClusterDisruption, hold_key
+from agent.stockyard_agent.cluster import pod_picture, pods
+from stockyard.domain.pools.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
 from stockyard.lifecycle.waiting.unused import GroupMemory
-from stockyard.operations.disruption import carry_out, hopeless
-from stockyard.operations.disruption.give_up import HOLD_SECONDS
+from stockyard.operations.fleet.disruption import carry_out, hopeless
+from stockyard.operations.fleet.disruption.give_up import HOLD_SECONDS
+from stockyard.operations.fleet.pools import unused_room
 from stockyard.operations.fleet.state import PendingGroup, Workload, picture, reported
 from stockyard.operations.machines import pending_pods
-from stockyard.operations.pools import unused_room
 from stockyard.scheduling.packing import model, row_source
 from stockyard.scheduling.packing.classes import Level
 from stockyard.scheduling.packing.model import Settings

@@ -30,7 +30,7 @@ _WORDS = (
     (UNUSED, r"(\S[^:]*?) were made for them(?: and took none of them|; no other node is made)"),
     (UNUSED, r"(\S[^:]*?) ha[ds] room by what the cluster reports, which"),
 )  # fmt: skip
-"""Rules as ``scheduling.packing.reasons`` and ``operations.pools`` word them, each with its subject."""
+"""Rules as ``scheduling.packing.reasons`` and ``operations.fleet.pools`` word them, each with its subject."""
 _SCHEDULER = re.compile(
     r"The cluster's scheduler says: .*?(?:untolerated taint|were unschedulable|didn't match|didn't satisfy|free ports"
     r"|Insufficient \w+|Too many pods|max volume count|were barred|no nodes available)"

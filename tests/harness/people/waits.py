@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent.stockyard_agent.kubernetes import Object
-from stockyard.domain.disruption_records import REPLACING
+from stockyard.domain.pools.disruption_records import REPLACING
 from stockyard.domain.records import Cluster, NodeClaim
 from tests.harness.hours.traces import SIZES
 from tests.harness.people.places import would_take

@@ -16,7 +16,7 @@ from local.kubernetes.api import MERGE
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import KWOK
 from local.testing.example import EXAMPLES, body_without_nodes
-from tests.harness.pool_story import administrator
+from tests.harness.stories.pools import administrator
 from tests.kubernetes.day.manifests import Object, among, deployment, node_pool
 from tests.kubernetes.day.people import MINUTE, Day, Person
 from tests.kubernetes.test_served import good, succeeded

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from local.aws.accounts import ACME_ACCOUNT
 from local.kubernetes.real.control_plane import program
 from local.testing.example import EXAMPLE
-from tests.harness.pool_story import PODS, Story
+from tests.harness.stories.pools import PODS, Story
 
 if TYPE_CHECKING:
     from local.testing.serving import Served

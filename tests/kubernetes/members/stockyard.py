@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agent import manifest
-from stockyard.domain.join_tokens import certificate_key, join_token, machine_token
+from stockyard.domain.clusters.join_tokens import certificate_key, join_token, machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.machines import (
+from stockyard.domain.models.clusters.machines import (
     BootstrapAnswer,
     BootstrapProof,
     ControlPlaneBootReport,
@@ -20,7 +20,7 @@ from stockyard.domain.models.machines import (
     SnapshotAnswer,
     SnapshotReport,
 )
-from stockyard.domain.models.observations import (
+from stockyard.domain.models.clusters.observations import (
     JoinAnswer,
     JoinProof,
     MemberReport,

@@ -12,10 +12,10 @@ from moto import mock_aws
 from local.aws import tenant_role
 from local.template import TemplateError
 from stockyard.domain.records import CloudAccount
-from stockyard.providers.clouds.aws import tenant_template
-from stockyard.providers.clouds.aws.template_versions import ADDITIONS, CURRENT
-from tests.harness.inprocess import credentials
-from tests.harness.stage import Stage
+from stockyard.providers.clouds.aws.policies import tenant_template
+from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT
+from tests.harness.worlds.inprocess import credentials
+from tests.harness.worlds.stage import Stage
 
 ACCOUNT = "222222222222"
 TRUST = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.eks_setting import WAYS, Setting, eks_setting
+from tests.harness.worlds.eks_setting import WAYS, Setting, eks_setting
 
 
 @pytest.fixture(params=WAYS, ids=lambda wire: "wire" if wire else "direct")

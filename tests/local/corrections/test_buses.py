@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.buses import heard_buses
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 BUS = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard"
 

@@ -13,9 +13,9 @@ from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.capacity import counted_capacity
-from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.quick.tables import quick_tables
 from local.aws.corrections.tables import atomic_tables
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 CAPACITY_REQUESTED = {"ReturnConsumedCapacity": "TOTAL"}
 

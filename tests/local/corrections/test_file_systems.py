@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.eks_setting import Setting, eks_setting, refusal
+from tests.harness.worlds.eks_setting import Setting, eks_setting, refusal
 
 
 @pytest.fixture(params=[False, True], ids=["direct", "wire"])

@@ -12,7 +12,7 @@ from moto.core.base_backend import BackendDict
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
-from tests.harness.direct_aws import direct_aws
+from tests.harness.worlds.direct_aws import direct_aws
 
 DETAILS = {
     "PolicyType": "EBS_SNAPSHOT_MANAGEMENT",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from local.aws.corrections.compute.reservations import NOTICE, new_block
 from local.aws.corrections.refusals import scarce_capacity
-from local.aws.corrections.reservations import NOTICE, new_block
-from tests.harness.eks_setting import REGION, ZONES, Setting, failures, member_ids, refusal, set_desired
+from tests.harness.worlds.eks_setting import REGION, ZONES, Setting, failures, member_ids, refusal, set_desired
 
 ACCOUNT, BLOCK = "123456789012", "cr-0123456789abcdef0"
 DAY = 86_400.0

@@ -13,7 +13,7 @@ from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
 from local.aws.accounts import OWN_ACCOUNT
-from local.aws.corrections.compute import instant_fleets
+from local.aws.corrections.compute.compute import instant_fleets
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
     known_things,
@@ -22,8 +22,8 @@ from local.aws.corrections.refusals import (
     scarce_capacity,
 )
 from local.aws.corrections.scarcity import shortage_now, take_away
-from tests.harness.eks_setting import KEYS, eks_setting
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.eks_setting import KEYS, eks_setting
+from tests.harness.worlds.inprocess import credentials
 
 IMAGE = "ami-12c6146b"
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})

@@ -19,7 +19,7 @@ from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections import retention
 from local.aws.corrections.retention import forgotten_executions, untracked_models, untracked_threads
 from local.aws.server import Aws
-from tests.harness.inprocess import credentials, workflow_world
+from tests.harness.worlds.inprocess import credentials, workflow_world
 
 PASS = json.dumps({"StartAt": "Only", "States": {"Only": {"Type": "Pass", "End": True}}})
 

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.roles import AccessDenied, service_session, trusted_roles, trusts
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 TENANT = "222222222222"
 ROLE = f"arn:aws:iam::{TENANT}:role/stockyard-tenant"

@@ -16,7 +16,7 @@ from moto.dynamodb.models import dynamodb_backends
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.tables import atomic_tables
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 Table = Any
 

@@ -14,7 +14,7 @@ from moto import mock_aws
 from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.functions.invocation import Invocation
-from tests.harness.inprocess import credentials
+from tests.harness.worlds.inprocess import credentials
 
 DOCUMENT = {
     "StartAt": "wait",

@@ -10,9 +10,9 @@ from stockyard.domain.records import Cluster, Resource
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.providers.clouds.aws import DEFAULT_REGION, tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.ec2_kinds import ADDRESS
-from stockyard.providers.clouds.aws.making import Maker, Wish
-from stockyard.providers.clouds.aws.registry import KINDS
+from stockyard.providers.clouds.aws.kinds.ec2 import ADDRESS
+from stockyard.providers.clouds.aws.kinds.registry import KINDS
+from stockyard.providers.clouds.aws.resources.making import Maker, Wish
 from stockyard.providers.clouds.aws.sessions import Sessions
 
 

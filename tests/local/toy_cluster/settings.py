@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.domain.models.clusters.clusters import ClusterSettings
 
 
 class ToySettings(ClusterSettings):

@@ -13,7 +13,7 @@ from botocore.utils import parse_timestamp
 
 from stockyard import errors
 from stockyard.adapters.aws_catalog import AwsMarket, connected, moment
-from stockyard.domain.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits
+from stockyard.domain.nodes.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits
 
 
 def product(price: str, usage: str = "", name: str = "", currency: str = "USD", begin: str = "0") -> str:

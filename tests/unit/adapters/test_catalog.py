@@ -9,7 +9,7 @@ import pytest
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
 from stockyard.adapters.data.build_catalog import trimmed
-from stockyard.domain.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, RegionOffers
+from stockyard.domain.nodes.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, RegionOffers
 from stockyard.ports import Store
 
 AS_OF = "2026-01-31T12:00:00.000Z"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from stockyard.adapters.clock import SystemClock
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.memory import FixedClock
 
 
 def test_the_system_clock_is_utc_and_random():

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.certificates import Approvals
-from agent.stockyard_agent.inbox import CommandInbox
+from agent.stockyard_agent.commands.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.mirror import Mirror
@@ -27,7 +27,7 @@ from local.kubernetes.api import ConnectionReset, KubeApi, node
 from local.kubernetes.certificates import Wish
 from local.kubernetes.store import Key, Object, stamp
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.models.pools.pending_pods import PendingPods
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 CLUSTER = "clu_01KDVJXQ80000000000000000A"

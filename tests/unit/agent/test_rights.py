@@ -9,8 +9,9 @@ import pytest
 
 from agent import roles
 from agent.roles import NAME, NAMESPACE
-from agent.stockyard_agent import mirror_objects, tokens
+from agent.stockyard_agent import mirror_objects
 from agent.stockyard_agent.certificates import CLIENT, SERVING
+from agent.stockyard_agent.commands import tokens
 from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
 from local.kubernetes import certificates
 from local.kubernetes.certificates import Wish

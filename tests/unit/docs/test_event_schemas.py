@@ -11,20 +11,20 @@ import jsonschema
 import pytest
 
 from local.testing.memory_store import MemoryRegistry
-from stockyard.domain import ids, times
 from stockyard.domain.records import Cluster, OperationError, Outbox
+from stockyard.domain.values import ids, times
 from stockyard.edge.requests import FIELDS, EventCommand, answer_of
 from stockyard.errors import ClusterNameInUse, QuotaExceeded
 from stockyard.lifecycle.change import Failure, Transition
-from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.cloud_accounts.accounts import delete_account, register_account, verify_account
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.ports import Create, Verification
-from tests.harness.ports import memory_services
 from tests.harness.sent import waiting
+from tests.harness.worlds.ports import memory_services
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "docs/events").glob("*.json")
@@ -141,8 +141,8 @@ def answered(services, detail, kind="DeleteCluster", use=None):
         lambda wish: {"cluster": cluster, "operation_id": services.new_id(ids.OPERATION), "status": "deleting"}
     )
     commands = {
-        "CreateCluster": EventCommand("clusters:ClusterCreate", False, done),
-        "ChangeCluster": EventCommand("cluster_patch:ClusterPatch", True, done),
+        "CreateCluster": EventCommand("clusters.clusters:ClusterCreate", False, done),
+        "ChangeCluster": EventCommand("clusters.patch:ClusterPatch", True, done),
         "DeleteCluster": EventCommand(None, True, done),
     }
     event = {"id": services.new_id(ids.EVENT), "detail-type": kind, "account": "222222222222", "detail": detail}

@@ -10,14 +10,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from stockyard.domain import provider_kinds
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.models.read_manifests import read_manifests
-from stockyard.domain.pool_manifests import PoolsDocument
+from stockyard.domain.models.manifests.read_manifests import read_manifests
+from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.records import Outbox
-from stockyard.edge.yaml_body import parse
+from stockyard.edge.http.yaml_body import parse
 from stockyard.errors import VendorRefused
-from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, ALL_REASONS, TEMPLATE
+from stockyard.lifecycle.nodes.drift import _NOT_OF_THE_TEMPLATE, ALL_REASONS, TEMPLATE
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.documents import sorted_out
 from stockyard.operations.node_claims.change import change_claim

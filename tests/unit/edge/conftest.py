@@ -15,7 +15,7 @@ import pytest
 
 from stockyard.domain.records import AuditRecord, Idempotency
 from stockyard.edge.route import HttpFunction
-from tests.harness.route_keys import route_key
+from tests.harness.crash.route_keys import route_key
 
 OPERATOR = {
     "sub": "u-1",

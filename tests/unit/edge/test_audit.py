@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain import ids
+from stockyard.domain.values import ids
 from stockyard.edge import audit
 from stockyard.edge.route import Answer, Roles
 from stockyard.errors import NotFound, StoreUnavailable
@@ -19,7 +19,7 @@ def patch_route(world, use):
         summary="Change",
         action="ChangeCluster",
         roles=Roles.OPERATOR,
-        body="cluster_patch:ClusterPatch",
+        body="clusters.patch:ClusterPatch",
         answers={200: None},
         if_match=True,
     )(use)

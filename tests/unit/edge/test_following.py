@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stockyard.domain import ids
+from stockyard.domain.values import ids
 from stockyard.edge.following import MOST_YOUNG, Cursor, cursor_after, first_of, news, read_cursor, settled_bound
-from stockyard.edge.query import moment_of
+from stockyard.edge.http.query import moment_of
 from stockyard.errors import InvalidInput
 from stockyard.ports import Page
 

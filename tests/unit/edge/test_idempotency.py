@@ -49,7 +49,7 @@ def create(world):
         summary="Create",
         action="CreateCluster",
         roles=Roles.OPERATOR,
-        body="clusters:ClusterCreate",
+        body="clusters.clusters:ClusterCreate",
         answers={202: None},
         idempotent=True,
     )(use)

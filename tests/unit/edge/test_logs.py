@@ -13,7 +13,7 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from stockyard.edge.logs import logged
-from tests.harness.inprocess import Context
+from tests.harness.worlds.inprocess import Context
 
 _NUMBERS = itertools.count()
 PHASE = {

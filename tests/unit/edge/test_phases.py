@@ -10,7 +10,7 @@ import pytest
 
 from stockyard.edge import phases
 from stockyard.errors import VendorRefused
-from tests.harness.inprocess import Context
+from tests.harness.worlds.inprocess import Context
 
 EVENT = {"tenant": "acme", "cluster_id": "clu_1", "phase": "network"}
 

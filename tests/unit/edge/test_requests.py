@@ -35,7 +35,7 @@ class Bus:
 
     def send(self, kind="CreateCluster", detail=None, tenant="acme", now=NOW, **more):
         commands = {
-            "CreateCluster": EventCommand("clusters:ClusterCreate", False, self.use),
+            "CreateCluster": EventCommand("clusters.clusters:ClusterCreate", False, self.use),
             "DeleteCluster": EventCommand(None, True, self.use),
         }
         event = {"id": "e-1", "account": "222222222222", "detail-type": kind, "detail": detail, **more}

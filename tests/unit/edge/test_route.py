@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from stockyard.domain.models.clusters import ClusterCreate
-from stockyard.domain.models.machines import HealthView
+from stockyard.domain.models.clusters.clusters import ClusterCreate
+from stockyard.domain.models.clusters.machines import HealthView
 from stockyard.edge.contract import model_of
 from stockyard.edge.route import Answer, Roles
 from stockyard.errors import (
@@ -34,8 +34,8 @@ def create_route(world, use, **more):
         "summary": "Create",
         "action": "CreateCluster",
         "roles": Roles.OPERATOR,
-        "body": "clusters:ClusterCreate",
-        "answers": {202: "cluster_views:ClusterView"},
+        "body": "clusters.clusters:ClusterCreate",
+        "answers": {202: "clusters.views:ClusterView"},
         "idempotent": True,
         "dry_run": True,
     }
@@ -53,8 +53,8 @@ def patch_route(world, use):
         summary="Change",
         action="ChangeCluster",
         roles=Roles.OPERATOR,
-        body="cluster_patch:ClusterPatch",
-        answers={200: "cluster_views:ClusterView"},
+        body="clusters.patch:ClusterPatch",
+        answers={200: "clusters.views:ClusterView"},
         if_match=True,
     )(use)
 
@@ -201,8 +201,8 @@ def test_machines_come_in_where_a_route_says_so(world):
         summary="Report",
         action="ReportReady",
         machine=True,
-        body="machines:ReadyReport",
-        answers={200: "machines:Accepted"},
+        body="clusters.machines:ReadyReport",
+        answers={200: "clusters.machines:Accepted"},
     )(lambda request: requests.append(request) or Answer(200, {"status": "accepted"}))
     kubeconfig = "{clusters: [{name: k, cluster: {}}], users: [{name: k, user: {}}]}"
     report = {"kubeconfig": kubeconfig, "certificate_authority": "c"}

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from stockyard.edge.contract import Answer
-from stockyard.edge.etag import digest_of, matches, tag, version_of
-from stockyard.edge.query import Query
+from stockyard.edge.http.etag import digest_of, matches, tag, version_of
+from stockyard.edge.http.query import Query
 from stockyard.edge.route import HttpFunction, Roles
 from stockyard.errors import NotFound, StoreUnavailable
 

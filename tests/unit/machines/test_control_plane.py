@@ -17,9 +17,9 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from stockyard.domain.ids import login_client
 from stockyard.domain.models.base import read
-from stockyard.domain.models.machines import ControlPlaneBootReport
+from stockyard.domain.models.clusters.machines import ControlPlaneBootReport
+from stockyard.domain.values.ids import login_client
 from stockyard.kubernetes_versions import TESTED
 from stockyard.machines import control_plane, manifests, on_machine
 from tests.unit.machines import first_boot

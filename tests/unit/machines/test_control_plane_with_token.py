@@ -12,7 +12,7 @@ import yaml
 
 from local.machines.programs import script_files
 from stockyard.domain.models.base import read
-from stockyard.domain.models.machines import BootstrapProof, ControlPlaneBootReport
+from stockyard.domain.models.clusters.machines import BootstrapProof, ControlPlaneBootReport
 from stockyard.machines import control_plane
 from tests.unit.machines.first_boot import VALUES
 

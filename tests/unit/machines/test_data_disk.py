@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from local.vault.server import Vault, VaultServer, ask
-from stockyard.domain.redaction import redact
+from stockyard.domain.values.redaction import redact
 from stockyard.machines import cloud_config, control_plane, data_disk
 from stockyard.machines.data_disk import DiskKey
-from tests.harness import vaults
+from tests.harness.worlds import vaults
 from tests.unit.machines import first_boot
 from tests.unit.machines.encrypted import CLIENT_ID, KEY, ON_A_FILE, PROGRAMS, Machine, key_of, new_machine
 from tests.unit.machines.first_boot import VALUES

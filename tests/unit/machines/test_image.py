@@ -11,7 +11,7 @@ import pytest
 from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import cloud_config
 from stockyard.machines.sources import PUBLIC, Sources
-from stockyard.providers.clouds.aws import images
+from stockyard.providers.clouds.aws.catalog import images
 from tests.unit.machines import first_boot
 
 TEMPLATE = Path(__file__).parents[3] / "docs/image/node.pkr.json"

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.join_tokens import certificate_key
+from stockyard.domain.clusters.join_tokens import certificate_key
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import JoinAnswer, MemberReport
+from stockyard.domain.models.clusters.observations import JoinAnswer, MemberReport
 from stockyard.machines import control_plane, on_machine
 from stockyard.machines.node import CONFIG_PATH
-from tests.harness.machine_report import machine_report
+from tests.harness.crash.machine_report import machine_report
 from tests.unit.machines import first_boot
 
 CLUSTER = "clu_01KDVJXQ80000000000000000A"

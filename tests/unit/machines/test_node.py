@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from stockyard.domain.join_tokens import machine_token
+from stockyard.domain.clusters.join_tokens import machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import JoinProof
+from stockyard.domain.models.clusters.observations import JoinProof
 from stockyard.machines import node as node_boot
 from tests.unit.machines import first_boot
 from tests.unit.machines.first_boot import CLAIM, KEYS, NODE_VALUES, refusal

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Interruption
+from stockyard.domain.models.clusters.observations import Interruption
 from stockyard.machines import node as node_boot
 from tests.unit.machines.first_boot import CLAIM, KEYS, NODE_VALUES, refusal
 

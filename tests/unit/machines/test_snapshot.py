@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from local.aws import signatures
-from stockyard.domain.join_tokens import certificate_key
+from stockyard.domain.clusters.join_tokens import certificate_key
 from stockyard.machines import control_plane, on_machine
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

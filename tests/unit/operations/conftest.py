@@ -10,11 +10,11 @@ import pytest
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList
-from stockyard.domain.offers import ClusterVersion
+from stockyard.domain.nodes.offers import ClusterVersion
 from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import InvalidInput, PermissionDenied, StockyardError
 from stockyard.operations.clusters.await_report import report_ready
-from stockyard.operations.clusters.create import NewCluster, create_cluster
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import (
     CloudWork,
@@ -33,8 +33,9 @@ from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.ec2 import planning
 from tests.harness.checkpoint import Checkpoint
-from tests.harness.machine_report import machine_report
-from tests.harness.memory import (
+from tests.harness.crash.machine_report import machine_report
+from tests.harness.walk import Walk
+from tests.harness.worlds.memory import (
     FixedClock,
     MemoryAttestor,
     MemoryBus,
@@ -43,9 +44,8 @@ from tests.harness.memory import (
     MemorySecrets,
     MemoryWorkflows,
 )
-from tests.harness.ports import memory_services
-from tests.harness.states import States
-from tests.harness.walk import Walk
+from tests.harness.worlds.ports import memory_services
+from tests.harness.worlds.states import States
 from tests.unit.operations.installation import Installation
 from tests.unit.operations.nodes import Nodes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeProvider
 from stockyard.operations.node_providers.providers import create_provider

@@ -12,7 +12,7 @@ from stockyard.errors import VendorError
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Put
 from stockyard.ports.clusters import ClusterToken
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World
 
 AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()

@@ -8,9 +8,9 @@ from typing import Any
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
-from stockyard.domain import ids, times
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Counter, NodeClaim, NodeProvider, Operation, Outbox, SimulatedMachine
+from stockyard.domain.values import ids, times
 from stockyard.errors import StockyardError
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.create import create_claim
@@ -19,9 +19,9 @@ from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.memory import FixedClock
-from tests.harness.ports import with_ports
 from tests.harness.walk import Walk
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.ports import with_ports
 
 
 @dataclass

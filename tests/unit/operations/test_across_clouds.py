@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.cudo.stock import Offered
-from stockyard.domain import ids
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import Cluster, NodeClaim, PriceSheet
-from stockyard.domain.requirements import Requirements
+from stockyard.domain.values import ids
+from stockyard.domain.values.requirements import Requirements
+from stockyard.operations.fleet.explain import explain_claim
+from stockyard.operations.fleet.pools.claims import draft_claim
+from stockyard.operations.fleet.pools.pools import draft
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.providers import create_provider
-from stockyard.operations.pools.claims import draft_claim
-from stockyard.operations.pools.pools import draft
-from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Create, Put, Remove
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.cudo import groups
@@ -29,8 +29,8 @@ from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.match import SchedulingRequest, choose
-from tests.harness.cudo_yard import DALLAS, NUMBER, CudoYard
-from tests.harness.ports import with_ports
+from tests.harness.worlds.cudo_yard import DALLAS, NUMBER, CudoYard
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 

@@ -11,7 +11,7 @@ import pytest
 from stockyard.domain.records import Operation, PhaseRecord
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES, procedure_of
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.advance import measure
 from stockyard.operations.relay.outbox import Relay
 from tests.unit.operations.conftest import World

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stockyard.domain.models.prices import PriceView
-from stockyard.domain.offers import InstanceOffer, RegionOffers
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
+from stockyard.domain.values.prices import PriceItem
 from stockyard.operations.pricing import list_prices, removal_verdict
 
 TYPES = {

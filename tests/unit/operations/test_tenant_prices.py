@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stockyard.domain import ids
 from stockyard.domain.records import PriceSheet
+from stockyard.domain.values import ids
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.ports import Put
 from tests.unit.operations.conftest import World

@@ -18,15 +18,15 @@ from moto import mock_aws
 from moto.core.base_backend import BackendDict
 from moto.s3.models import s3_backends
 
-from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
-from stockyard.domain.times import to_text
+from stockyard.domain.values.ids import client_id
+from stockyard.domain.values.times import to_text
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
-from tests.harness import inventory
-from tests.harness.direct_aws import direct_aws
-from tests.harness.stage import Stage
+from tests.harness.worlds import inventory
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.stage import Stage
 
 MODELS = Loader()
 """The services' large models, read once."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import INSTANCE_TYPE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import INSTANCE_TYPE
 from stockyard.scheduling.reading import Reader
 
 

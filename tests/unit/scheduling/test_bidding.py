@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from stockyard.domain.bids import ABOVE_BID, Bid
-from stockyard.domain.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
-from stockyard.domain.offers import SpotPrice
-from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
+from stockyard.domain.nodes.offers import SpotPrice
+from stockyard.domain.pools.bids import ABOVE_BID, Bid
+from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.scheduling.explain import explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.bids import Bid
-from stockyard.domain.node_types import Offering
-from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirement, Requirements
+from stockyard.domain.nodes.node_types import Offering
+from stockyard.domain.pools.bids import Bid
+from stockyard.domain.values.requirements import NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.explain import RULES, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest

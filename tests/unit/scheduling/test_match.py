@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.node_types import Offering
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement, Requirements
+from stockyard.domain.nodes.node_types import Offering
+from stockyard.domain.values.requirements import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODE_TYPE,
+    ZONE,
+    Requirement,
+    Requirements,
+)
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import (
     Availability,

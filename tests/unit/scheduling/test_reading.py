@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 

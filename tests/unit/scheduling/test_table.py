@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.scheduling.table import Amounts, Column, mask_of
 
 values = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE
+from stockyard.domain.values.requirements import INSTANCE_TYPE, NODE_TYPE
 from stockyard.scheduling.explain import RULES, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability

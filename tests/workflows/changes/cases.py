@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from stockyard.domain.models.clusters import ClusterSettings
-from stockyard.lifecycle.cluster_changes import SETS
+from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.lifecycle.clusters.cluster_changes import SETS
 from stockyard.providers.clusters.ec2.node_group_settings import NodeGroup
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 from stockyard.providers.clusters.eks.settings import EksNodeGroup, EksSettings

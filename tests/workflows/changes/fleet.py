@@ -13,30 +13,30 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import Group
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.node_groups import Group
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Outbox
-from stockyard.lifecycle.loss import is_lost, lose
-from stockyard.lifecycle.pool import living
-from stockyard.operations.clusters.create import NewCluster, create_cluster
-from stockyard.operations.clusters.members import node_of_member
-from stockyard.operations.disruption import run
+from stockyard.lifecycle.nodes.loss import is_lost, lose
+from stockyard.lifecycle.pools.pool import living
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
+from stockyard.operations.clusters.members.members import node_of_member
+from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.pools import reconcile
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.machines import attention
 from stockyard.operations.machines.first_node import FIRST_NODE
-from stockyard.operations.pools import reconcile
-from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.providers.clusters.eks import groups as eks_groups
-from tests.harness.ports import with_ports
 from tests.harness.walk import Walk, input_of
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import USER
 from tests.unit.operations.clusters.managed_world import ManagedProvider, ManagedWorld
 from tests.unit.operations.clusters.members_world import ZONES, MembersProvider, MembersWorld
 from tests.unit.operations.conftest import World, make_world
-from tests.unit.operations.disruption.conftest import Pods
+from tests.unit.operations.fleet.disruption.conftest import Pods
+from tests.unit.operations.fleet.pools.conftest import Yard
 from tests.unit.operations.nodes import Nodes
-from tests.unit.operations.pools.conftest import Yard
 
 SETTLING_ROUNDS = 5
 """Looks, each after a minute, at a cluster whose change has ended."""

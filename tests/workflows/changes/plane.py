@@ -18,33 +18,33 @@ import pytest
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
-from local.aws.corrections.compute import idempotent_calls, instant_fleets
-from local.aws.corrections.key_pairs import known_key_pairs
+from local.aws.corrections.compute.compute import idempotent_calls, instant_fleets
+from local.aws.corrections.compute.key_pairs import known_key_pairs
 from local.aws.corrections.refusals import gone_have_no_tags, known_things
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, Operation, Outbox
 from stockyard.errors import StockyardError
-from stockyard.operations.clusters.create import create_cluster
-from stockyard.operations.clusters.members import node_of_member
+from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.clusters.members.members import node_of_member
+from stockyard.operations.fleet.pools.pools import claims_of
+from stockyard.operations.fleet.pools.reconcile import reconcile
 from stockyard.operations.listing import every
 from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
-from stockyard.operations.pools.pools import claims_of
-from stockyard.operations.pools.reconcile import reconcile
 from stockyard.ports import Put, Remove, Replace
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-from tests.harness import inventory
-from tests.harness.direct_aws import direct_aws
-from tests.harness.ports import with_ports
-from tests.harness.stage import Stage
 from tests.harness.sweeping import Reaper
 from tests.harness.walk import Walk
+from tests.harness.worlds import inventory
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.ports import with_ports
+from tests.harness.worlds.stage import Stage
 from tests.unit.operations.clusters.balanced_world import USER
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
-from tests.unit.providers.clusters.ec2.test_tenant_network import Vpc
+from tests.unit.providers.clusters.ec2.network.test_tenant_network import Vpc
 from tests.unit.providers.conftest import ENVIRONMENT
 from tests.workflows.fake_agent import FakeAgent
 

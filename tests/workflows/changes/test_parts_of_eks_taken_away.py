@@ -14,13 +14,13 @@ from moto.iam.models import iam_backends
 
 from functions.reaper.handler import lambda_handler as reaper_handler
 from local.aws.accounts import REGION
-from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks.eks import eks_backends
 from stockyard.lifecycle.sweeping import COMPLETE
-from tests.harness.crash_cells import carry_on
-from tests.harness.crash_ec2 import TENANT_ACCOUNT
-from tests.harness.crash_eks import CrashEks
-from tests.harness.crash_world import CrashWorld, crash_world
-from tests.harness.faults import Call, Fault, Mode
+from tests.harness.crash.cells import carry_on
+from tests.harness.crash.ec2 import TENANT_ACCOUNT
+from tests.harness.crash.eks import CrashEks
+from tests.harness.crash.faults import Call, Fault, Mode
+from tests.harness.crash.world import CrashWorld, crash_world
 
 ROUNDS = 12
 """How often anybody looks at an operation that goes on."""

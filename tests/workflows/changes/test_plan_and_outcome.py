@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from stockyard.domain.cloud_kinds import drivers, settings_models
-from stockyard.domain.node_types import ON_DEMAND
+from stockyard.domain.nodes.node_types import ON_DEMAND
 from stockyard.errors import InvalidInput
 from tests.workflows.changes.cases import BEGINNINGS, VERSION, Case, cases, changeable_fields
 from tests.workflows.changes.fleet import (

@@ -11,12 +11,12 @@ import pytest
 from moto.iam.models import iam_backends
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_patch import ClusterPatch
+from stockyard.domain.models.clusters.patch import ClusterPatch
 from stockyard.domain.records import NodeEnvironment
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.listing import every
-from tests.harness import inventory
+from tests.harness.worlds import inventory
 from tests.unit.operations.clusters.balanced_world import USER
 from tests.workflows.changes.plane import ACCOUNT, KEY_PAIR, REGION, SIZE, TYPES, Plane, plane
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.models.pools.pools import PoolCreate
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.errors import StockyardError
-from stockyard.lifecycle.pool import POOLS_READY, is_ready
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.lifecycle.pools.pool import POOLS_READY, is_ready
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools import conditions, pools
+from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 from stockyard.operations.listing import every
-from stockyard.operations.pools import conditions, pools
-from stockyard.operations.pools.autoscaler import Autoscaler
 from tests.workflows.faulty_cloud import Cloud, FaultInjection
 from tests.workflows.machine_life import MachineLife
 from tests.workflows.people.on_nodes import ActOnNode

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from stockyard.operations.fleet.state import picture, reported
-from tests.unit.operations.disruption.conftest import pod
+from tests.unit.operations.fleet.disruption.conftest import pod
 from tests.workflows.people.acts import CORDON, DAEMON_GROWS, NOT_READY, READY_AGAIN, SHRINKS, TAINT, TAINTS
 from tests.workflows.people.pods import PodsBesideDaemon
 

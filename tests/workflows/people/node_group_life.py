@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 
 from stockyard.domain.records import Operation
 from stockyard.errors import StockyardError
-from stockyard.lifecycle.pool import PODS_HAVE_ROOM, POOLS_READY
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.lifecycle.pools.pool import PODS_HAVE_ROOM, POOLS_READY
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.listing import every
-from stockyard.operations.pools import conditions
 from stockyard.ports import Replace
-from tests.harness.node_group_story import Story
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.node_group_story import Story
 from tests.workflows.faulty_cloud import FaultInjection
 from tests.workflows.node_group_life import POOL, NodeGroupLife
 from tests.workflows.people.on_nodes import PUSHING, ActOnNode

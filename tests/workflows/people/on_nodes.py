@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import times
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.records import Cluster
+from stockyard.domain.values import times
 from stockyard.operations.machines.pending_pods import receive
 from stockyard.operations.services import Services
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.memory import FixedClock
 from tests.workflows.people.acts import (
     ACTS,
     CORDON,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from stockyard.domain.quantities import milli
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values.quantities import milli
 from stockyard.operations.fleet.state import Workload
 from stockyard.scheduling.packing.model import Pod
-from tests.unit.operations.disruption.conftest import ROOM, Pods
+from tests.unit.operations.fleet.disruption.conftest import ROOM, Pods
 from tests.workflows.people.acts import DAEMON
 
 

@@ -16,13 +16,13 @@ from local.kubernetes.placing.board import Board
 from local.kubernetes.placing.model import Node, node_of, pod_of
 from local.kubernetes.placing.volumes import Storage
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.pool import living
-from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.lifecycle.pools.pool import living
+from stockyard.operations.fleet.disruption.disruptor import Disruptor
+from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.machines import attention
 from stockyard.operations.machines.pending_pods import receive
-from stockyard.operations.pools.pools import claims_of
 from tests.workflows.people.acts import ACTS, DAEMON, DAEMON_GROWS, DELETED, DRAIN, NOT_READY
 from tests.workflows.pool_life import PoolLife
 

@@ -19,7 +19,7 @@ import pytest
 from stockyard.lifecycle.disruption import vanished
 from stockyard.lifecycle.waiting.unused import GroupMemory
 from stockyard.operations.fleet.state import workload
-from tests.harness.faults import Call, Fault, Mode
+from tests.harness.crash.faults import Call, Fault, Mode
 from tests.workflows.people.acts import ACTS, CORDON, DAEMON_GROWS, DELETED, DRAIN
 from tests.workflows.people.mutants import MUTANTS
 from tests.workflows.people.pool_life import DAEMON_CPU, PeoplePoolLife

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.cloud_accounts.offers import OffersRefresh
-    from stockyard.operations.disruption.disruptor import Disruptor
+    from stockyard.operations.fleet.disruption.disruptor import Disruptor
+    from stockyard.operations.fleet.pools.autoscaler import Autoscaler
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
-    from stockyard.operations.pools.autoscaler import Autoscaler
     from stockyard.operations.relay.outbox import Relay
     from stockyard.operations.scheduler.wake import Scheduler
     from stockyard.operations.sweep.run import Reaper
@@ -273,14 +273,14 @@ def scheduler() -> Scheduler:
 
 def autoscaler() -> Autoscaler:
     """What keeps pools at the nodes that they are to have."""
-    from stockyard.operations.pools.autoscaler import Autoscaler
+    from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 
     return Autoscaler(registry(), services)
 
 
 def disruptor() -> Disruptor:
     """What lets the nodes of clusters go."""
-    from stockyard.operations.disruption.disruptor import Disruptor
+    from stockyard.operations.fleet.disruption.disruptor import Disruptor
 
     return Disruptor(registry(), services)
 

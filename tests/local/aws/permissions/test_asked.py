@@ -17,11 +17,11 @@ from moto import mock_aws
 from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
-from local.aws.corrections.eks import eks_service
+from local.aws.corrections.eks.eks import eks_service
 from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
-from local.aws.corrections.quick_clients import quick_clients
-from local.aws.corrections.quick_images import quick_images
+from local.aws.corrections.quick.clients import quick_clients
+from local.aws.corrections.quick.images import quick_images
 from local.aws.permissions import linked
 from local.aws.permissions.account import Settings
 from local.aws.permissions.asked import Guard, asked_permissions, make_linked_role

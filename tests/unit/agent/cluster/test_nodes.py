@@ -10,8 +10,8 @@ import pytest
 
 from agent.stockyard_agent import pod_reports
 from agent.stockyard_agent.cluster import nodes
+from agent.stockyard_agent.cluster.pod_templates import node_keys
 from agent.stockyard_agent.kubernetes import Object
-from agent.stockyard_agent.pod_templates import node_keys
 from local.kubernetes.api import Fault
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import Rig

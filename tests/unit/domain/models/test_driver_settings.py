@@ -7,10 +7,10 @@ import pytest
 from stockyard.domain import cloud_kinds
 from stockyard.domain.cloud_kinds import ClusterKind
 from stockyard.domain.models.base import read
-from stockyard.domain.models.clusters import ClusterCreate, ClusterSettings, settings_for
+from stockyard.domain.models.clusters.clusters import ClusterCreate, ClusterSettings, settings_for
 from stockyard.errors import InvalidInput
 from stockyard.providers import registry
-from tests.unit.domain.models.test_clusters import MINIMAL, changed, faults
+from tests.unit.domain.models.clusters.test_clusters import MINIMAL, changed, faults
 
 
 class ToySettings(ClusterSettings):

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.clusters import ClusterCreate
-from stockyard.domain.models.manifests import provider_manifest
-from stockyard.domain.models.node_claims import NodeClaimCreate
-from stockyard.domain.models.own_pools import read_own_pool
+from stockyard.domain.models.clusters.clusters import ClusterCreate
+from stockyard.domain.models.manifests.manifests import provider_manifest
+from stockyard.domain.models.nodes.node_claims import NodeClaimCreate
+from stockyard.domain.models.pools.own_pools import read_own_pool
 from stockyard.errors import InvalidInput
 
 LIBRARY = re.compile(r"[Ii]nput should|[Vv]alue error|[Ee]xtra inputs|\bstr\b|\blist\[|pydantic|\bNone\b")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.models.read_vcluster import read_vcluster
+from stockyard.domain.models.pools.read_vcluster import read_vcluster
 from stockyard.errors import InvalidInput
-from tests.unit.domain.models.test_read_vcluster import SELECTOR, STATIC, of_dynamic, vcluster
+from tests.unit.domain.models.pools.test_read_vcluster import SELECTOR, STATIC, of_dynamic, vcluster
 
 
 def faults(document: dict[str, Any]) -> dict[str, str]:

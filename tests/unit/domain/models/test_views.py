@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.conditions import Condition
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_views import ClusterView
+from stockyard.domain.models.clusters.machines import BootstrapProof, ReadyReport
+from stockyard.domain.models.clusters.views import ClusterView
 from stockyard.domain.models.events import AuditView, EventView
-from stockyard.domain.models.machines import BootstrapProof, ReadyReport
 from stockyard.domain.models.operations import OperationView
 from stockyard.domain.models.plan import PlanView
 from stockyard.domain.models.prices import PriceView
 from stockyard.domain.models.quotas import QuotaPut, QuotaView
-from stockyard.domain.pointers import pointer
 from stockyard.domain.records import AuditRecord, Cluster, Event, Operation, OperationError, PhaseRecord
+from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.pointers import pointer
 from stockyard.domain.views import audit_view, cluster_view, event_view, operation_view
 from stockyard.errors import FieldProblem, InvalidInput
 

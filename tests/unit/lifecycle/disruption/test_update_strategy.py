@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.budgets import DRIFTED, UNBOUNDED, NodeState
-from stockyard.domain.conditions import Condition
-from stockyard.domain.node_records import NodeClaim
-from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
+from stockyard.domain.nodes.records import NodeClaim
+from stockyard.domain.pools.budgets import DRIFTED, UNBOUNDED, NodeState
+from stockyard.domain.pools.records import DYNAMIC, STATIC, Pool
+from stockyard.domain.values.conditions import Condition
 from stockyard.lifecycle.disruption.update_strategy import (
     Allowance,
     allowance,
@@ -19,7 +19,7 @@ from stockyard.lifecycle.disruption.update_strategy import (
     replaceable_now,
     size_of,
 )
-from stockyard.lifecycle.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
 
 TIME = "2026-01-31T12:00:00.000Z"
 REMOVE_FIRST = {"type": "remove_first"}

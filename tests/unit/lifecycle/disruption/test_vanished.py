@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from stockyard.domain import times
-from stockyard.domain.conditions import Condition
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values import times
+from stockyard.domain.values.conditions import Condition
 from stockyard.lifecycle.disruption import vanished
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from stockyard.domain import times
+from stockyard.domain.values import times
 from stockyard.lifecycle.waiting.unused import (
     BELIEVED_SECONDS,
     LEFT_SECONDS,

@@ -14,7 +14,7 @@ from stockyard.operations.cloud_accounts.accounts import (
     plan_registration,
     register_account,
 )
-from stockyard.operations.clusters.check import account_of
+from stockyard.operations.clusters.creation.check import account_of
 from stockyard.operations.quotas.limits import view
 from stockyard.ports import Put
 from tests.unit.operations.conftest import World

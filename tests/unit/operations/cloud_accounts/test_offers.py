@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount, PriceSheet
+from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, VendorTimeout, VendorUnavailable
 from stockyard.operations.cloud_accounts.accounts import change_account, delete_account, verify_account
 from stockyard.operations.cloud_accounts.offers import MOST_BYTES, MOST_SILENCE, MOST_TIME, OffersRefresh, Report
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Store, Verification
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World, make_world
 
 TIME = "2026-01-01T00:00:00.000Z"

@@ -7,25 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_patch import ClusterPatch
-from stockyard.domain.pool_records import ClusterClaim, Pool, entry_id
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.models.clusters.patch import ClusterPatch
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.records import ClusterClaim, Pool, entry_id
 from stockyard.domain.records import Cluster, Event, Fact, NodeClaim, Operation
-from stockyard.lifecycle.pool_drift import template_hash
-from stockyard.operations.clusters.alignment import aligned
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.create import create_cluster
-from stockyard.operations.clusters.reconfigure import plan_change, target_of
+from stockyard.domain.values.prices import PriceItem
+from stockyard.lifecycle.nodes.pool_drift import template_hash
+from stockyard.operations.clusters.changes.alignment import aligned
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.changes.reconfigure import plan_change, target_of
+from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
+from stockyard.operations.fleet.pools.reconcile import reconcile
 from stockyard.operations.listing import every
-from stockyard.operations.pools.pools import claims_of, pools_of
-from stockyard.operations.pools.reconcile import reconcile
 from stockyard.ports import CloudWork, Outcome, PriceList, Put, Remove, Replace
 from stockyard.providers.clusters.ec2 import groups
-from tests.harness.ports import with_ports
 from tests.harness.walk import Walk, input_of
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
 
 USER = "user:ann"

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.kubernetes_minors import number
-from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.clusters.kubernetes_minors import number
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_patch import ClusterPatch
-from stockyard.domain.node_groups import worker_groups
-from stockyard.domain.pool_records import Pool
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.models.clusters.patch import ClusterPatch
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.node_groups import worker_groups
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, Operation
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.create import NewCluster, create_cluster
-from stockyard.operations.clusters.reconfigure import plan_change, target_of
-from stockyard.operations.pools.claims import commit_claims, draft_claim
-from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.domain.values.prices import PriceItem
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.changes.reconfigure import plan_change, target_of
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
+from stockyard.operations.fleet.pools.claims import commit_claims, draft_claim
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.profiles.clusters import profile_change
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
 
 USER = "user:ann"

@@ -7,23 +7,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain.node_records import Placement
-from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, NewPool, entry_id
+from stockyard.domain.clusters.snapshots import SETTING
+from stockyard.domain.nodes.records import Placement
+from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, NewPool, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.domain.requirements import ZONE
-from stockyard.domain.snapshots import SETTING
-from stockyard.lifecycle.control_plane import quorum
-from stockyard.lifecycle.loss import is_lost, lose
-from stockyard.lifecycle.pool_spread import SHORT
-from stockyard.operations.clusters.create import create_cluster
-from stockyard.operations.clusters.members import member_claims, node_of_member
+from stockyard.domain.values.requirements import ZONE
+from stockyard.lifecycle.clusters.control_plane import quorum
+from stockyard.lifecycle.nodes.loss import is_lost, lose
+from stockyard.lifecycle.pools.spread import SHORT
+from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.clusters.members.members import member_claims, node_of_member
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.first_node import FIRST_NODE
 from stockyard.operations.machines.member_plan import PLAN, member_fact
 from stockyard.ports import CloudWork, Outcome, Put, Remove, Replace
 from stockyard.ports.clusters import GONE, HEALTHY
 from stockyard.ports.snapshots import Snapshot, SnapshotStore
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedProvider, BalancedWorld
 from tests.unit.operations.conftest import make_world
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import times
 from stockyard.domain.records import Cluster, Fact
+from stockyard.domain.values import times
 from stockyard.errors import Forbidden, InvalidInput, Unauthorized
 from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
-from tests.harness.machine_report import certificate, machine_report
+from tests.harness.crash.machine_report import certificate, machine_report
 
 
 def stored_secrets(world: Any, cluster: Cluster) -> tuple[str | None, str | None]:

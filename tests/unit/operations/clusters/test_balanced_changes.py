@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolPatch
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.models.pools.pools import PoolPatch
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
-from stockyard.lifecycle.disruption.candidates import is_drifted
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.nodes.drift import is_drifted
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.cancel import cancel_change
+from stockyard.operations.clusters.changes.cancel import cancel_change
+from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.groups import altered_groups, change_groups, check_confirmed, remaining_groups
 from stockyard.operations.clusters.phases import RUNNER
-from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.fleet.pools.pools import change_pool, group_changes
 from stockyard.operations.machines.observe import ATTENDED
 from stockyard.operations.node_claims.create import create_claim
-from stockyard.operations.pools.pools import change_pool, group_changes
 from stockyard.ports import Replace
 from tests.unit.operations.clusters.balanced_world import (
     UPGRADE,

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pending_pods import PendingPods
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.models.pools.pending_pods import PendingPods
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import (
     Cluster,
     Counter,
@@ -42,11 +42,11 @@ from stockyard.lifecycle.operation import phase_of, progress
 from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.lifecycle.procedure import ENSURE
 from stockyard.operations.clusters.await_report import await_report
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.create import create_cluster, plan_creation
-from stockyard.operations.clusters.delete import delete_cluster, plan_deletion
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.creation.create import create_cluster, plan_creation
 from stockyard.operations.clusters.phases import RUNNER
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster, plan_deletion
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.run_phase import run_phase

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stacks.functions import FUNCTIONS
-from stockyard.domain import times
 from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.values import times
 from stockyard.errors import Fenced, NotYetVisible, VendorThrottled
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.phases import RUNNER
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.engine.quiesce import quiesce

@@ -20,16 +20,17 @@ from typing import cast
 
 import pytest
 
-from stockyard.domain import kubeconfigs, times
+from stockyard.domain.clusters import kubeconfigs
 from stockyard.domain.records import Cluster, Event
+from stockyard.domain.values import times
 from stockyard.machines import cloud_config
 from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
 from stockyard.operations.listing import every
-from tests.harness.machine_report import certificate, machine_report
-from tests.harness.memory import MemoryTelemetry
+from tests.harness.crash.machine_report import certificate, machine_report
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.memory import MemoryTelemetry
 from tests.unit.operations.conftest import World
 
 DAY = 86_400

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from stockyard.lifecycle.pool_spread import zone_of
-from stockyard.operations.clusters.completion import complete_members
+from stockyard.lifecycle.pools.spread import zone_of
+from stockyard.operations.clusters.healing.completion import complete_members
 from tests.unit.operations.clusters.members_world import ZONES, MembersWorld, members_world
 
 

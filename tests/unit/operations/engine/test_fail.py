@@ -9,8 +9,8 @@ import pytest
 from stockyard.domain.records import Event, Operation
 from stockyard.errors import VendorQuotaExceeded, VendorRefused
 from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.step import COMPENSATION_SECONDS
 from stockyard.operations.listing import every

@@ -8,9 +8,9 @@ import pytest
 
 from stockyard.domain.records import Cluster, Fact, Operation
 from stockyard.errors import IllegalTransition, PermissionDenied, VendorRefused
-from stockyard.operations.clusters.create import create_cluster, plan_creation
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.creation.create import create_cluster, plan_creation
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.console import MOST_CHARACTERS
 from stockyard.operations.engine.ledger import lines_of
 from tests.harness.sweeping import Reaper

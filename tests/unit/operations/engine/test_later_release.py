@@ -8,7 +8,7 @@ import pytest
 
 from stockyard.domain.records import Cluster, Operation
 from stockyard.lifecycle.operation import phase_of
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 

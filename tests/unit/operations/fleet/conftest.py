@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.unit.operations.pools.conftest import agent, yard
+from tests.unit.operations.fleet.pools.conftest import agent, yard
 
 __all__ = ["agent", "yard"]

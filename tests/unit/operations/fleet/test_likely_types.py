@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
-from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE, ZONE
+from stockyard.domain.nodes.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.values.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE, ZONE
 from stockyard.operations.fleet.likely_types import only_way
 from stockyard.scheduling.packing.manifests import read_pod
 

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate
+from stockyard.domain.models.pools.pools import PoolCreate
 from stockyard.domain.records import NodeProvider
-from stockyard.domain.requirements import ARCH
+from stockyard.domain.values.requirements import ARCH
+from stockyard.operations.fleet.pools import pools
+from stockyard.operations.fleet.pools.claims import draft_claim
+from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
 from stockyard.operations.node_providers.allowed_types import set_allowed_types
-from stockyard.operations.pools import pools
-from stockyard.operations.pools.claims import draft_claim
-from stockyard.operations.pools.plan import plan_pool
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.model import Pod, Pool, Problem, Taint, term
 from stockyard.scheduling.packing.plan import grouped, pack
-from tests.harness.ports import with_ports
-from tests.unit.operations.pools.conftest import Yard
+from tests.harness.worlds.ports import with_ports
+from tests.unit.operations.fleet.pools.conftest import Yard
 
 GPU = {"name": "gpu", "resources": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 1}, "usdPerHour": 2.0}
 SCARCE = {"name": "scarce", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.05, "maxCapacity": 1}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import times
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Observation
-from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.models.clusters.observations import Observation
+from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, Fact
+from stockyard.domain.values import times
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, oldest_picture, picture_age
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS, AgentReply, observe

@@ -8,7 +8,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.errors import Unauthorized
 from stockyard.operations.machines.attest import proven_machine
 from stockyard.ports import MachineIdentity
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 
 ACCOUNT = "222222222222"

@@ -10,12 +10,12 @@ import pytest
 
 from functions.machines import handler
 from stockyard import wiring
-from stockyard.domain.join_tokens import machine_token, renewal_token
+from stockyard.domain.clusters.join_tokens import machine_token, renewal_token
 from stockyard.domain.records import AuditRecord, Cluster, Fact
 from stockyard.errors import Fenced, Forbidden, InvalidInput, RequestInProgress, Unauthorized
 from stockyard.operations.clusters.await_report import report_ready
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.listing import every
 from stockyard.operations.machines.attest import control_plane_fact, issue_control_plane_token
@@ -23,8 +23,8 @@ from stockyard.operations.machines.boot import last_words, report_of_control_pla
 from stockyard.operations.machines.bootstrap import ENDPOINT_SECONDS, Credentials, bootstrap_machine
 from stockyard.ports import CloudWork, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
-from tests.harness.machine_report import machine_report
-from tests.harness.ports import with_ports
+from tests.harness.crash.machine_report import machine_report
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World
 
 PUBLIC, PRIVATE, INTERNAL = "https://198.51.100.7:6443", "10.160.0.5", "https://demo.stockyard.internal:6443"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from local.kubernetes.store import Key
-from stockyard.domain import times
 from stockyard.domain.records import Event, NodeClaim, Operation, SimulatedMachine
+from stockyard.domain.values import times
 from stockyard.errors import NotFound, Unauthorized
-from stockyard.lifecycle.interruption import LAST_SECONDS
+from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
 from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS
 from stockyard.operations.node_claims.interruption import MOST_NOTICE, report_interruption

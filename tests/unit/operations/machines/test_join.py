@@ -13,18 +13,18 @@ import pytest
 from local.kubernetes.api import StatusError, node
 from local.kubernetes.store import Key
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import Observation
+from stockyard.domain.models.clusters.observations import Observation
 from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider, Placement
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.machines.join import JoinConfiguration, join_machine
 from stockyard.operations.machines.observe import AgentReply, observe
 from stockyard.ports import MachineIdentity
 from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.memory import MemoryAttestor
-from tests.harness.ports import with_ports
+from tests.harness.worlds.memory import MemoryAttestor
+from tests.harness.worlds.ports import with_ports
 from tests.unit.agent.rig import CLUSTER as RIG_CLUSTER
 from tests.unit.agent.rig import Rig
 from tests.unit.operations.conftest import World

@@ -11,9 +11,9 @@ import pytest
 
 from functions.machines import handler
 from stockyard import wiring
-from stockyard.domain.join_tokens import machine_token
+from stockyard.domain.clusters.join_tokens import machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import JoinProof
+from stockyard.domain.models.clusters.observations import JoinProof
 from stockyard.domain.records import AuditRecord, Fact, NodeClaim, NodeProvider
 from stockyard.errors import Fenced, Forbidden, InvalidInput, RequestInProgress, Unauthorized
 from stockyard.operations.engine.advance import Fence
@@ -23,7 +23,7 @@ from stockyard.operations.machines.join import JoinConfiguration, join_machine
 from stockyard.ports import Outcome
 from stockyard.ports.clusters import SIGNATURE
 from stockyard.ports.nodes import NodeWork
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import KEY, Silent, Yard
 

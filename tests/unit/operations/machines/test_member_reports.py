@@ -10,7 +10,7 @@ import pytest
 
 from functions.machines import handler
 from stockyard import wiring
-from stockyard.domain.join_tokens import certificate_key
+from stockyard.domain.clusters.join_tokens import certificate_key
 from stockyard.domain.records import AuditRecord, Cluster, Fact, NodeClaim
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.operations.engine.ledger import lines_of
@@ -20,7 +20,7 @@ from stockyard.operations.machines.join import join_machine
 from stockyard.operations.machines.member_plan import PLAN, Removals, member_of, removals
 from stockyard.operations.machines.member_reports import MemberReply, report_member
 from stockyard.ports import Put
-from tests.harness.machine_report import machine_report
+from tests.harness.crash.machine_report import machine_report
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_bootstrap_by_token import boot
 from tests.unit.operations.machines.test_join import KEY, PROOF, Yard, _until_registering

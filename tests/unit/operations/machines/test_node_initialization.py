@@ -10,9 +10,9 @@ import pytest
 
 from local.kubernetes.api import node
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import ObservedNode
+from stockyard.domain.models.clusters.observations import ObservedNode
 from stockyard.domain.records import NodeClaim, Placement
-from stockyard.lifecycle.node_commands import LABEL, command_id, commands_of, done_fact, seen_of, waits_for
+from stockyard.lifecycle.nodes.node_commands import LABEL, command_id, commands_of, done_fact, seen_of, waits_for
 from stockyard.operations.machines.join import JoinConfiguration
 from stockyard.operations.machines.observe import facts_of
 from tests.unit.operations.conftest import World

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.pools.workload_records import WorkloadReport
 from stockyard.domain.records import Cluster, Fact
-from stockyard.domain.workload_records import WorkloadReport
 from stockyard.operations.machines.observe import (
     ATTENTIVE_SECONDS,
     EXPECTANT_SECONDS,

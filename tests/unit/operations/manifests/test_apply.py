@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.manifests import NAMESPACE, claim_manifest, provider_manifest
+from stockyard.domain.nodes.manifests import NAMESPACE, claim_manifest, provider_manifest
 from stockyard.errors import IllegalTransition
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.manifests.apply import plan_manifests

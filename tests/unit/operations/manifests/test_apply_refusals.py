@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.manifests import CLUSTER, PROVIDER
-from stockyard.domain.node_records import NodeClaimSpec
+from stockyard.domain.nodes.manifests import CLUSTER, PROVIDER
+from stockyard.domain.nodes.records import NodeClaimSpec
 from stockyard.errors import Forbidden, IllegalTransition, InUse, InvalidInput, QuotaExceeded
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.manifests import desired

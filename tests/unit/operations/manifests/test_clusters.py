@@ -15,17 +15,17 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import ClusterNameInUse, Forbidden, IllegalTransition, InvalidInput, QuotaExceeded
-from stockyard.operations.clusters.create import NewCluster, create_cluster
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
 from stockyard.operations.manifests.clusters import cluster_manifest
 from stockyard.operations.manifests.desired import read_desired
-from stockyard.operations.pools.pools import pools_of
 from stockyard.operations.quotas.limits import set_quota
 from stockyard.ports import Create, Finding, PriceList, Replace
 from stockyard.providers.clusters.eks import validation
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.managed_world import ManagedProvider, ManagedWorld
 from tests.unit.operations.conftest import World
 from tests.unit.operations.installation import Installation

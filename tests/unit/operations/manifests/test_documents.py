@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.records import Pool
 from stockyard.errors import InvalidInput
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.apply import apply_manifests, document_warnings, plan_manifests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.domain.manifests import claim_manifest
+from stockyard.domain.nodes.manifests import claim_manifest
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.manifests.apply import plan_manifests
 from stockyard.operations.manifests.desired import read_desired

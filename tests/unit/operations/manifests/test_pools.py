@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.pool_manifests import pool_manifest
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.manifests import pool_manifest
+from stockyard.domain.pools.records import Pool
 from stockyard.errors import Forbidden, IllegalTransition, InvalidInput, QuotaExceeded
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.fleet.pools.pools import change_pool, delete_pool, find_pool
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.apply import apply_manifests, document_warnings, plan_manifests
 from stockyard.operations.manifests.desired import read_desired
-from stockyard.operations.pools.pools import change_pool, delete_pool, find_pool
 from stockyard.operations.quotas.limits import set_quota
 from tests.unit.operations.conftest import World
 from tests.unit.operations.installation import Installation

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.profile_records import ClusterPacks, ClusterProfile
+from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import InvalidInput
 from stockyard.operations.engine.find import find_cluster
@@ -18,7 +18,7 @@ from stockyard.operations.manifests.clusters import cluster_manifest
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.profiles import profiles
 from stockyard.ports import ClusterPlan, PriceList, Replace
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.managed_world import USER
 from tests.unit.operations.profiles.packs_world import DOCUMENT, PacksProvider, PacksWorld, packs_world
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import times
 from stockyard.domain.records import Counter
+from stockyard.domain.values import times
 from stockyard.errors import CapacityAwaited
 from stockyard.operations.listing import every
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes

@@ -15,11 +15,11 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.power import plan_power, power_claim
-from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

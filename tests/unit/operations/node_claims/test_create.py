@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Quota
 from stockyard.errors import (
     InUse,
     InvalidInput,
     QuotaExceeded,
 )
+from stockyard.operations.fleet.explain import plan_claim
 from stockyard.operations.node_claims.create import check_creation, create_claim
-from stockyard.operations.scheduler.explain import plan_claim
 from stockyard.ports import Create
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from local.kubernetes.store import Key
-from stockyard.domain import times
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Event, Fact, NodeClaim
-from stockyard.lifecycle.draining import drain_deadline
-from stockyard.lifecycle.interruption import LAST_SECONDS
-from stockyard.lifecycle.node_commands import NODE
+from stockyard.domain.values import times
+from stockyard.lifecycle.nodes.draining import drain_deadline
+from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
+from stockyard.lifecycle.nodes.node_commands import NODE
+from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.listing import every
 from stockyard.operations.machines import observe
 from stockyard.operations.node_claims.delete import delete_claim, plan_deletion
 from stockyard.operations.node_claims.interruption import report_interruption
-from stockyard.operations.pools.claims import draft_claim
 from stockyard.ports import Remove, Replace
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import PROOF, Yard

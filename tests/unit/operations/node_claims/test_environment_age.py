@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import Requirement
-from stockyard.domain.times import from_text
+from stockyard.domain.values.requirements import Requirement
+from stockyard.domain.values.times import from_text
 from stockyard.errors import VendorNotFound, VendorUnavailable
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
@@ -15,7 +15,7 @@ from stockyard.operations.fleet.templates import supply
 from stockyard.operations.listing import every
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.node_claims.test_environments import SMALL, Building
 from tests.unit.operations.nodes import Nodes

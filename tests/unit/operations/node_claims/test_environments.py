@@ -10,7 +10,7 @@ import pytest
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider, Resource
 from stockyard.errors import Fenced, InUse, NotYetVisible, VendorUnavailable
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.act import act
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.listing import every
@@ -22,9 +22,9 @@ from stockyard.operations.node_providers.providers import check_unused
 from stockyard.ports import Create, Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.ports import with_ports
 from tests.harness.sent import waiting
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate
+from stockyard.domain.models.pools.pools import PoolCreate
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE
+from stockyard.domain.values.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE
+from stockyard.operations.fleet.explain import explain_claim
+from stockyard.operations.fleet.pools.plan import plan_pool
+from stockyard.operations.fleet.pools.pools import create_pool
 from stockyard.operations.fleet.templates import every_provider, supply, templates
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environments import look_again
-from stockyard.operations.pools.plan import plan_pool
-from stockyard.operations.pools.pools import create_pool
-from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.manifests import read_pod
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import ids
-from stockyard.domain.node_records import NewClaim
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import LaunchGroup, NodeClaim, NodeProvider
+from stockyard.domain.values import ids
 from stockyard.errors import Conflict, Fenced, NotFound, NotYetVisible, Unauthorized
 from stockyard.operations.engine.advance import Fence, load
 from stockyard.operations.listing import every
@@ -21,8 +21,8 @@ from stockyard.operations.node_claims.launch_groups import StoreGroup, form, lea
 from stockyard.operations.node_claims.phases import RUNNER
 from stockyard.operations.sweep.orphans import living, tagged_suspects
 from stockyard.ports import Check, MachineIdentity, Outcome, Replace, Tagged
-from tests.harness.memory import MemoryAttestor
-from tests.harness.ports import with_ports
+from tests.harness.worlds.memory import MemoryAttestor
+from tests.harness.worlds.ports import with_ports
 from tests.workflows.fleet_world import CLUSTER, FleetLife
 
 PROOF = {"method": "POST", "url": "https://sts.test/machine", "headers": {}}

@@ -11,7 +11,7 @@ import pytest
 
 from stockyard.domain.records import Fact, NodeClaim, Operation, SimulatedMachine
 from stockyard.errors import VendorUnavailable
-from stockyard.lifecycle.node_commands import DELETE, DRAIN, NODE, commands_of
+from stockyard.lifecycle.nodes.node_commands import DELETE, DRAIN, NODE, commands_of
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.ports import Put, Remove, Tagged

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import NodeEnvironment, NodeProvider
-from stockyard.operations.scheduler.explain import explain_claim
-from tests.harness.ports import with_ports
+from stockyard.operations.fleet.explain import explain_claim
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.node_claims.test_images import AMD, Imaged, cluster_of, scheduled, settled
 from tests.unit.operations.nodes import Nodes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local.testing.memory_store import MemoryStore
-from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict, InsufficientCapacity, PreconditionFailed, StoreUnavailable, VendorRefused
@@ -19,8 +19,8 @@ from stockyard.operations.node_providers.providers import change_provider, creat
 from stockyard.operations.node_providers.types import get_type
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Replace, Write
-from tests.harness.ports import with_ports
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 

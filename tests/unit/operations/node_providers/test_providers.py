@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.models.node_types import NodeTypeView
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.models.nodes.node_types import NodeTypeView
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import AuditRecord, CloudAccount, Counter, Name, NodeEnvironment, NodeProvider, Quota
 from stockyard.errors import InUse, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
@@ -25,7 +25,7 @@ from stockyard.operations.node_providers.types import get_type, list_types
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.ports import Create, Finding, Put, Remove
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 

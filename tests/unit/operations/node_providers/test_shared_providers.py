@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.testing.memory_store import MemoryStore
-from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import (
     AuditRecord,

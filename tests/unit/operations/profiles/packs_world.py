@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_profiles import ClusterProfileCreate, ClusterProfilePut
-from stockyard.domain.profile_records import ClusterPacks, ClusterProfile
+from stockyard.domain.models.clusters.profiles import ClusterProfileCreate, ClusterProfilePut
+from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile
 from stockyard.domain.records import Operation
 from stockyard.errors import VendorError
-from stockyard.operations.clusters.create import NewCluster, create_cluster
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 from stockyard.operations.profiles import profiles
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork
-from tests.harness.memory_packs import MemoryPacks
-from tests.harness.ports import with_ports
+from tests.harness.worlds.memory_packs import MemoryPacks
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.managed_world import USER, ManagedProvider, ManagedWorld
 from tests.unit.operations.conftest import make_world
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.cluster_patch import ClusterPatch
-from stockyard.domain.profile_records import ClusterPacks, ProfileUse
+from stockyard.domain.models.clusters.patch import ClusterPatch
+from stockyard.domain.profiles.records import ClusterPacks, ProfileUse
 from stockyard.domain.records import Event, Operation
 from stockyard.errors import IllegalTransition, InUse, InvalidInput, VendorRefused, VendorUnavailable
-from stockyard.operations.clusters.create import plan_creation
-from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.clusters.queue import enqueue
-from stockyard.operations.clusters.reconfigure import check_alone
-from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.clusters.changes.queue import enqueue
+from stockyard.operations.clusters.changes.reconfigure import check_alone
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.creation.create import plan_creation
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.clusters.tree import cluster_tree
 from stockyard.operations.listing import every
 from stockyard.operations.profiles import clusters, profiles

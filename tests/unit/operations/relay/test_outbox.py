@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from local.testing.memory_store import MemoryRegistry
-from stockyard.domain import times
 from stockyard.domain.records import Outbox
+from stockyard.domain.values import times
 from stockyard.errors import StockyardError, VendorRefused, VendorThrottled, VendorUnavailable
 from stockyard.operations.relay import outbox as relay_outbox
 from stockyard.operations.relay.outbox import Relay, Resent
 from stockyard.ports import Create, Remove
-from tests.harness.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
+from tests.harness.worlds.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 

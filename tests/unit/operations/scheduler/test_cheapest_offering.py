@@ -10,18 +10,18 @@ from typing import Any
 import boto3
 import pytest
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.errors import InsufficientCapacity
+from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.node_providers.catalog import availability, load
-from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Create, Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.order import by_priority_and_age
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.properties import oracle
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
-from stockyard.domain import times
-from stockyard.domain.bids import ABOVE_BID, Bid
-from stockyard.domain.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
-from stockyard.domain.offers import ClusterVersion, InstanceOffer, SpotPrice
+from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
+from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, SpotPrice
+from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider, SimulatedMachine
+from stockyard.domain.values import times
 from stockyard.errors import CapacityAwaited
-from stockyard.lifecycle.pool_spread import zone_of
+from stockyard.lifecycle.pools.spread import zone_of
+from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
-from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Outcome, Remove
 from stockyard.ports.nodes import NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.ports import with_ports
-from tests.unit.operations.pools.conftest import Yard, make_yard
+from tests.harness.worlds.ports import with_ports
+from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
 REGION, USD = "us-east-1", 0.1
 ZONES = {"us-east-1a": "use1-az4", "us-east-1b": "use1-az1", "us-east-1c": "use1-az2"}

@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Outbox, SimulatedMachine
 from stockyard.errors import PermissionDenied, VendorRefused
-from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.operations.sweep import records as sweep_records

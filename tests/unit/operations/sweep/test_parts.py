@@ -12,12 +12,12 @@ from stockyard.domain.records import Cluster, Operation, Resource
 from stockyard.errors import StockyardError, VendorUnavailable
 from stockyard.lifecycle.sweeping import COMPLETE, MOST_SUSPECTS, PARTS_GONE, unlisted
 from stockyard.operations.engine.ledger import lines_of
-from stockyard.operations.pools import conditions
+from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import CloudWork, Replace, Tagged
 from stockyard.ports.clusters import GonePart
-from tests.harness.ports import with_ports
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
 
 NAMES = {("aws", "k8s"): ("ec2",)}

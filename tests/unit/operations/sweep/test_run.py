@@ -13,13 +13,13 @@ from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, Resource
 from stockyard.errors import VendorUnavailable
 from stockyard.metrics import IDENTITY_UNREACHABLE
-from stockyard.operations.clusters.create import create_cluster
+from stockyard.operations.clusters.creation.create import create_cluster
 from stockyard.operations.sweep import run
 from stockyard.operations.sweep.orphans import regions_of
 from stockyard.ports import Create, Replace
-from tests.harness.memory import MemoryIdentity
-from tests.harness.ports import with_ports
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.memory import MemoryIdentity
+from tests.harness.worlds.ports import with_ports
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, Cluster, Fact
+from stockyard.domain.values import times
 from stockyard.lifecycle import sweeping
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import records, run, turns

@@ -15,7 +15,7 @@ from stockyard.errors import PermissionDenied, VendorNotFound, VendorRefused, Ve
 from stockyard.ports.clusters import PACKS_MANAGER
 from stockyard.providers.kubernetes import packs
 from stockyard.providers.kubernetes.client import KubernetesApi
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, Settings
 from stockyard.scheduling.consolidation.places import homeless_pods
 from stockyard.scheduling.consolidation.search import consolidate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.domain.node_types import Offering
+from stockyard.domain.nodes.node_types import Offering
 from stockyard.scheduling.consolidation.balance import BalancedScore, balanced_score, least_balanced
 from stockyard.scheduling.consolidation.model import BALANCED, PoolRules
 from stockyard.scheduling.consolidation.search import consolidate

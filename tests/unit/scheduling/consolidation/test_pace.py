@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.operations.disruption import carry_out, give_up, hopeless, run
+from stockyard.operations.fleet.disruption import carry_out, give_up, hopeless, run
 from stockyard.operations.machines import pending_pods
 from stockyard.scheduling.consolidation import pace
 

@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from stockyard.domain.budgets import EMPTY
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE, Requirements
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.pools.budgets import EMPTY
+from stockyard.domain.values.requirements import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE, Requirements
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
     WHEN_EMPTY,

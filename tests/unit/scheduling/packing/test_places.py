@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ZONE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import ZONE
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem, Selector, Spread, term
 from stockyard.scheduling.packing.plan import Plan, pack
 

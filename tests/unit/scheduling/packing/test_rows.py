@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, ZONE, Requirements
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import ARCH, ZONE, Requirements
 from stockyard.scheduling.packing.model import (
     HostPort,
     Node,

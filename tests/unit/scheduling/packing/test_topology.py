@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import HOSTNAME, ZONE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.model import (
     Node,
     Pod,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirements
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirements
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.node_types import Offering
-from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, Requirements
+from stockyard.domain.nodes.node_types import Offering
+from stockyard.domain.values.requirements import ARCH, INSTANCE_TYPE, Requirements
 from stockyard.scheduling.packing.model import Pool, term
 from stockyard.scheduling.simulation.choice import narrowed
 from stockyard.scheduling.simulation.replay import replay

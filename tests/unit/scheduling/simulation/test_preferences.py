@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.node_types import Offering
-from stockyard.domain.requirements import CAPACITY_TYPE, HOSTNAME
+from stockyard.domain.nodes.node_types import Offering
+from stockyard.domain.values.requirements import CAPACITY_TYPE, HOSTNAME
 from stockyard.scheduling.packing.model import Pod, PodTerm, Pool, Preference, Selector, Spread, term
 from stockyard.scheduling.simulation.model import Arrival, PodKind
 from stockyard.scheduling.simulation.replay import replay

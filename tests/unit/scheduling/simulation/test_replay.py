@@ -10,9 +10,9 @@ from itertools import count
 import pytest
 
 from local.testing.prefix_rule import prefix_decision
-from stockyard.domain.budgets import Budget
-from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import INSTANCE_TYPE
+from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.pools.budgets import Budget
+from stockyard.domain.values.requirements import INSTANCE_TYPE
 from stockyard.scheduling.consolidation.model import BALANCED, WHEN_EMPTY, WHEN_UNDERUTILIZED
 from stockyard.scheduling.packing.model import HostPort, Pod, Pool
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, PodKind, PoolPolicy, Trace

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.budgets import Budget
+from stockyard.domain.pools.budgets import Budget
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure
 from stockyard.scheduling.simulation.replay import replay, search
 from tests.unit.scheduling.simulation.test_replay import HOUR, HOURS, POOL, STEPS, busy_day, kind, trace

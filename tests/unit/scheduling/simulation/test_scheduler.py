@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.requirements import HOSTNAME, ZONE
+from stockyard.domain.values.requirements import HOSTNAME, ZONE
 from stockyard.scheduling.packing.model import (
     PREFER_NO_SCHEDULE,
     HostPort,

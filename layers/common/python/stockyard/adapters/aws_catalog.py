@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters import own_account
 from stockyard.adapters.aws_errors import translated
-from stockyard.domain.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, SpotPrice
+from stockyard.domain.nodes.offers import Accelerator, ClusterVersion, Gpus, InstanceOffer, InstanceTraits, SpotPrice
 
 if TYPE_CHECKING:
     import boto3

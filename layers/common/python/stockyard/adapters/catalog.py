@@ -16,8 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stockyard.domain import times
-from stockyard.domain.offers import (
+from stockyard.domain.nodes.offers import (
     Accelerator,
     ClusterVersion,
     Gpus,
@@ -28,6 +27,7 @@ from stockyard.domain.offers import (
     SpotPrices,
 )
 from stockyard.domain.records import PriceSheet
+from stockyard.domain.values import times
 from stockyard.ports import Put, Store
 
 OFFLINE_REGION = "us-east-1"

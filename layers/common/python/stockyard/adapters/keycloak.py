@@ -23,7 +23,7 @@ from stockyard.adapters.keycloak_clients import (
     owner_of,
     view,
 )
-from stockyard.domain import ids
+from stockyard.domain.values import ids
 from stockyard.errors import (
     PermissionDenied,
     VendorConflict,

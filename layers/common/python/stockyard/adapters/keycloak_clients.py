@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain import ids as domain_ids
+from stockyard.domain.values import ids as domain_ids
 from stockyard.ports import IdentityClient
 
 OWNER = "stockyard.cluster_id"

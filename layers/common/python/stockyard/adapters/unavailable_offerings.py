@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from stockyard.domain import times
 from stockyard.domain.records import Refusal
+from stockyard.domain.values import times
 from stockyard.ports import Put, Store
 
 REMEMBERED_SECONDS = 180

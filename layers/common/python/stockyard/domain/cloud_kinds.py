@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from stockyard.domain.provider_kinds import loaded
+from stockyard.domain.nodes.provider_kinds import loaded
 
 if TYPE_CHECKING:
-    from stockyard.domain.cluster_manifests import ClusterForm
-    from stockyard.domain.group_mapping import GroupMapping
+    from stockyard.domain.clusters.manifests import ClusterForm
+    from stockyard.domain.pools.group_mapping import GroupMapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.node_records import NodeProvider
+from stockyard.domain.nodes.records import NodeProvider
 from stockyard.domain.records import Counter, Fact, Name
+from stockyard.domain.values import ids
 
 PLATFORM = "_platform"
 """The platform's name in place of a tenant's. No tenant can have it, so no token's organization is equal to it."""

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard import kubernetes_versions
-from stockyard.domain.conditions import Condition
 from stockyard.domain.cost_records import Usage
-from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.node_records import (
+from stockyard.domain.nodes.records import (
     LaunchGroup,
     MachineHold,
     NodeClaim,
@@ -27,10 +25,12 @@ from stockyard.domain.node_records import (
     VersionedRecord,
 )
 from stockyard.domain.operation_records import Operation, OperationError, PhaseRecord
-from stockyard.domain.pool_records import ClusterClaim, Pool
-from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import ClusterClaim, Pool
+from stockyard.domain.pools.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
+from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
+from stockyard.domain.values.conditions import Condition
 from stockyard.domain.wait_records import Waiters
-from stockyard.domain.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
 
 SCHEMA = 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stockyard.domain.node_records import VersionedRecord
+from stockyard.domain.nodes.records import VersionedRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stockyard.domain import ids
+from stockyard.domain.values import ids
 
 MAX_NAMES = 40
 """How many names of a body's fields a record keeps. Its values are never kept."""

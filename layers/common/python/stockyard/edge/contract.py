@@ -7,18 +7,18 @@ from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain.field_changes import change_views, field_changes, with_subject
+from stockyard.domain.values.field_changes import change_views, field_changes, with_subject
+from stockyard.edge.http.paging import R, filtered
+from stockyard.edge.http.query import Query
 from stockyard.edge.idempotency import IdempotencyLease
 from stockyard.edge.identity import Caller, Roles
-from stockyard.edge.paging import R, filtered
-from stockyard.edge.query import Query
 from stockyard.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from stockyard import ports
-    from stockyard.edge.content import Content
+    from stockyard.edge.http.content import Content
 
 MODELS = "stockyard.domain.models."
 
@@ -112,7 +112,7 @@ class Answer:
         keep: Callable[[R], bool],
         view: Callable[[R], Mapping[str, Any]],
     ) -> Answer:
-        """A page of the records that ``keep`` lets through; see :func:`stockyard.edge.paging.filtered`."""
+        """A page of the records that ``keep`` lets through; see :func:`stockyard.edge.http.paging.filtered`."""
         records, next_id = filtered(read, keep, after=page.after, size=page.size)
         return Answer.listing([view(record) for record in records], next_id)
 
@@ -164,7 +164,8 @@ class Route:
     then given their list. ``large``: the body may have 5 MiB and come as gzip. ``optional``: the body may be left out.
     ``waits``: it takes ``wait``; one resource also takes ``If-None-Match``, and a list gives a ``cursor``.
     ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
-    ``media``: the answer is a file of this type (:class:`stockyard.edge.content.Content`); empty for JSON of a model.
+    ``media``: the answer is a file of this type (:class:`stockyard.edge.http.content.Content`); empty for JSON of
+    a model.
     """
 
     name: str

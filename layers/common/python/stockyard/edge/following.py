@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from stockyard.domain import ids
+from stockyard.domain.values import ids
 from stockyard.errors import InvalidInput
 
 if TYPE_CHECKING:

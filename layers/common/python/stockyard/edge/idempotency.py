@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from stockyard.domain import ids, times
 from stockyard.domain.records import Idempotency
+from stockyard.domain.values import ids, times
 from stockyard.errors import IdempotencyConflict, InvalidInput, RequestInProgress
 
 LIFE = timedelta(hours=24)

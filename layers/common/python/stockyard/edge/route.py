@@ -14,10 +14,10 @@ from aws_lambda_powertools import Logger
 
 from stockyard.edge import paths
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route
+from stockyard.edge.http.query import Query
 from stockyard.edge.idempotency import Keys
 from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.logs import logged
-from stockyard.edge.query import Query
 from stockyard.edge.serve import Call, Dependencies, Reply, log_failure, refusal
 from stockyard.edge.waiting import Turns
 from stockyard.errors import Forbidden, Internal

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain import ids, times
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import DONE, AuditRecord
-from stockyard.edge import audit, body, etag, idempotency, paths, problems, waiting
-from stockyard.edge import query as queries
+from stockyard.domain.values import ids, times
+from stockyard.edge import audit, idempotency, paths, problems, waiting
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
+from stockyard.edge.http import body, etag
+from stockyard.edge.http import query as queries
+from stockyard.edge.http.paging import DEFAULT_SIZE, PageCodec
 from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
 from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
-from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
 from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError, Throttled
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Call:
         )
         raw = body.inflated(self._event, raw, body.LARGE) if large else raw
         if kind == body.YAML:
-            from stockyard.edge import yaml_body  # loads a parser: only for requests that send YAML
+            from stockyard.edge.http import yaml_body  # loads a parser: only for requests that send YAML
 
             return yaml_body.parse(raw, body.MAX_DEPTH)
         return body.parse(raw)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
-from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
+from stockyard.domain.values.conditions import Condition, with_condition
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Subject, Transition
 from stockyard.lifecycle.procedure import Phase, Procedure

@@ -19,7 +19,7 @@ from stockyard.lifecycle.change_phases import (
     UPGRADE_BALANCED,
     UPGRADE_CLUSTER,
 )
-from stockyard.lifecycle.node_phases import (
+from stockyard.lifecycle.nodes.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
     DRAIN,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from stockyard.domain import times
-from stockyard.domain.conditions import Condition
 from stockyard.domain.records import Resource
+from stockyard.domain.values import times
+from stockyard.domain.values.conditions import Condition
 
 TRUST = timedelta(hours=1)
 """How long after the last sweep the table is taken for the one that was swept; sweeps come every five minutes."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from stockyard import kubernetes_versions
-from stockyard.domain.control_plane import POD_CIDR
+from stockyard.domain.clusters.control_plane import POD_CIDR
 from stockyard.machines import data_disk, manifests, node
 from stockyard.machines.cloud_config import (
     FIRST,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from stockyard.domain.node_disks import FREE, KUBELET_GIB
+from stockyard.domain.nodes.disks import FREE, KUBELET_GIB
 
 MOST_PODS = 110
 """What a kubelet takes unless it is told otherwise."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from stockyard.domain.offers import RegionOffers
-from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.nodes.offers import RegionOffers
+from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 
 UNITS = {
     "ebs_snapshot": "GB-month",

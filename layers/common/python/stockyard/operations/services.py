@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
-from stockyard.domain import cloud_kinds, ids, times
+from stockyard.domain import cloud_kinds
 from stockyard.domain.records import DONE, AuditRecord
+from stockyard.domain.values import ids, times
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedures, procedure_of
 from stockyard.lifecycle.procedure import Procedure

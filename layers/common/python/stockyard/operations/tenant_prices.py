@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain import ids
 from stockyard.domain.records import PriceSheet
+from stockyard.domain.values import ids
 
 if TYPE_CHECKING:
-    from stockyard.domain.offers import ClusterVersion, SpotPrices
+    from stockyard.domain.nodes.offers import ClusterVersion, SpotPrices
     from stockyard.ports import PublicPrices, Store
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM
+from stockyard.domain.values import times
 from stockyard.domain.wait_records import WAITERS, Waiters
 from stockyard.errors import Conflict, StoreError
 from stockyard.ports import Clock, Create, Replace, Store

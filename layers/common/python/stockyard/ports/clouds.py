@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from stockyard.domain.offers import ClusterVersion, SpotPrices
+from stockyard.domain.nodes.offers import ClusterVersion, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorError
 

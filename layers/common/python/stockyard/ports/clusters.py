@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.pool_records import NewPool
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.domain.values.prices import PriceItem
 from stockyard.ports.clouds import PriceList
 
 

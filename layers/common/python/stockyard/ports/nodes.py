@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -17,7 +17,7 @@ from stockyard.domain.records import (
     NodeProvider,
     Placement,
 )
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import InsufficientCapacity
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Ledger, Outcome

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
-from stockyard.domain.offers import RegionOffers, SpotPrices
-from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
+from stockyard.domain.nodes.provider_kinds import ProviderKind
 from stockyard.ports import Cloud, ClusterDriver, Secrets, Store
 from stockyard.ports.nodes import NodeSource
 

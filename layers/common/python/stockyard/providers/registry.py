@@ -8,8 +8,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain import cloud_kinds, provider_kinds
-from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.domain import cloud_kinds
+from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.provider_kinds import ProviderKind
 
 if TYPE_CHECKING:
     from stockyard.ports.nodes import NodeSource

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from stockyard.domain.bids import Bid, price_of_zones, zones_in_range
-from stockyard.domain.node_types import ANY, Offering
-from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.nodes.node_types import ANY, Offering
+from stockyard.domain.pools.bids import Bid, price_of_zones, zones_in_range
+from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.scheduling.order import RankedOffering, ranked
 
 ZoneIds = Mapping[str, Mapping[str, str]]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
-from stockyard.domain.bids import ABOVE_BID, Bid, least_price
-from stockyard.domain.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
-from stockyard.domain.quantities import amount_text, resource_text
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
+from stockyard.domain.nodes.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
+from stockyard.domain.pools.bids import ABOVE_BID, Bid, least_price
+from stockyard.domain.values.quantities import amount_text, resource_text
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
 from stockyard.scheduling.bidding import asked_zones, in_range
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest

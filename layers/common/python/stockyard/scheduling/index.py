@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked, ranked_offerings
 from stockyard.scheduling.table import Table
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 
-from stockyard.domain.bids import Bid
-from stockyard.domain.node_types import ANY, MEMORY, NodeType
-from stockyard.domain.requirements import ARCH, ZONE, Requirement, Requirements
+from stockyard.domain.nodes.node_types import ANY, MEMORY, NodeType
+from stockyard.domain.pools.bids import Bid
+from stockyard.domain.values.requirements import ARCH, ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range
 from stockyard.scheduling.index import Index

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from stockyard.domain.node_types import NodeType, Offering
+from stockyard.domain.nodes.node_types import NodeType, Offering
 
 
 @dataclass(frozen=True, slots=True)

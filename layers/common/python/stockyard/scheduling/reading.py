@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stockyard.domain.bids import Bid
-from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import Requirement, Requirements
+from stockyard.domain.pools.bids import Bid
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import Requirement, Requirements
 from stockyard.scheduling.match import SchedulingRequest
 
 

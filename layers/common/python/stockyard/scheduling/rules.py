@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, ZONE, Requirement
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, ZONE, Requirement
 from stockyard.scheduling.table import NAME_KEYS, Table
 
 Refusal = tuple[str, str, str]

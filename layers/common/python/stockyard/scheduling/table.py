@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, Requirement, integer
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, Requirement, integer
 from stockyard.scheduling.order import RankedOffering
 
 NAME_KEYS = (NODE_TYPE, INSTANCE_TYPE)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.bids import ABOVE_BID
-from stockyard.domain.node_types import LEAST_GIB
+from stockyard.domain.nodes.node_types import LEAST_GIB
+from stockyard.domain.pools.bids import ABOVE_BID
 from stockyard.scheduling.explain import (
     EXTENDED,
     FULL,

@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stockyard.domain.control_plane import ROLE
-from stockyard.domain.node_records import Placement
-from stockyard.domain.pool_records import CONTROL_PLANE, cluster_claim
+from stockyard.domain.clusters.control_plane import ROLE
+from stockyard.domain.nodes.records import Placement
+from stockyard.domain.pools.records import CONTROL_PLANE, cluster_claim
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import Fact, NodeClaim
-from stockyard.domain.workload_records import NodeFacts
-from stockyard.operations.disruption import run
-from stockyard.operations.disruption.run import next_decision, view_now
+from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.disruption.run import next_decision, view_now
+from stockyard.operations.fleet.pools import placements
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
+from stockyard.operations.fleet.pools.scale_up import plan_of
 from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
 from stockyard.operations.machines.first_node import FIRST_ROOM, first_node, note_first_node
 from stockyard.operations.machines.member_plan import PLAN
-from stockyard.operations.pools import placements
-from stockyard.operations.pools.pools import claims_of, pools_of
-from stockyard.operations.pools.scale_up import plan_of
 from stockyard.ports import Create, Put, Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod
 from stockyard.scheduling.packing.plan import Plan
-from tests.unit.operations.pools.conftest import Yard, make_yard
+from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
 TAINT = {"key": ROLE, "effect": "NoSchedule"}
 TOLERATES = {"tolerations": [{"key": ROLE, "operator": "Exists"}]}

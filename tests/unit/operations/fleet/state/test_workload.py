@@ -18,7 +18,7 @@ from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import Received, forgetting
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
-from tests.unit.operations.pools.conftest import DB, GROUPS, PROXY, WEB, Agent, picture, template
+from tests.unit.operations.fleet.pools.conftest import DB, GROUPS, PROXY, WEB, Agent, picture, template
 
 SCHEMA = json.loads((Path(__file__).parents[5] / "docs/events/PendingPods.json").read_text(encoding="utf-8"))
 

@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from stockyard.domain.workload_records import NodeFacts, ProtectedPod
+from stockyard.domain.pools.workload_records import NodeFacts, ProtectedPod
 from stockyard.errors import InvalidInput
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import UNREADY_TYPE
 from tests.harness.sent import waiting
-from tests.unit.operations.pools.conftest import WEB, Agent, picture, template
+from tests.unit.operations.fleet.pools.conftest import WEB, Agent, picture, template
 
 NODE = {"ready": "True", "created_at": "2026-01-01T00:00:00Z"}
 

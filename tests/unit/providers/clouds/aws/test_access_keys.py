@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import ids
 from stockyard.domain.models.base import read
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, InvalidInput
 from stockyard.providers.clouds.aws.attributes import AwsAttributes
 from stockyard.providers.clouds.aws.cloud import LASTING_KEY, AwsCloud
 from stockyard.providers.clouds.aws.sessions import Sessions, account_number, partition
-from tests.harness.memory import MemorySecrets
-from tests.harness.stage import Stage
+from tests.harness.worlds.memory import MemorySecrets
+from tests.harness.worlds.stage import Stage
 
 USER = "arn:aws:iam::222222222222:user/platform/ops"
 KEYS = {"user_arn": USER, "access_key_id": "AKIAIOSFODNN7EXAMPLE"}

@@ -7,7 +7,7 @@ import boto3
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2 import planning
-from tests.harness.stage import Stage
+from tests.harness.worlds.stage import Stage
 from tests.unit.operations.conftest import MemoryPrices
 
 

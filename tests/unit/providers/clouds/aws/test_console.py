@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.console import boot_text, shown_consoles
+from local.aws.corrections.compute.console import boot_text, shown_consoles
 from local.aws.corrections.refusals import planned_refusals
 from stockyard.errors import PermissionDenied
 

@@ -14,7 +14,7 @@ from stockyard.errors import CredentialsRevoked, InvalidInput, VendorThrottled
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, SLOW, Sessions
-from tests.harness.stage import Stage
+from tests.harness.worlds.stage import Stage
 
 
 class _Sts:

@@ -12,8 +12,8 @@ import botocore.session
 
 import stockyard.providers
 from local.aws.permissions import buckets, table
-from stockyard.providers.clouds.aws import tenant_template
-from tests.harness.stage import Stage
+from stockyard.providers.clouds.aws.policies import tenant_template
+from tests.harness.worlds.stage import Stage
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[str, str]]:

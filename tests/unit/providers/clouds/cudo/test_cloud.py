@@ -10,15 +10,15 @@ import pytest
 
 from local.cudo.api import SimulatedCudo
 from local.vault.server import VaultServer, app_role, ask
-from stockyard.domain.ids import account_secret
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values.ids import account_secret
 from stockyard.errors import CredentialsRevoked, NotFound, VendorRefused, VendorUnavailable
 from stockyard.ports.clouds import SellsByAccount
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clouds.cudo.values import NewVm, Rule
-from tests.harness.memory import MemorySecrets
+from tests.harness.worlds.memory import MemorySecrets
 
 KEY, DALLAS = "cudo-api-key-0123456789", "us-dallas-1"
 ATTRIBUTES = {"project_id": "acme", "data_center_id": DALLAS}

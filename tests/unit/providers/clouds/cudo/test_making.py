@@ -14,7 +14,7 @@ import pytest
 from local.cudo.api import SimulatedCudo
 from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.records import Cluster
-from stockyard.domain.times import to_text
+from stockyard.domain.values.times import to_text
 from stockyard.errors import InsufficientCapacity, VendorConflict, VendorError, VendorRefused
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
@@ -23,7 +23,7 @@ from stockyard.providers.clouds.cudo import marks
 from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import TTL_SECONDS, Maker
 from stockyard.providers.clouds.cudo.values import READY, NewVm, Rule
-from tests.harness.memory import FixedClock
+from tests.harness.worlds.memory import FixedClock
 
 KEY, DALLAS, CLUSTER = "cudo-api-key-0123456789", "us-dallas-1", "clu_01KDVJXQ80000000000000000A"
 MARKS = marks.marks("inst", "acme", CLUSTER, 1)

@@ -24,7 +24,7 @@ from stockyard.errors import (
 )
 from stockyard.providers.clouds.cudo import access
 from stockyard.providers.clouds.cudo.vault import MOST_BYTES, WRAP_SECONDS, VaultClient
-from tests.harness import vaults
+from tests.harness.worlds import vaults
 
 ADDRESS = "https://vault.example.test:8200/teams"
 SECRET_ID, TOKEN, WRAPPING_TOKEN = "the-secret-id-of-the-account", "hvs.token-of-a-login", "hvs.wrapping-token"

@@ -9,12 +9,12 @@ import pytest
 
 from local.cudo.stock import stock
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolPatch
-from stockyard.domain.node_groups import floor_resources, says
-from stockyard.domain.pool_manifests import pool_manifest
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.models.pools.pools import PoolPatch
+from stockyard.domain.pools.manifests import pool_manifest
+from stockyard.domain.pools.node_groups import floor_resources, says
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeProvider
-from stockyard.domain.requirements import Requirements
+from stockyard.domain.values.requirements import Requirements
 from stockyard.providers.clouds.cudo.values import machine_type
 from stockyard.providers.clusters.cudo import groups
 from stockyard.providers.clusters.cudo.settings import CudoSettings

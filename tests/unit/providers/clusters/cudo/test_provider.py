@@ -10,7 +10,7 @@ import pytest
 
 from local.machines.programs import script_files
 from local.vault.server import VaultServer, app_role
-from stockyard.domain.ids import account_secret
+from stockyard.domain.values.ids import account_secret
 from stockyard.errors import PermissionDenied, VendorConflict, VendorRefused
 from stockyard.machines.control_plane import CONFIG_PATH
 from stockyard.operations.engine.ledger import lines_of
@@ -21,7 +21,7 @@ from stockyard.providers.clouds.cudo.values import NewVm, Rule
 from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.network import FROM_NETWORK, OUTWARD
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
-from tests.harness.cudo_yard import NUMBER
+from tests.harness.worlds.cudo_yard import NUMBER
 from tests.unit.providers.clusters.cudo.test_settings import KEY
 from tests.unit.providers.clusters.cudo.world import CLUSTER, DEAR, PHASES, TOKEN, World
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from local.testing.memory_store import MemoryStore, MemoryTable
-from stockyard.domain.ids import client_id
 from stockyard.domain.models.base import read
 from stockyard.domain.records import Cluster, Resource
-from stockyard.domain.times import to_text
+from stockyard.domain.values.ids import client_id
+from stockyard.domain.values.times import to_text
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome
@@ -17,7 +17,7 @@ from stockyard.providers.clouds.cudo.making import CHOICE
 from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
 from stockyard.providers.clusters.cudo.settings import CudoSettings
-from tests.harness.cudo_yard import CudoYard
+from tests.harness.worlds.cudo_yard import CudoYard
 
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
 TOKEN = "e" * 64

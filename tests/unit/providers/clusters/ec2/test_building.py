@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.times import to_text
+from stockyard.domain.values.times import to_text
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorRefused, VendorTimeout
 from stockyard.providers.clouds.aws.calls import Calls
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.node_groups import worker_groups
-from stockyard.domain.offers import SpotPrice, SpotPrices
-from stockyard.domain.pool_manifests import pool_manifest
+from stockyard.domain.nodes.offers import SpotPrice, SpotPrices
+from stockyard.domain.pools.manifests import pool_manifest
+from stockyard.domain.pools.node_groups import worker_groups
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
-from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.lifecycle.nodes.pool_drift import template_hash
 from stockyard.providers.clusters.ec2.groups import group_items, group_of_pool, pool_of_group
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.providers.clouds.aws import images
+from stockyard.providers.clouds.aws.catalog import images
 
 
 def test_image_that_machines_cannot_start_from_is_found_at_dry_run(yard: Any) -> None:

@@ -13,7 +13,7 @@ from stockyard.errors import VendorRefused
 from stockyard.ports.clusters import AdmitsPacks, CloudWork
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.kubernetes.client import ClientCertificate
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 
 ENDPOINT = "https://10.0.0.9:6443"
 

@@ -14,11 +14,11 @@ import pytest
 from local.aws.corrections.refusals import gone_have_no_tags, planned_refusals
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
 from stockyard.machines.sources import Sources
-from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.policies import tenant_template
 from stockyard.providers.clouds.aws.tags import Owner
-from stockyard.providers.clusters.ec2 import identity
+from stockyard.providers.clusters.ec2.members import identity
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver
-from tests.harness.stage import Stage
+from tests.harness.worlds.stage import Stage
 
 
 def test_created_cluster_has_reference_names_and_deletion_leaves_nothing(yard: Any) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from stockyard.providers.clouds.aws import elb_kinds
-from stockyard.providers.clusters.ec2 import network
-from stockyard.providers.clusters.ec2.security import API_PORT
+from stockyard.providers.clouds.aws.kinds import elb as elb_kinds
+from stockyard.providers.clusters.ec2.network import network
+from stockyard.providers.clusters.ec2.network.security import API_PORT
 from stockyard.providers.nodes.ec2 import place
 from tests.harness.reachability import Door, Network
-from tests.unit.providers.clusters.ec2.test_bastion import BASTION
-from tests.unit.providers.clusters.ec2.test_tenant_network import Vpc
+from tests.unit.providers.clusters.ec2.network.test_bastion import BASTION
+from tests.unit.providers.clusters.ec2.network.test_tenant_network import Vpc
 from tests.unit.providers.conftest import Moment
 from tests.unit.providers.nodes.ec2.conftest import provider as node_provider
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from stockyard.errors import PermissionDenied, VendorError, VendorNotFound, VendorThrottled, VendorTimeout
-from stockyard.providers.clouds.aws import retagging, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2.etcd_volume import MOST_TAGS
-from tests.harness import inventory
+from stockyard.providers.clouds.aws.resources import retagging
+from stockyard.providers.clusters.ec2.members.etcd_volume import MOST_TAGS
+from tests.harness.worlds import inventory
 from tests.unit.providers.conftest import ACME, Yard
 
 BEFORE, AFTER = {"team": "a", "a/b c": "old", "stage": "one"}, {"a/b c": "new", "stage": "one", "cost": "7"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.models.clusters.clusters import settings_for
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPES, named_control_plane_types
-from stockyard.providers.clusters.ec2.layout import laid_out
+from stockyard.providers.clusters.ec2.network.layout import laid_out
 
 EARLIER_LAYOUT = {
     "public-a": "10.0.0.0/20",

@@ -12,7 +12,7 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
 from stockyard.providers.clusters.eks.settings import EksSettings
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 
 CREATE = (
     "account",

@@ -14,7 +14,7 @@ from stockyard.errors import VendorRefused, VendorUnavailable
 from stockyard.ports.clusters import AdmitsPacks
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, names
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 from tests.unit.providers.clusters.eks.conftest import H100, Run, change, subnets
 
 # --- add-ons and storage ----------------------------------------------------------------------------------------------

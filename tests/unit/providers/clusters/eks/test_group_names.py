@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard.providers.clusters.eks import launch_templates
-from stockyard.providers.clusters.eks.node_groups import Generation
+from stockyard.providers.clusters.eks.nodes import launch_templates
+from stockyard.providers.clusters.eks.nodes.node_groups import Generation
 
 
 @pytest.mark.parametrize(

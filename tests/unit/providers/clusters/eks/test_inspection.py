@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.capacity_reservations import capacity_reservations
-from local.aws.corrections.eks import eks_backends
-from local.aws.corrections.eks_things import planned_insights
+from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.compute.reservations import new_block
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.things import planned_insights
 from local.aws.corrections.pace import paced
 from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.refusals import planned_refusals
-from local.aws.corrections.reservations import new_block
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import template_parts, template_versions
+from stockyard.providers.clouds.aws.policies import template_parts, template_versions
 from stockyard.providers.clusters.eks import names
 from tests.unit.providers.clusters.eks.conftest import H100, settings
 from tests.unit.providers.conftest import ACME, START

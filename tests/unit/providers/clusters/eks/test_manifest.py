@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stockyard.domain.models.clusters import settings_for
-from stockyard.domain.models.read_manifests import read_manifests
+from stockyard.domain.models.clusters.clusters import settings_for
+from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.eks import manifest as form

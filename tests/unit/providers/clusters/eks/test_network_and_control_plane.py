@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from moto.iam.models import iam_backends
 
-from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks.eks import eks_backends
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import control_plane, names

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.offers import ClusterVersion
+from stockyard.domain.nodes.offers import ClusterVersion
 from stockyard.domain.records import Cluster
 from stockyard.providers.clusters.eks import planning
 from tests.unit.providers.clusters.eks.conftest import H100, settings

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorError, VendorUnavailable
-from stockyard.providers.clouds.aws.registry import KINDS
+from stockyard.providers.clouds.aws.kinds.registry import KINDS
 from stockyard.providers.clusters.eks import names
-from tests.harness.memory_kubernetes import MemoryKubernetes
+from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 from tests.unit.providers.clusters.eks.conftest import CREATE, DELETE, H100, Run, change
 
 

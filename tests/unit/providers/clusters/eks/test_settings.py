@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.clusters import settings_for
-from stockyard.domain.node_groups import says, worker_groups
+from stockyard.domain.models.clusters.clusters import settings_for
+from stockyard.domain.pools.node_groups import says, worker_groups
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.eks import groups
 from stockyard.providers.clusters.eks.settings import EksNodeGroup, builtin_group

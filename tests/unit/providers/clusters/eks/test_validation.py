@@ -9,7 +9,7 @@ import pytest
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList
-from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.models.clusters.clusters import settings_for
 from stockyard.domain.records import Cluster
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.ports import Finding, PriceList

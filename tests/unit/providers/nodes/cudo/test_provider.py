@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.ids import client_id
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -18,7 +17,8 @@ from stockyard.domain.records import (
     Placement,
     PlacementOption,
 )
-from stockyard.domain.requirements import IN, Requirement, Requirements
+from stockyard.domain.values.ids import client_id
+from stockyard.domain.values.requirements import IN, Requirement, Requirements
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -35,7 +35,7 @@ from stockyard.providers.clouds.cudo.marks import marks
 from stockyard.providers.clouds.cudo.values import NewVm
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
-from tests.harness.cudo_yard import DALLAS, NUMBER, CudoYard
+from tests.harness.worlds.cudo_yard import DALLAS, NUMBER, CudoYard
 from tests.unit.providers.conftest import MemoryLedger
 from tests.workflows.cudo_life import user_data
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from local.cudo.stock import stock
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import NodeProvider
-from stockyard.domain.requirements import INSTANCE_TYPE, REGION
+from stockyard.domain.values.requirements import INSTANCE_TYPE, REGION
 from stockyard.providers.clouds.cudo import sizing
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import MachineType, machine_type

@@ -11,9 +11,9 @@ from typing import Any
 import boto3
 import pytest
 
-from local.aws.corrections.compute import instant_fleets
-from stockyard.domain.node_types import ANY
-from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
+from local.aws.corrections.compute.compute import instant_fleets
+from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.nodes.offers import Gpus, InstanceOffer, RegionOffers
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption
 from stockyard.errors import VendorTimeout
 from stockyard.ports import Outcome

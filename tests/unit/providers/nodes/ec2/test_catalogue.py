@@ -10,12 +10,19 @@ import boto3
 import pytest
 
 from stockyard.adapters.catalog import Ec2PriceList
-from stockyard.domain.models.node_claims import NodeClaimCreate
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.offers import Accelerator, InstanceOffer, InstanceTraits, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.models.nodes.node_claims import NodeClaimCreate
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.offers import (
+    Accelerator,
+    InstanceOffer,
+    InstanceTraits,
+    RegionOffers,
+    SpotPrice,
+    SpotPrices,
+)
 from stockyard.domain.records import Placement
-from stockyard.domain.requirements import Requirements
-from stockyard.providers.clouds.aws import reserved
+from stockyard.domain.values.requirements import Requirements
+from stockyard.providers.clouds.aws.catalog import reserved
 from stockyard.providers.nodes.ec2 import catalogue
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.index import Index

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain import times
-from stockyard.domain.node_types import ANY
+from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.values import times
 from stockyard.errors import CapacityAwaited, InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.compute import hidden_at_first
-from local.aws.corrections.key_pairs import known_key_pairs
+from local.aws.corrections.compute.compute import hidden_at_first
+from local.aws.corrections.compute.key_pairs import known_key_pairs
 from stockyard.errors import (
     NodeCouldNotBeProvisioned,
     NotYetVisible,

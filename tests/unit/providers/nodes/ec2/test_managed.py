@@ -12,14 +12,14 @@ from typing import Any
 import boto3
 import pytest
 
-from local.aws.corrections.compute import instant_fleets
+from local.aws.corrections.compute.compute import instant_fleets
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.ports import Create, Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.child_names import role_name
+from stockyard.providers.clouds.aws.resources.child_names import role_name
 from stockyard.providers.nodes.ec2 import managed
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from tests.unit.providers.nodes.ec2.conftest import CLAIM, ENVIRONMENT, MOMENT, offers, option, placed, provider

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.providers.clouds.aws import dlm_kinds, tags
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
 
 
 def test_a_member_stands_where_the_balancer_reaches_it(hand: Any) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from local.aws.permissions.policies import Ask, allowed_by
-from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.policies import tenant_template
 from tests.harness import tenant_stack
 from tests.harness.asks import recorded_asks
 from tests.harness.policies import without
-from tests.harness.stage import Stage
+from tests.harness.worlds.stage import Stage
 
 REGION, ACCOUNT = "us-east-1", "222222222222"
 USED = (":image/", ":security-group/", ":subnet/")

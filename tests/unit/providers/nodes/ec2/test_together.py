@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.compute import hidden_at_first
+from local.aws.corrections.compute.compute import hidden_at_first
 from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.records import LaunchGroup, NodeClaim
-from stockyard.domain.times import from_text, to_text
+from stockyard.domain.values.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.node_records import NodeEnvironment, NodeProvider
+from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.ports.nodes import HasTopology, NeedsImages
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes

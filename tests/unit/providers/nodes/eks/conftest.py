@@ -14,10 +14,9 @@ from moto import mock_aws
 
 from local.aws.corrections.pace import paced
 from local.testing.memory_store import MemoryStore, MemoryTable
-from stockyard.domain.ids import client_id
-from stockyard.domain.node_types import ANY
-from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
-from stockyard.domain.pool_records import cluster_claim
+from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.nodes.offers import Gpus, InstanceOffer, RegionOffers
+from stockyard.domain.pools.records import cluster_claim
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -27,16 +26,17 @@ from stockyard.domain.records import (
     Placement,
     PlacementOption,
 )
-from stockyard.domain.times import to_text
+from stockyard.domain.values.ids import client_id
+from stockyard.domain.values.times import to_text
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
-from tests.harness.direct_aws import direct_aws
-from tests.harness.memory import FixedClock
-from tests.harness.node_groups import NodeGroups, scarce_groups
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.node_groups import NodeGroups, scarce_groups
 
 MOMENT = "2026-01-31T12:00:00.000Z"
 CLUSTER, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "npr", "nev"))

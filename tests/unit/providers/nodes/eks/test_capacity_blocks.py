@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.reservations import new_block
-from stockyard.domain.times import from_text
+from local.aws.corrections.compute.reservations import new_block
+from stockyard.domain.values.times import from_text
 from stockyard.errors import CapacityAwaited, VendorRefused
 
 P5, BLOCK = "p5.48xlarge", "cr-0123456789abcdef0"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.scaling_groups import scaling_backends
+from local.aws.corrections.eks.scaling_groups import scaling_backends
 from stockyard.domain.records import MachineHold
 from stockyard.errors import Fenced, NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused, VendorTimeout
 from stockyard.operations.engine.ledger import lines_of

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from local.aws.corrections.scaling_groups import scaling_backends
+from local.aws.corrections.eks.scaling_groups import scaling_backends
 from local.aws.permissions.policies import Ask, allowed_by
-from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.policies import tenant_template
 from tests.harness import tenant_stack
 from tests.harness.asks import recorded_asks
-from tests.harness.stage import Stage
+from tests.harness.worlds.stage import Stage
 
 REGION, ACCOUNT = "us-east-1", "222222222222"
 OUR_TAG, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"

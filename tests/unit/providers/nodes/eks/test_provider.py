@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND, SPOT
+from stockyard.domain.nodes.node_types import CAPACITY_BLOCK, ON_DEMAND, SPOT
 from stockyard.domain.records import NodeEnvironment
-from stockyard.domain.requirements import ZONE, Requirement, Requirements
+from stockyard.domain.values.requirements import ZONE, Requirement, Requirements
 from stockyard.ports.nodes import NamesZones, NeedsImages
 
 MOMENT = "2026-01-31T12:00:00.000Z"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from local.testing import price_checker
-from stockyard.domain.node_types import NodeType, Offering
+from stockyard.domain.nodes.node_types import NodeType, Offering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Plan, pack
 from stockyard.scheduling.packing.price import EVERY, FreeProblem, Offer, Shape, lower_bound, solve

@@ -28,7 +28,6 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard import errors
-from stockyard.domain import times
 from stockyard.domain.platform import home
 from stockyard.domain.records import (
     DONE,
@@ -48,6 +47,7 @@ from stockyard.domain.records import (
     Resource,
     Usage,
 )
+from stockyard.domain.values import times
 
 Kind = type[Any]
 """The class of a record. mypy cannot pass a type variable's class on as ``type[Record]``."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stockyard import errors
 from stockyard.adapters.dynamodb import calls, codec, keys
 from stockyard.adapters.dynamodb.store import DynamoStore
-from stockyard.domain import times
 from stockyard.domain.records import Fact, NodeClaim, Record
+from stockyard.domain.values import times
 from stockyard.ports import Create, Store
 
 if TYPE_CHECKING:

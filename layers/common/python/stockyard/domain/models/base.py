@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from stockyard.domain.models.fault_words import unknown_field, words
-from stockyard.domain.pointers import pointer
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 M = TypeVar("M", bound=BaseModel)

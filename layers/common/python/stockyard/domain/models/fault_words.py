@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from stockyard.domain.models import patterns
-from stockyard.domain.spelling import closest
+from stockyard.domain.values.spelling import closest
 
 _WORDS = {
     "missing": "this field is required",

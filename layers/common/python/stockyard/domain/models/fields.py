@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import patterns
 from stockyard.domain.models.base import Fault, check, repeated
-from stockyard.domain.pointers import pointer
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 _LABEL_VALUE = re.compile(patterns.LABEL_VALUE[1:-1])

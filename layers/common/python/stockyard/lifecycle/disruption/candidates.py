@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from stockyard.domain import durations, times
-from stockyard.domain.pool_records import CONTROL_PLANE, DYNAMIC, Pool
+from stockyard.domain.pools.records import CONTROL_PLANE, DYNAMIC, Pool
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.disruption.forced import is_interrupted
+from stockyard.domain.values import durations, times
 from stockyard.lifecycle.disruption.protection import FOREVER, do_not_disrupt
-from stockyard.lifecycle.node_claim import AVAILABLE
-from stockyard.lifecycle.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.nodes.drift import drifted_since
+from stockyard.lifecycle.nodes.interruption import is_interrupted
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +114,6 @@ def _quiet(claim: NodeClaim, pool: Pool, facts: NodeFacts, now: datetime) -> Obs
 
 def drifted(claims: Sequence[NodeClaim]) -> Sequence[NodeClaim]:
     """The claims that are not as they would be made now, the longest first."""
-    since = {claim.id: moment for claim in claims if (moment := _drifted_since(claim))}
+    since = {claim.id: moment for claim in claims if (moment := drifted_since(claim))}
     by_id = {claim.id: claim for claim in claims}
     return [by_id[claim_id] for claim_id in sorted(since, key=lambda claim_id: (since[claim_id], claim_id))]
-
-
-def is_drifted(claim: NodeClaim) -> bool:
-    """Whether the claim is not as it would be made now."""
-    return bool(_drifted_since(claim))
-
-
-def _drifted_since(claim: NodeClaim) -> str:
-    """Since when; empty for a claim that has not drifted."""
-    return next(
-        (part.last_transition_time for part in claim.conditions if part.type == NOT_DRIFTED and part.status == "False"),
-        "",
-    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from stockyard.domain import durations, times
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pools.records import Pool
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.interruption import INTERRUPTED
-from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.domain.values import durations, times
+from stockyard.lifecycle.nodes.interruption import is_interrupted
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 
 REPAIR_SECONDS = 1800
 """How long a node may not be ready before it is replaced, as with Karpenter's repair of nodes."""
@@ -29,11 +29,6 @@ def expires_at(claim: NodeClaim, pool: Pool | None) -> datetime | None:
         return times.from_text(claim.created_at) + timedelta(seconds=seconds)
     except OverflowError:
         return None
-
-
-def is_interrupted(claim: NodeClaim) -> bool:
-    """Whether the machine's cloud has said that it takes it back, or may soon."""
-    return any(part.type == INTERRUPTED for part in claim.conditions)
 
 
 def is_leaving(claim: NodeClaim) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from stockyard.domain import times
-from stockyard.domain.durations import go_seconds
+from stockyard.domain.values import times
+from stockyard.domain.values.durations import go_seconds
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 FOREVER = "9999-12-31T23:59:59.999Z"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.budgets import DRIFTED, UNBOUNDED, Budget, NodeState, budgets_of
-from stockyard.domain.pool_records import STATIC, NewPool, Pool
+from stockyard.domain.pools.budgets import DRIFTED, UNBOUNDED, Budget, NodeState, budgets_of
+from stockyard.domain.pools.records import STATIC, NewPool, Pool
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.disruption.candidates import is_drifted
-from stockyard.lifecycle.pool_spread import living
+from stockyard.lifecycle.nodes.drift import is_drifted
+from stockyard.lifecycle.pools.spread import living
 
 ADD_FIRST, REMOVE_FIRST, CUSTOM = "add_first", "remove_first", "custom"
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from stockyard.domain import times
-from stockyard.domain.conditions import Condition
-from stockyard.domain.pool_records import CONTROL_PLANE
+from stockyard.domain.pools.records import CONTROL_PLANE
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.workload_records import NodeFacts
+from stockyard.domain.values import times
+from stockyard.domain.values.conditions import Condition
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES, PENDING, shown_phase
-from stockyard.lifecycle.node_phases import JOINED
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE, FAILED, MOVES, PENDING, shown_phase
+from stockyard.lifecycle.nodes.node_phases import JOINED
 
 REPORT_SECONDS = 20
 """How long after its node has joined a claim may be missing in a report: agents list nodes each ten seconds, and their

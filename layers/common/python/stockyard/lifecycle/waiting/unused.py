@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from stockyard.domain import times
+from stockyard.domain.values import times
 
 BELIEVED_SECONDS = 90
 """How long pods may wait beside room before it is not believed any more, and another node is made."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.declared_types import block_of
+from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation, PriceSheet
+from stockyard.domain.values import ids
 from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.cloud_accounts.offers import first_sheet

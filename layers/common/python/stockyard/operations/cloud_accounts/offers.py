@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount, PriceSheet
+from stockyard.domain.values import ids
 from stockyard.errors import StockyardError, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Clock, Put, Registry

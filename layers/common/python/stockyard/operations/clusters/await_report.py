@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import kubeconfigs
+from stockyard.domain.clusters import kubeconfigs
 from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import Conflict, Fenced, Forbidden, InvalidInput, StoreUnavailable
-from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.lifecycle.procedure import Phase
 from stockyard.operations import cluster_secrets

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain import times
 from stockyard.domain.cost_records import Usage
-from stockyard.domain.prices import HOURS_A_MONTH, MEMBER, PriceItem
 from stockyard.domain.records import UNSEEN, Cluster, NodeClaim, Resource
+from stockyard.domain.values import times
+from stockyard.domain.values.prices import HOURS_A_MONTH, MEMBER, PriceItem
+from stockyard.operations.clusters.creation.plan import price_items
 from stockyard.operations.clusters.nodes import claims_of
-from stockyard.operations.clusters.plan import price_items
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

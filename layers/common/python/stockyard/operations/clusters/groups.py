@@ -11,19 +11,19 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.group_mapping import GroupMapping
-from stockyard.domain.node_groups import followed_entries, followed_setting, follows, name_of
-from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import GROUP, NewPool, Pool
+from stockyard.domain.pools.group_mapping import GroupMapping
+from stockyard.domain.pools.node_groups import followed_entries, followed_setting, follows, name_of
+from stockyard.domain.pools.records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput, PreconditionFailed
-from stockyard.operations.clusters.alignment import aligned
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.queue import enqueue, is_busy
-from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.clusters.changes.alignment import aligned
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.changes.queue import enqueue, is_busy
+from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change, target_of
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.pools.pools import GROUP_FIELDS, changes_of, group_changes
+from stockyard.operations.fleet.pools.pools import GROUP_FIELDS, changes_of, group_changes
 from stockyard.operations.services import Services
 
 
@@ -99,7 +99,7 @@ def plan_groups(services: Services, cluster: Cluster, patch: dict[str, Any]) -> 
 
 def _settings(services: Services, cluster: Cluster, patch: dict[str, Any]) -> dict[str, Any] | None:
     from stockyard.domain.models.base import read  # loads pydantic
-    from stockyard.domain.models.cluster_patch import ClusterPatch
+    from stockyard.domain.models.clusters.patch import ClusterPatch
 
     return read(ClusterPatch, patch).settings_after(aligned(services, cluster))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stockyard.domain.records import Cluster, NodeClaim, Pool, Resource
-from stockyard.lifecycle.node_phases import DESTROYED
+from stockyard.lifecycle.nodes.node_phases import DESTROYED
 from stockyard.lifecycle.operation import DELETING
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.fleet.pools import pools
+from stockyard.operations.fleet.pools.groups import remove_providers
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.pools import pools
-from stockyard.operations.pools.groups import remove_providers
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Replace
 

@@ -4,60 +4,42 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stockyard.domain.disruption_records import ClusterDisruption
-from stockyard.domain.records import CloudAccount, Cluster, ClusterPacks, Fact, Name, Operation
-from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, InvalidInput
-from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
-from stockyard.lifecycle.cluster import MOVES
+from stockyard.domain.records import Cluster, ClusterPacks, Operation
+from stockyard.errors import ClusterCouldNotBeDeployed, InvalidInput
+from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters import nodes as cluster_nodes
-from stockyard.operations.clusters.agent_installation import agent_documents
-from stockyard.operations.clusters.approval import await_approval
-from stockyard.operations.clusters.await_report import AUTHORITY, await_report
+from stockyard.operations.clusters.access.agent_installation import agent_documents
 from stockyard.operations.clusters.await_report import PHASE as REPORT
-from stockyard.operations.clusters.check import live_findings, of_change, refuse
-from stockyard.operations.clusters.completion import complete_members
-from stockyard.operations.clusters.deployment import deploy_settings
-from stockyard.operations.clusters.members import ensure_members
-from stockyard.operations.clusters.queue import begin_next
-from stockyard.operations.clusters.restoring import RESTORE, restore_members
-from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
-from stockyard.operations.clusters.skew import await_version
-from stockyard.operations.clusters.snapshots import IDENTITY
-from stockyard.operations.clusters.usage import cluster_usage
-from stockyard.operations.clusters.zone_users import zone_findings
-from stockyard.operations.disruption.replacing import pools_replaced
+from stockyard.operations.clusters.await_report import await_report
+from stockyard.operations.clusters.changes.approval import await_approval
+from stockyard.operations.clusters.changes.queue import begin_next
+from stockyard.operations.clusters.changes.retag import end_retag, retag, start_if_due
+from stockyard.operations.clusters.changes.skew import await_version
+from stockyard.operations.clusters.cloud_work import MACHINE_PHASE, cloud_work
+from stockyard.operations.clusters.creation.check import live_findings, of_change, refuse
+from stockyard.operations.clusters.creation.deployment import deploy_settings
+from stockyard.operations.clusters.creation.zone_users import zone_findings
+from stockyard.operations.clusters.healing.completion import complete_members
+from stockyard.operations.clusters.members.members import ensure_members
+from stockyard.operations.clusters.removal.record import removal
+from stockyard.operations.clusters.snapshots.restoring import restore_members
+from stockyard.operations.clusters.snapshots.snapshots import IDENTITY
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, Loaded
-from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
-from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
-from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
-from stockyard.operations.machines.boot import BOOT, last_words
-from stockyard.operations.machines.first_node import FIRST_NODE, FIRST_ROOM
-from stockyard.operations.machines.member_plan import PLAN
-from stockyard.operations.machines.mirror import MIRROR
-from stockyard.operations.machines.observe import ATTENDED, OBSERVED
-from stockyard.operations.machines.pending_pods import forgetting
-from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
+from stockyard.operations.fleet.disruption.replacing import pools_replaced
+from stockyard.operations.fleet.pools.follow import follow_settings, release_surplus
+from stockyard.operations.machines.attest import issue_control_plane_token
+from stockyard.operations.machines.boot import last_words
 from stockyard.operations.node_claims import environments as node_environments
-from stockyard.operations.pools.follow import follow_settings, release_surplus
-from stockyard.operations.profiles.resolve import removal_writes
-from stockyard.operations.quotas.limits import CLUSTERS
 from stockyard.operations.services import Services
-from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
+from stockyard.ports import Outcome, ShowsConsole
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
-FACTS = (
-    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
-    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE,
-)  # fmt: skip
-MACHINE_PHASE = "control_plane"
-"""The phase whose ledger lines are the first machine."""
-_LINES_OF = {SNAPSHOT_POLICY: MACHINE_PHASE}
-"""Rows that bring lines of another one to the settings."""
 AGENT_PHASE, NETWORK_PHASE = "objects", "network"
 """The phase that installs the agent of a cluster without a machine of its own."""
 
@@ -67,26 +49,6 @@ _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
 
 class PhaseTimedOut(ClusterCouldNotBeDeployed):
     """A phase did not finish within its limit."""
-
-
-def cloud_work(
-    services: Services, cluster: Cluster, phase: str, fence: Fence[Cluster]
-) -> tuple[ClusterDriver, CloudWork]:
-    """The driver of a cluster and what it is told about one phase.
-
-    ``CredentialsRevoked`` when the cloud account is no longer registered.
-    """
-    account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
-    if account is None:
-        raise CredentialsRevoked(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
-    driver = services.cluster_drivers[cluster.driver]
-    ledger = StoreLedger(
-        services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), _LINES_OF.get(phase, phase)
-    )
-    work = CloudWork(
-        services.tenant, services.installation, cluster, account, ledger, services.clock.now(), fence.operation_id
-    )
-    return driver, work
 
 
 def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: str) -> Outcome:
@@ -233,15 +195,6 @@ def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster]
     end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now))(services, fence, loaded, outcome)
     start_following(services, fence.subject_id)
     return outcome
-
-
-def removal(services: Services, cluster: Cluster) -> list[Write]:
-    """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
-    record = Remove(Cluster, cluster.id, version=cluster.version)
-    facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    told_facts: list[Write] = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
-    told_facts += [*removal_writes(services, cluster.id), *cluster_usage(services, cluster)]
-    return [record, Remove(Name, f"cluster/{cluster.name}"), Add(f"quota/{CLUSTERS}", -1), *told_facts]
 
 
 RUNNER: Runner[Cluster] = Runner(

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stockyard.domain.pool_records import Pool
-from stockyard.domain.pool_views import hourly_price
-from stockyard.domain.profile_records import PACK_READY, ClusterPacks
+from stockyard.domain.pools.records import Pool
+from stockyard.domain.pools.views import hourly_price
+from stockyard.domain.profiles.records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
-from stockyard.lifecycle.pool import READY
+from stockyard.lifecycle.pools.pool import READY
 from stockyard.operations.engine.ledger import lines_of
-from stockyard.operations.pools.pools import claims_of, pools_of, shown_status
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of, shown_status
 from stockyard.operations.services import Services
 
 MOST_CLAIMS = 200

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Generic, ParamSpec, TypeVar
 
-from stockyard.domain import ids, times
 from stockyard.domain.records import Operation, Outbox
+from stockyard.domain.values import ids, times
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.change import Change, S, Subject
 from stockyard.lifecycle.operation import phase_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from stockyard.domain.records import Fact
-from stockyard.domain.redaction import last_part, redact
+from stockyard.domain.values.redaction import last_part, redact
 from stockyard.errors import Fenced, StockyardError
 from stockyard.lifecycle.change import S
 from stockyard.operations.engine.advance import Fence

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stockyard.domain import ids
 from stockyard.domain.records import UNSEEN, Cluster, Name, NodeClaim, Operation
+from stockyard.domain.values import ids
 from stockyard.errors import NotFound
 from stockyard.lifecycle.change import S
 from stockyard.operations.services import Services

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from stockyard.domain import times
 from stockyard.domain.records import Operation
+from stockyard.domain.values import times
 from stockyard.lifecycle.change import Change, S
 from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import Fence, advance

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from stockyard.domain import ids
 from stockyard.domain.records import MESSAGES, CloudAccount, Event, NodeClaim, Outbox
+from stockyard.domain.values import ids
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.pool_spread import zone_of
+from stockyard.lifecycle.pools.spread import zone_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from stockyard.domain import times
-from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.replacements import failed_replacements
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.replacements import failed_replacements
+from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.services import Services

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, ZONE
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import CAPACITY_TYPE, ZONE
 from stockyard.scheduling.packing.model import Pod, Term
 from stockyard.scheduling.table import NAME_KEYS
 

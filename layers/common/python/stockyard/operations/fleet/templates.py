@@ -10,18 +10,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stockyard.domain.bids import Bid, on_demand_price
-from stockyard.domain.manifests import is_planned, matched
-from stockyard.domain.node_disks import of_catalogue, with_disk
-from stockyard.domain.node_groups import ROOT_DISK
-from stockyard.domain.node_types import ANY, SPOT, NodeType, Offering, read_resources
-from stockyard.domain.offers import SpotPrice
-from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
-from stockyard.domain.quantities import milli
+from stockyard.domain.nodes.disks import of_catalogue, with_disk
+from stockyard.domain.nodes.manifests import is_planned, matched
+from stockyard.domain.nodes.node_types import ANY, SPOT, NodeType, Offering, read_resources
+from stockyard.domain.nodes.offers import SpotPrice
+from stockyard.domain.nodes.properties import ROOT_DISK
+from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
+from stockyard.domain.pools.bids import Bid, on_demand_price
+from stockyard.domain.pools.records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
-from stockyard.domain.zone_ids import by_name, is_zone_id, of_all
-from stockyard.lifecycle.pool_spread import spread_requirements
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
+from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.fleet.likely_types import only_way
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types

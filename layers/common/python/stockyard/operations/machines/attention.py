@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 
-from stockyard.domain import times
+from stockyard.domain.pools.workload_records import WorkloadReport
 from stockyard.domain.records import Cluster, Fact
-from stockyard.domain.workload_records import WorkloadReport
+from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.services import Services

@@ -7,9 +7,9 @@ import hmac
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import times
-from stockyard.domain.join_tokens import machine_token, renewal_token
+from stockyard.domain.clusters.join_tokens import machine_token, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim
+from stockyard.domain.values import times
 from stockyard.errors import Conflict, Fenced, Unauthorized
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.services import Services

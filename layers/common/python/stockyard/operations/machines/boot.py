@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.domain.redaction import redact
+from stockyard.domain.values.redaction import redact
 from stockyard.operations.machines.bootstrap import waiting_cluster
 from stockyard.operations.machines.join import waiting_claim
 from stockyard.operations.services import Services

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain.join_tokens import certificate_key, renewal_token
+from stockyard.domain.clusters.join_tokens import certificate_key, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import (
     Conflict,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stockyard.domain.control_plane import takes_pods
+from stockyard.domain.clusters.control_plane import takes_pods
 from stockyard.domain.records import Cluster, Fact
 from stockyard.operations.services import Services
 from stockyard.ports import Put

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard import kubernetes_versions
-from stockyard.domain import ids
-from stockyard.domain.control_plane import takes_pods
-from stockyard.domain.join_tokens import certificate_key, join_token
+from stockyard.domain.clusters.control_plane import takes_pods
+from stockyard.domain.clusters.join_tokens import certificate_key, join_token
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
+from stockyard.domain.values import ids
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
-from stockyard.lifecycle.node_claim import PENDING
-from stockyard.lifecycle.node_commands import TOKEN, done_fact
+from stockyard.lifecycle.nodes.node_claim import PENDING
+from stockyard.lifecycle.nodes.node_commands import TOKEN, done_fact
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.bootstrap import REFUSED
 from stockyard.operations.machines.member_plan import has_joined, removals, restore_of

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, entry_id
+from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

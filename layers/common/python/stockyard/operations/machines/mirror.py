@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.mirror import mirrored_claim, mirrored_pool
-from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.pools.mirror import mirrored_claim, mirrored_pool
+from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.errors import Conflict
 from stockyard.operations.listing import every

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import times
-from stockyard.domain.join_tokens import join_token
-from stockyard.domain.node_types import SPOT
+from stockyard.domain.clusters.join_tokens import join_token
+from stockyard.domain.nodes.node_types import SPOT
+from stockyard.domain.pools.workload_records import WorkloadReport
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.domain.requirements import CAPACITY_TYPE
-from stockyard.domain.workload_records import WorkloadReport
-from stockyard.lifecycle.draining import drain_deadline
-from stockyard.lifecycle.node_commands import (
+from stockyard.domain.values import times
+from stockyard.domain.values.requirements import CAPACITY_TYPE
+from stockyard.lifecycle.nodes.draining import drain_deadline
+from stockyard.lifecycle.nodes.node_commands import (
     DRAIN,
     HOLDERS,
     KINDS,

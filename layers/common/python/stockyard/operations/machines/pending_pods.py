@@ -14,10 +14,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.pointers import pointer
+from stockyard.domain.pools.workload_records import (
+    MOST_GROUPS,
+    MOST_NODES,
+    UnusedRoom,
+    WorkloadPart,
+    WorkloadReport,
+    part_id,
+)
 from stockyard.domain.records import Cluster, Outbox
-from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES, UnusedRoom, WorkloadPart, WorkloadReport, part_id
+from stockyard.domain.values import ids
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.observe import AHEAD_SECONDS

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import snapshots, times
+from stockyard.domain.clusters import snapshots
 from stockyard.domain.records import Cluster, Fact
-from stockyard.domain.redaction import redact
+from stockyard.domain.values import times
+from stockyard.domain.values.redaction import redact
 from stockyard.errors import NotFound
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.machines.bootstrap import recorded_machine

@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import cloud_kinds, ids
-from stockyard.domain.pool_records import Pool, pool_id
+from stockyard.domain import cloud_kinds
+from stockyard.domain.pools.records import Pool, pool_id
 from stockyard.domain.records import Cluster, Fact, MachineHold, Outbox
+from stockyard.domain.values import ids
 from stockyard.errors import Conflict
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

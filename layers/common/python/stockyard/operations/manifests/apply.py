@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
-from stockyard.domain.field_changes import FieldChange, change_views, field_changes
-from stockyard.domain.manifests import Place
-from stockyard.domain.node_views import remarks
-from stockyard.domain.pointers import pointer
+from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.views import remarks
 from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.domain.values.field_changes import FieldChange, change_views, field_changes
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import IllegalTransition, PreconditionFailed
-from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
+from stockyard.operations.fleet.explain import plan_claim
 from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider, LeftOut
 from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools, warnings_of_pools
@@ -21,7 +22,6 @@ from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.operations.node_providers.providers import change_provider, create_provider
-from stockyard.operations.scheduler.explain import plan_claim
 from stockyard.operations.services import Services
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
-from stockyard.domain.field_changes import field_at
-from stockyard.domain.manifests import Place
-from stockyard.domain.pointers import pointer
+from stockyard.domain.clusters.manifests import DESCRIPTION, ClusterDocument, ClusterForm
+from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
+from stockyard.domain.values.field_changes import field_at
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
-from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.clusters.changes.change import change_cluster
+from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.clusters.creation.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
 from stockyard.operations.profiles.resolve import Choice, resolve
@@ -137,7 +137,9 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
 
 def _changes(services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
     """The fields of ``change_cluster`` that differ. What the document does not say stays."""
-    from stockyard.domain.models.clusters import changed_settings  # loads pydantic: only where a cluster is changed
+    from stockyard.domain.models.clusters.clusters import (
+        changed_settings,  # loads pydantic: only where a cluster is changed
+    )
 
     settings = changed_settings(current, form.wanted_settings(document, current.settings))
     fields: dict[str, Any] = {}

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain import provider_kinds
-from stockyard.domain.cluster_manifests import ClusterDocument
-from stockyard.domain.cluster_profiles import ProfileDocument
-from stockyard.domain.declared_types import declared
-from stockyard.domain.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
-from stockyard.domain.node_records import NewClaim
-from stockyard.domain.own_labels import unknown_labels
+from stockyard.domain.clusters.manifests import ClusterDocument
+from stockyard.domain.clusters.own_labels import unknown_labels
+from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.declared_types import declared
+from stockyard.domain.nodes.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
-from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_manifests import PoolsDocument
+from stockyard.domain.pools.manifests import PoolsDocument
+from stockyard.domain.profiles.cluster_profiles import ProfileDocument
 from stockyard.domain.records import Name, NodeClaim, NodeProvider
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InUse, InvalidInput, NotFound
-from stockyard.lifecycle.node_claim import FAILED
+from stockyard.lifecycle.nodes.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.manifests.clusters import DesiredCluster, desired_cluster
 from stockyard.operations.manifests.document_faults import told_by_document
@@ -37,7 +37,7 @@ from stockyard.operations.quotas.node_claims import check_claims_room
 from stockyard.operations.services import Services
 
 if TYPE_CHECKING:
-    from stockyard.domain.models.read_manifests import Document
+    from stockyard.domain.models.manifests.read_manifests import Document
 
 _DEFAULT = "720h"
 """What Karpenter's ``expireAfter`` is when nobody writes it."""
@@ -130,8 +130,8 @@ def read_desired(
     and with ``create_only`` for whatever is there already, ``IllegalTransition`` for a claim or a pool that is being
     deleted.
     """
-    from stockyard.domain.models.read_manifests import read_manifests
-    from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster
+    from stockyard.domain.models.manifests.read_manifests import read_manifests
+    from stockyard.domain.models.pools.read_vcluster import KNOWN_PROPERTIES, is_vcluster
     from stockyard.operations.manifests.documents import sorted_out
 
     sorted_documents = sorted_out(documents)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.manifests import Place
-from stockyard.domain.pointers import pointer
+from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import CallerError, FieldProblem, InvalidInput
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.manifest_lists import taken_apart
-from stockyard.domain.manifests import KARPENTER, Place, Warnings
-from stockyard.domain.models.read_manifests import is_known, is_meant_for_us, is_node_class
-from stockyard.domain.pointers import pointer
+from stockyard.domain.models.manifests.read_manifests import is_known, is_meant_for_us, is_node_class
+from stockyard.domain.nodes.manifests import KARPENTER, Place, Warnings
+from stockyard.domain.values.manifest_lists import taken_apart
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 MOST_DOCUMENTS = 100

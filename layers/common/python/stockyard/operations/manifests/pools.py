@@ -6,20 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stockyard.domain.field_changes import change_views, field_changes
-from stockyard.domain.manifests import CLUSTER, Place, Warnings
-from stockyard.domain.node_views import remarks
-from stockyard.domain.own_labels import hint_of
-from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_manifests import PoolsDocument
-from stockyard.domain.pool_records import NewPool, Pool, pool_id
+from stockyard.domain.clusters.own_labels import hint_of
+from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
+from stockyard.domain.nodes.views import remarks
+from stockyard.domain.pools.manifests import PoolsDocument
+from stockyard.domain.pools.records import NewPool, Pool, pool_id
 from stockyard.domain.records import UNSEEN, Cluster
+from stockyard.domain.values.field_changes import change_views, field_changes
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotFound
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.fleet.pools.plan import limit_warnings, plan_pool
+from stockyard.operations.fleet.pools.pools import change_pool, check_change, check_pool, create_pool, pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import load
-from stockyard.operations.pools.plan import limit_warnings, plan_pool
-from stockyard.operations.pools.pools import change_pool, check_change, check_pool, create_pool, pools_of
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from stockyard.domain import cloud_kinds, ids
-from stockyard.domain.cluster_profiles import PROFILE_KIND, Content, ProfileDocument, content_changes
-from stockyard.domain.manifests import Place
-from stockyard.domain.pointers import pointer
-from stockyard.domain.profile_records import ClusterProfile
+from stockyard.domain import cloud_kinds
+from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.profiles.cluster_profiles import PROFILE_KIND, Content, ProfileDocument, content_changes
+from stockyard.domain.profiles.records import ClusterProfile
 from stockyard.domain.records import Record
+from stockyard.domain.values import ids
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput, NotFound
 from stockyard.operations.profiles import profiles
 from stockyard.operations.services import Services

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
-from stockyard.lifecycle.node_claim import MOVES, PENDING
+from stockyard.lifecycle.nodes.node_claim import MOVES, PENDING
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.services import Services

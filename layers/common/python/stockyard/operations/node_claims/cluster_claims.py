@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.pool_records import ClusterClaim, entry_id
+from stockyard.domain.pools.records import ClusterClaim, entry_id
 from stockyard.domain.records import NodeClaim
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

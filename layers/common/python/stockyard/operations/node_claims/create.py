@@ -6,16 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.node_records import NewClaim
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import is_shared
-from stockyard.domain.pool_records import cluster_claim
+from stockyard.domain.pools.records import cluster_claim
 from stockyard.domain.records import Name, NodeClaim
-from stockyard.domain.requirements import NODE_TYPE
+from stockyard.domain.values import ids
+from stockyard.domain.values.requirements import NODE_TYPE
 from stockyard.errors import Conflict, InUse, InvalidInput, NotFound
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_phases import CREATE_NODE
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_phases import CREATE_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster

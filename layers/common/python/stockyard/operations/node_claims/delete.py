@@ -6,15 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import ids, times
-from stockyard.domain.pool_records import CONTROL_PLANE, ClusterClaim, entry_id
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.records import Name, NodeClaim, Operation
+from stockyard.domain.values import ids, times
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.draining import drain_deadline
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_phases import DELETE_NODE
+from stockyard.lifecycle.nodes.draining import drain_deadline
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, commit, until_written
 from stockyard.operations.engine.find import find_claim

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from stockyard.domain import times
-from stockyard.domain.declared_types import capacity_counter
-from stockyard.domain.launch_groups import share
+from stockyard.domain.nodes.declared_types import capacity_counter
+from stockyard.domain.nodes.launch_groups import share
 from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
-from stockyard.lifecycle.draining import drain_deadline
-from stockyard.lifecycle.interruption import LAST_SECONDS
-from stockyard.lifecycle.loss import is_lost
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_commands import DELETE, DRAIN, HOLDERS, done_fact
+from stockyard.domain.values import times
+from stockyard.lifecycle.nodes.draining import drain_deadline
+from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
+from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_commands import DELETE, DRAIN, HOLDERS, done_fact
 from stockyard.operations.engine.advance import Fence, advance
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.observe import SILENT_SECONDS, facts_of, last_post, node_of, silence_seconds

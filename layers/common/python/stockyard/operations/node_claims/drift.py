@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from stockyard.domain.node_properties import node_labels
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.nodes.properties import node_labels
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import NodeClaim, NodeProvider
-from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import Conflict, StockyardError
-from stockyard.lifecycle import drift, pool_drift
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.node_claim import FAILED, launched
-from stockyard.lifecycle.node_phases import NOT_DRIFTED
-from stockyard.lifecycle.pool_spread import spread_requirements
+from stockyard.lifecycle.nodes import drift, pool_drift
+from stockyard.lifecycle.nodes.node_claim import FAILED, launched
+from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
+from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every

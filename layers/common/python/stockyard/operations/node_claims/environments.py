@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from stockyard.domain.conditions import Condition, with_condition
+from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import NODE_TYPE, ZONE, Requirements
-from stockyard.domain.zone_ids import by_name
+from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.requirements import NODE_TYPE, ZONE, Requirements
 from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned, VendorError
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of

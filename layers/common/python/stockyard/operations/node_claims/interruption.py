@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import times
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle import interruption as lifecycle
-from stockyard.lifecycle.node_claim import MOVES
+from stockyard.domain.values import times
+from stockyard.lifecycle.nodes import interruption as lifecycle
+from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch

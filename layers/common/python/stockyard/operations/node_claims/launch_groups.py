@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from stockyard.domain import ids, launch_groups, times
+from stockyard.domain.nodes import launch_groups
 from stockyard.domain.records import LaunchGroup, NodeClaim, NodeProvider, Placement, PlacementOption
+from stockyard.domain.values import ids, times
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NotYetVisible
-from stockyard.lifecycle.node_claim import PENDING
+from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove, Replace

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from stockyard.domain.declared_types import block_of
+from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
-from stockyard.lifecycle import loss
-from stockyard.lifecycle.node_claim import AVAILABLE
-from stockyard.lifecycle.node_phases import MACHINE_PHASE
+from stockyard.lifecycle.nodes import loss
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
+from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims import deprovision as give_back

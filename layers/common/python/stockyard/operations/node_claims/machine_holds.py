@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from stockyard.domain.records import MachineHold, NodeClaim
 from stockyard.errors import Conflict, Fenced
-from stockyard.lifecycle.loss import is_lost
-from stockyard.lifecycle.node_claim import PENDING
+from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.services import Services

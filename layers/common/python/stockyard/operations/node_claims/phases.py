@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from stockyard.domain.node_types import ANY
+from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Placement
 from stockyard.errors import (
     CapacityAwaited,
@@ -19,10 +19,10 @@ from stockyard.errors import (
     VendorQuotaExceeded,
     VendorRefused,
 )
-from stockyard.lifecycle.draining import grace_seconds
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_commands import waits_for
-from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
+from stockyard.lifecycle.nodes.draining import grace_seconds
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_commands import waits_for
+from stockyard.lifecycle.nodes.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
 from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.ledger import lines_of

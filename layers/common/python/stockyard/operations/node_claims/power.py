@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.domain import ids
 from stockyard.domain.records import NodeClaim, Operation
+from stockyard.domain.values import ids
 from stockyard.lifecycle.change import Change
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_phases import POWER_NODE
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_phases import POWER_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_claim

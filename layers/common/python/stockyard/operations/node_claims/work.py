@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stockyard.domain import ids
-from stockyard.domain.declared_types import block_of
+from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from stockyard.domain.declared_types import block_of, capacity_counter, declared, node_types_of
-from stockyard.domain.node_types import NodeType, canonical
+from stockyard.domain.nodes.declared_types import block_of, capacity_counter, declared, node_types_of
+from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
 from stockyard.operations.listing import every

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from stockyard.domain.declared_types import capacity_counter, declared
-from stockyard.domain.node_types import canonical
+from stockyard.domain.nodes.declared_types import capacity_counter, declared
+from stockyard.domain.nodes.node_types import canonical
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
-from stockyard.lifecycle import node_claim as lifecycle
+from stockyard.lifecycle.nodes import node_claim as lifecycle
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services

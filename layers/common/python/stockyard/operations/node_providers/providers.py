@@ -10,11 +10,10 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from stockyard.domain import ids, provider_kinds, times
-from stockyard.domain.declared_types import declared, provider_state
-from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.declared_types import declared, provider_state
+from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.platform import is_shared, provider_name, provider_prefix
-from stockyard.domain.pointers import pointer
 from stockyard.domain.records import (
     CloudAccount,
     Counter,
@@ -25,6 +24,8 @@ from stockyard.domain.records import (
     NodeProvider,
     Operation,
 )
+from stockyard.domain.values import ids, times
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import (
     Conflict,
     FieldProblem,

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from stockyard import errors
-from stockyard.domain import times
-from stockyard.domain.offers import ClusterVersion, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.domain.values import times
 from stockyard.ports import Clock, Registry
 from stockyard.ports.nodes import Discovers, NodeSource
 

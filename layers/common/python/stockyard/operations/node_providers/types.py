@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.declared_types import capacity_counter, declared, type_id
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.node_views import node_type_view
+from stockyard.domain.nodes.declared_types import capacity_counter, declared, type_id
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.views import node_type_view
 from stockyard.domain.platform import CAPACITY, is_shared
 from stockyard.domain.records import Counter, NodeProvider
+from stockyard.domain.values import ids
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import provider_node_types

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stockyard.domain import ids
 from stockyard.domain.platform import PLATFORM, SHARED, is_foreign, is_shared, provider_name, use_of
 from stockyard.domain.records import Fact, Name, NodeClaim, NodeProvider
+from stockyard.domain.values import ids
 from stockyard.errors import Forbidden, NotFound
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

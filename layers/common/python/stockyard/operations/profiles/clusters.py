@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from stockyard.domain.cluster_profiles import Pack, object_documents, reference, spoken
-from stockyard.domain.pack_diffs import object_changes
-from stockyard.domain.profile_records import ClusterPacks
+from stockyard.domain.profiles.cluster_profiles import Pack, object_documents, reference, spoken
+from stockyard.domain.profiles.pack_diffs import object_changes
+from stockyard.domain.profiles.records import ClusterPacks
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.errors import (
     Conflict,
@@ -17,7 +17,7 @@ from stockyard.errors import (
     UnexpectedBehavior,
     VendorError,
 )
-from stockyard.lifecycle.cluster_changes import PROFILES
+from stockyard.lifecycle.clusters.cluster_changes import PROFILES
 from stockyard.operations import cluster_secrets
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.profiles.phase import look_again

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stockyard.domain.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
-from stockyard.domain.pack_templates import Object, TemplateFault
-from stockyard.domain.profile_records import (
+from stockyard.domain.profiles.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
+from stockyard.domain.profiles.pack_templates import Object, TemplateFault
+from stockyard.domain.profiles.records import (
     PACK_APPLYING,
     PACK_FAILED,
     PACK_PENDING,
@@ -22,7 +22,7 @@ from stockyard.domain.profile_records import (
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import VendorError, VendorNotFound, VendorRefused
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.cluster_changes import PROFILES
+from stockyard.lifecycle.clusters.cluster_changes import PROFILES
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve

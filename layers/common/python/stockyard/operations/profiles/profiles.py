@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import ids
-from stockyard.domain.cluster_profiles import MAX_CONTENT, Content, digest, packs_of
-from stockyard.domain.pointers import pointer
-from stockyard.domain.profile_records import ClusterProfile, ProfilePart, ProfileUse, ProfileVersion
+from stockyard.domain.profiles.cluster_profiles import MAX_CONTENT, Content, digest, packs_of
+from stockyard.domain.profiles.records import ClusterProfile, ProfilePart, ProfileUse, ProfileVersion
 from stockyard.domain.records import Name, Operation
+from stockyard.domain.values import ids
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import (
     Conflict,
     FieldProblem,

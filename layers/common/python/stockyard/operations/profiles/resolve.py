@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.cluster_profiles import (
+from stockyard.domain.profiles.cluster_profiles import (
     K8S,
     MAX_OBJECTS,
     OS,
@@ -19,8 +19,8 @@ from stockyard.domain.cluster_profiles import (
     spoken,
     variables_of,
 )
-from stockyard.domain.pointers import pointer
-from stockyard.domain.profile_records import ClusterPacks, ClusterProfile, PackStatus, ProfileUse
+from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, PackStatus, ProfileUse
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput, NotFound
 from stockyard.operations.profiles.profiles import content_of, find_profile, version_of
 from stockyard.operations.services import Services

@@ -11,12 +11,12 @@ from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.node_groups import AUTOSCALER_GROUPS, name_of
-from stockyard.domain.node_groups import GROUPS as SETTINGS_GROUPS
-from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import NODES, Pool, PoolSpec
-from stockyard.domain.quantities import milli
+from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
+from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
+from stockyard.domain.pools.records import NODES, Pool, PoolSpec
 from stockyard.domain.records import Counter, Quota
+from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.quantities import milli
 from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from stockyard.domain.budgets import UNBOUNDED
+from stockyard.domain.pools.budgets import UNBOUNDED
 from stockyard.errors import QuotaExceeded
 from stockyard.operations.quotas.limits import PER_USER, limit_of, used
 from stockyard.operations.services import Services

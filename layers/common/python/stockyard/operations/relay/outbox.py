@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from stockyard.domain import times
 from stockyard.domain.records import Outbox
+from stockyard.domain.values import times
 from stockyard.errors import Internal, StockyardError
 from stockyard.metrics import RELAY_LAG
 from stockyard.ports import EVENTS_AT_ONCE, Bus, Clock, Registry, Remove, Replace, Telemetry, Workflows, Write

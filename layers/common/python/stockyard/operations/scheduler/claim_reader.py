@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from stockyard.domain import provider_kinds
-from stockyard.domain.bids import Bid
-from stockyard.domain.declared_types import NOT_AVAILABLE
-from stockyard.domain.manifests import CLUSTER, is_planned, matched
-from stockyard.domain.node_disks import of_catalogue
+from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.declared_types import NOT_AVAILABLE
+from stockyard.domain.nodes.disks import of_catalogue
+from stockyard.domain.nodes.manifests import CLUSTER, is_planned, matched
+from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
+from stockyard.domain.pools.bids import Bid
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import ZONE, Requirement
-from stockyard.domain.zone_ids import by_name, is_zone_id, of_all
+from stockyard.domain.values.requirements import ZONE, Requirement
 from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import times
-from stockyard.domain.bids import ABOVE_BID
 from stockyard.domain.platform import is_shared, use_of
-from stockyard.domain.pool_records import cluster_claim
+from stockyard.domain.pools.bids import ABOVE_BID
+from stockyard.domain.pools.records import cluster_claim
 from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement, PlacementOption
+from stockyard.domain.values import times
 from stockyard.errors import Conflict
-from stockyard.lifecycle.node_claim import MOVES
-from stockyard.lifecycle.node_phases import CREATE_NODE
+from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_phases import CREATE_NODE
 from stockyard.metrics import TIME_TO_BIND
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, start_message
 from stockyard.operations.engine.tell import in_one_item, tell

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from stockyard.domain import times
 from stockyard.domain.records import Fact, NodeClaim
+from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.operations.listing import every
 from stockyard.ports import Create, Registry, Replace

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from stockyard.domain import ids
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -17,6 +16,7 @@ from stockyard.domain.records import (
     NodeEnvironment,
     Resource,
 )
+from stockyard.domain.values import ids
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.listing import every

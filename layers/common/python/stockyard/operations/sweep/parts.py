@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from stockyard.domain.conditions import Condition
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.conditions import Condition
 from stockyard.lifecycle import sweeping
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
 from stockyard.lifecycle.procedure import ENSURE
+from stockyard.operations.clusters.changes.queue import is_busy
+from stockyard.operations.clusters.cloud_work import cloud_work
 from stockyard.operations.clusters.nodes import claims_of
-from stockyard.operations.clusters.phases import cloud_work
-from stockyard.operations.clusters.queue import is_busy
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
-from stockyard.operations.pools import conditions
+from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.services import Services
 from stockyard.ports import Tagged
 from stockyard.ports.clusters import GonePart, LooksAtParts

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.values import times
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
-from stockyard.operations.clusters.member_health import attend_members, mark_members, unready_nodes
+from stockyard.operations.clusters.healing.health import attend_members, mark_members, unready_nodes
 from stockyard.operations.clusters.phases import start_following
-from stockyard.operations.clusters.snapshots import prune
+from stockyard.operations.clusters.snapshots.snapshots import prune
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import environments as node_environments

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
-from stockyard.lifecycle.node_claim import PENDING
+from stockyard.lifecycle.nodes.node_claim import PENDING
+from stockyard.operations.clusters.creation.undo_acceptance import undo
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
 from stockyard.operations.clusters.phases import start_following
-from stockyard.operations.clusters.snapshots import look_at_snapshots
-from stockyard.operations.clusters.undo_acceptance import undo
+from stockyard.operations.clusters.snapshots.snapshots import look_at_snapshots
 from stockyard.operations.engine.keep import sweep_kept
 from stockyard.operations.engine.sweep import sweep_operation
 from stockyard.operations.node_claims.drift import compare

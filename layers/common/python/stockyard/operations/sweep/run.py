@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider
+from stockyard.domain.values import times
 from stockyard.lifecycle import sweeping
 from stockyard.metrics import IDENTITY_UNREACHABLE
 from stockyard.operations.listing import every

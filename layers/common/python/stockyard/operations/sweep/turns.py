@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stockyard.domain import ids, times
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.values import ids, times
 from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types

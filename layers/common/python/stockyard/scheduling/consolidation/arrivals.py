@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from stockyard.domain.node_types import CPU, MEMORY
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.nodes.node_types import CPU, MEMORY
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.known import free_of, satisfies, volumes_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stockyard.domain.budgets import UNBOUNDED
+from stockyard.domain.pools.budgets import UNBOUNDED
 from stockyard.scheduling.packing.model import Node, Pod, Pool
 from stockyard.scheduling.packing.plan import Claim, Placement
 

@@ -5,7 +5,7 @@ The passes over a cluster and the replay of a trace keep to the same numbers, so
 
 from __future__ import annotations
 
-from stockyard.domain.budgets import DRIFTED, EXPIRED, UNDERUTILIZED
+from stockyard.domain.pools.budgets import DRIFTED, EXPIRED, UNDERUTILIZED
 
 SETTLING_SECONDS = 30
 """How long after pods have moved the nodes are looked at that may go now."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stockyard.domain.node_types import CPU, MEMORY
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.nodes.node_types import CPU, MEMORY
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem, Settings
 from stockyard.scheduling.packing.plan import grouped, pack

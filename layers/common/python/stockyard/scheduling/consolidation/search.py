@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
-from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
-from stockyard.domain.node_types import SPOT
+from stockyard.domain.nodes.node_types import SPOT
+from stockyard.domain.pools.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
 from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.consolidation.arrivals import Arrivals
 from stockyard.scheduling.consolidation.balance import balanced_score, least_balanced

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.budgets import EMPTY
+from stockyard.domain.pools.budgets import EMPTY
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.model import Pod, PodGroup, Problem

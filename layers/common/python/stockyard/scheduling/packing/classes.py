@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from stockyard.domain.node_types import CPU, MEMORY
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.nodes.node_types import CPU, MEMORY
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.packing.model import (
     PREFER_NO_SCHEDULE,
     Pod,

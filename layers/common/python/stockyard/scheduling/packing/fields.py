@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from stockyard.domain.pointers import pointer
+from stockyard.domain.values.pointers import pointer
 
 Document = Mapping[str, Any]
 Place = tuple[str | int, ...]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stockyard.domain.node_types import ANY, CPU, MEMORY, PODS
+from stockyard.domain.nodes.node_types import ANY, CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level
 from stockyard.scheduling.packing.model import VOLUMES, HostPort, Node, PlacedPod, Problem
 from stockyard.scheduling.packing.price.model import Meter

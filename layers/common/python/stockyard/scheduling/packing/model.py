@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.requirements import NODE_POOL, Requirement, Requirements, normal_key
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.values.requirements import NODE_POOL, Requirement, Requirements, normal_key
 
 Resources = tuple[tuple[str, int], ...]
 """Thousandths of a unit by resource, in order of the name."""

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.guided import SMALLEST, GuidedSolver, RuledPart

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stockyard.domain.node_types import CPU, MEMORY, PODS
-from stockyard.domain.quantities import milli
+from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS
+from stockyard.domain.values.quantities import milli
 from stockyard.scheduling.packing.fields import Document, Place, listed, object_at, optional_text, wrong
 
 _ONE_POD = 1000

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.requirements import normal_key
+from stockyard.domain.values.requirements import normal_key
 from stockyard.scheduling.packing.fields import (
     Document,
     Place,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from stockyard.domain.provider_kinds import unknown_label
-from stockyard.domain.quantities import resource_text
-from stockyard.domain.requirements import HOSTNAME, Requirement
+from stockyard.domain.nodes.provider_kinds import unknown_label
+from stockyard.domain.values.quantities import resource_text
+from stockyard.domain.values.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.packing.classes import Level, PodClass
 from stockyard.scheduling.packing.model import Pool, conflict
 from stockyard.scheduling.packing.solve import Solver

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from stockyard.domain.node_types import ANY, PODS, NodeType
-from stockyard.domain.requirements import (
+from stockyard.domain.nodes.node_types import ANY, PODS, NodeType
+from stockyard.domain.nodes.zone_ids import is_zone_id
+from stockyard.domain.values.requirements import (
     ARCH,
     CAPACITY_TYPE,
     HOSTNAME,
@@ -26,7 +27,6 @@ from stockyard.domain.requirements import (
     Requirement,
     normal_key,
 )
-from stockyard.domain.zone_ids import is_zone_id
 from stockyard.scheduling.packing.model import HostPort, Node, Pod, Pool, Term
 from stockyard.scheduling.table import NAME_KEYS
 

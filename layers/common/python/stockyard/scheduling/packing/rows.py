@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, HOSTNAME, ZONE, Requirement
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import CAPACITY_TYPE, HOSTNAME, ZONE, Requirement
 from stockyard.scheduling.packing.model import HostPort, Node, Pod, Pool, Resources, Term, Toleration, conflict
 from stockyard.scheduling.packing.row_source import (
     NOTHING,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
 
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
 from stockyard.scheduling.packing.known import KnownNodes, counted_pods, passes, resources_of, universe_of, volumes_of
 from stockyard.scheduling.packing.limits import Limits

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stockyard.domain.node_types import CPU, MEMORY
+from stockyard.domain.nodes.node_types import CPU, MEMORY
 from stockyard.scheduling.packing.model import HostPort
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from stockyard.domain.requirements import EXISTS, HOSTNAME, ZONE, Requirement
+from stockyard.domain.values.requirements import EXISTS, HOSTNAME, ZONE, Requirement
 from stockyard.scheduling.packing.model import (
     Labels,
     Namespaces,

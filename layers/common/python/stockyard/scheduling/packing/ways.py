@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from stockyard.domain.node_types import ANY, NodeType
-from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirement
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.requirements import CAPACITY_TYPE, ZONE, Requirement
 from stockyard.scheduling.packing.plan import Claim
 from stockyard.scheduling.packing.rows import Row
 from stockyard.scheduling.table import NAME_KEYS

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain.manifest_lists import taken_apart
-from stockyard.domain.pointers import pointer
+from stockyard.domain.values.manifest_lists import taken_apart
+from stockyard.domain.values.pointers import pointer
 from stockyard.scheduling.limit_ranges import Defaults, read_defaults, with_requests
 from stockyard.scheduling.packing.fields import Document, Place, object_at, texts, wrong
 from stockyard.scheduling.packing.manifests import read_pod

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from stockyard.domain.node_types import ANY, ON_DEMAND, NodeType
+from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, NodeType
 from stockyard.scheduling.packing.limits import NODES
 from stockyard.scheduling.packing.model import Pod, Pool
 from stockyard.scheduling.packing.rows import named_labels

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
 
-from stockyard.domain import budgets
-from stockyard.domain.budgets import NodeState
-from stockyard.domain.node_types import SPOT
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.nodes.node_types import SPOT
+from stockyard.domain.pools import budgets
+from stockyard.domain.pools.budgets import NodeState
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, PoolRules, RunningNode
 from stockyard.scheduling.packing.limits import NODES
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, Pool

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from stockyard.domain.budgets import Budget
+from stockyard.domain.pools.budgets import Budget
 from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED, Decision, Fleet
 from stockyard.scheduling.packing.model import Pod, Pool
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
+from stockyard.domain.pools.budgets import EMPTY, UNDERUTILIZED
 from stockyard.scheduling.consolidation.model import Decision, Fleet, RunningNode, Settings
 from stockyard.scheduling.consolidation.pace import (
     CAREFUL_NODES,

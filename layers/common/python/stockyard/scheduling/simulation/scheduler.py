@@ -12,8 +12,8 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from math import log
 
-from stockyard.domain.node_types import CPU, MEMORY
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.nodes.node_types import CPU, MEMORY
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass
 from stockyard.scheduling.packing.known import KnownNode, passes
 from stockyard.scheduling.packing.model import (

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from stockyard.domain.node_types import read_resources
-from stockyard.domain.pool_records import CONTROL_PLANE
+from stockyard.domain.nodes.node_types import read_resources
+from stockyard.domain.pools.records import CONTROL_PLANE
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.lifecycle.disruption.forced import is_interrupted
-from stockyard.lifecycle.loss import is_lost
-from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.lifecycle.nodes.interruption import is_interrupted
+from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.state.workload import Workload
 from stockyard.operations.machines.first_node import first_room
 from stockyard.operations.machines.member_plan import PLAN

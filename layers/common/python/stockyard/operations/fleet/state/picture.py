@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import Cluster, NodeClaim
-from stockyard.domain.requirements import HOSTNAME
-from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.disruption.forced import is_interrupted
+from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.lifecycle.disruption.vanished import has_vanished
-from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.lifecycle.nodes.interruption import is_interrupted
+from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.state.members import with_room
 from stockyard.operations.fleet.state.promised import Promises, Stock
 from stockyard.operations.fleet.state.reported import Quantities, attachable_of, taints_of

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from stockyard.domain.control_plane import ROLE
-from stockyard.domain.manifests import is_planned, matched
-from stockyard.domain.node_disks import of_catalogue, with_disk
-from stockyard.domain.node_properties import node_labels
-from stockyard.domain.node_types import NodeType, read_resources
-from stockyard.domain.pool_records import POOL_LABEL
+from stockyard.domain.clusters.control_plane import ROLE
+from stockyard.domain.nodes.disks import of_catalogue, with_disk
+from stockyard.domain.nodes.manifests import is_planned, matched
+from stockyard.domain.nodes.node_types import NodeType, read_resources
+from stockyard.domain.nodes.properties import node_labels
+from stockyard.domain.nodes.zone_ids import by_name, is_zone_id
+from stockyard.domain.pools.records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.requirements import NODE_POOL, Requirements
-from stockyard.domain.zone_ids import by_name, is_zone_id
+from stockyard.domain.values.requirements import NODE_POOL, Requirements
 from stockyard.operations.fleet.state.members import is_stand_in
 from stockyard.operations.node_claims.delete import is_member
 from stockyard.operations.node_providers.catalog import Catalog

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from stockyard.domain.node_types import read_resources
-from stockyard.domain.quantities import milli
+from stockyard.domain.nodes.node_types import read_resources
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.node_commands import UNINITIALIZED
+from stockyard.domain.values.quantities import milli
+from stockyard.lifecycle.nodes.node_commands import UNINITIALIZED
 from stockyard.scheduling.packing.model import NO_EXECUTE, NO_SCHEDULE, Pod, Taint
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

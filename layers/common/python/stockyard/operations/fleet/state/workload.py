@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from stockyard.domain import times
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.workload_records import NodeFacts
+from stockyard.domain.values import times
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.vanished import is_missed, noted
 from stockyard.operations.machines.attention import vouched_until

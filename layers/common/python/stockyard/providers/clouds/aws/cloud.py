@@ -9,9 +9,11 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.aws import regions, sweep, template_parts, template_versions, tenant_template
+from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
+from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
+from stockyard.providers.clouds.aws.resources import sweep
 from stockyard.providers.clouds.aws.sessions import (
     OpenSecrets,
     SessionFactory,

@@ -16,8 +16,8 @@ import boto3
 from botocore.config import Config
 from botocore.session import Session
 
-from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound
 from stockyard.ports import Secrets
 from stockyard.providers.clouds.aws import regions

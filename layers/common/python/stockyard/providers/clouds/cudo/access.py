@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked
 from stockyard.ports import Secrets
 from stockyard.providers.clouds.cudo.client import BASE_URL, Cudo

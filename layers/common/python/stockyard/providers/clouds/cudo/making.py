@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.domain.times import from_text
+from stockyard.domain.values.times import from_text
 from stockyard.errors import VendorConflict, VendorError, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.ports import Ledger, Outcome
 from stockyard.providers.clouds.cudo import values

@@ -10,12 +10,12 @@ import hashlib
 import json
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import RESOURCES, common_fields, new_pool
-from stockyard.domain.pool_records import NewPool, Pool
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.node_groups import RESOURCES, common_fields, new_pool
+from stockyard.domain.pools.records import NewPool, Pool
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import IN, ZONE
+from stockyard.domain.values.requirements import IN, ZONE
 from stockyard.providers.clouds.cudo.labels import GPU, GPUS_LABEL, MACHINE_TYPE, MEMORY_GIB, VCPUS_LABEL
 
 _FIGURES: dict[str, Any] = {

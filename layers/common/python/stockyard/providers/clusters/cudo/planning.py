@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.node_groups import WORKER
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.pools.node_groups import WORKER
+from stockyard.domain.values.prices import PriceItem
 from stockyard.ports import ClusterPlan
 from stockyard.providers.clouds.cudo import sizing
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name

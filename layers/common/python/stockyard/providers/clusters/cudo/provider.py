@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import PermissionDenied, VendorError, VendorRefused
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import TOKEN

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, StringCon
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
-from stockyard.domain.models.clusters import ClusterSettings, beside
+from stockyard.domain.models.clusters.clusters import ClusterSettings, beside
 from stockyard.domain.models.patterns import worded
 from stockyard.providers.clouds.cudo.attributes import CudoId
 from stockyard.providers.clusters.cudo.configuration import DEFAULT_SIZE, PROFILE, SIZES, Profile

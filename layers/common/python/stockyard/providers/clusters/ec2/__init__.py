@@ -34,6 +34,6 @@ KIND = ClusterKind(
     image_family="ubuntu",
     groups=f"{__name__}.groups",
     followed_groups="autoscaler_node_groups",
-    manifest=ManifestKind("spectrocloud.com/v1", "SpectroAwsCluster", f"{__name__}.spectro"),
+    manifest=ManifestKind("spectrocloud.com/v1", "SpectroAwsCluster", f"{__name__}.spectro.spectro"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

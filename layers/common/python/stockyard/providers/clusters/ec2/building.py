@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stockyard.providers.clouds.aws.cluster_building import ClusterBuilder
-from stockyard.providers.clouds.aws.making import Wish
+from stockyard.providers.clouds.aws.resources.cluster_building import ClusterBuilder
+from stockyard.providers.clouds.aws.resources.making import Wish
 from stockyard.providers.clusters.ec2.configuration import Ec2Config
 
 __all__ = ["Builder", "Wish"]

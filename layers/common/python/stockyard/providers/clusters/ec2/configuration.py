@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.control_plane import DISK_GIB
+from stockyard.domain.clusters.control_plane import DISK_GIB
 from stockyard.domain.records import Cluster
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain.bids import Bid
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import ALLOCATION_STRATEGY, ROOT_DISK, WORKER, common_fields, new_pool
-from stockyard.domain.node_types import ON_DEMAND, SPOT
-from stockyard.domain.offers import SpotPrices
-from stockyard.domain.pool_records import NewPool, Pool
-from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT
+from stockyard.domain.nodes.offers import SpotPrices
+from stockyard.domain.nodes.properties import ALLOCATION_STRATEGY, ROOT_DISK
+from stockyard.domain.pools.bids import Bid
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.node_groups import WORKER, common_fields, new_pool
+from stockyard.domain.pools.records import NewPool, Pool
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
-from stockyard.providers.clouds.aws.reserved import DISK_GIB
+from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clusters.ec2.configuration import region
 from stockyard.providers.clusters.ec2.node_group_settings import written
 

@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorRefused
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import images, offerings, quotas
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
-from stockyard.providers.clouds.aws.quotas import NetworkNeed
-from stockyard.providers.clouds.aws.template_parts import KUBEADM
-from stockyard.providers.clusters.ec2 import etcd_backup, named_subnets, network, zones
+from stockyard.providers.clouds.aws.catalog import images, offerings, quotas
+from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
+from stockyard.providers.clouds.aws.policies.template_parts import KUBEADM
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
     named_control_plane_types,
     types_of_groups,
 )
-from stockyard.providers.clusters.ec2.network_configuration import (
+from stockyard.providers.clusters.ec2.members import etcd_backup
+from stockyard.providers.clusters.ec2.network import named_subnets, network, zones
+from stockyard.providers.clusters.ec2.network.network_configuration import (
     RDP_FAULT,
     bastion_of,
     control_plane_size,

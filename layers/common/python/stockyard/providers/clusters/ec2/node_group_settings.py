@@ -9,12 +9,12 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
-from stockyard.domain.models.bid_fields import MaxPrice, UpdateStrategy, Zones
-from stockyard.domain.models.group_fields import GroupTaints
-from stockyard.domain.pool_records import CONTROL_PLANE
+from stockyard.domain.models.clusters.group_fields import GroupTaints
+from stockyard.domain.models.pools.bid_fields import MaxPrice, UpdateStrategy, Zones
+from stockyard.domain.pools.records import CONTROL_PLANE
 from stockyard.providers.clouds.aws import fields as aws_fields
-from stockyard.providers.clouds.aws.images import IMAGE_GIB
-from stockyard.providers.clouds.aws.reserved import DISK_GIB
+from stockyard.providers.clouds.aws.catalog.images import IMAGE_GIB
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 
 MAX_GROUPS = 200
 MAX_NODES = 10_000

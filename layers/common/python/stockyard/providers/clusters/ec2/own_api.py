@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from stockyard.domain.kubeconfigs import check
+from stockyard.domain.clusters.kubeconfigs import check
 from stockyard.errors import VendorRefused
 from stockyard.ports import CloudWork
 from stockyard.providers.kubernetes import packs

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stockyard import kubernetes_versions
-from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
-from stockyard.domain.prices import HOURS_A_MONTH, MEMBER, PriceItem
+from stockyard.domain.clusters.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.prices import HOURS_A_MONTH, MEMBER, PriceItem
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clouds.aws.offerings import price_remarks
-from stockyard.providers.clusters.ec2 import etcd_backup
+from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
     control_plane_disk_gib,
@@ -22,8 +21,9 @@ from stockyard.providers.clusters.ec2.configuration import (
     types_of_groups,
     vpc_cidr,
 )
-from stockyard.providers.clusters.ec2.layout import LETTERS, PRIVATE, PUBLIC, key, merged
-from stockyard.providers.clusters.ec2.network_configuration import (
+from stockyard.providers.clusters.ec2.members import etcd_backup
+from stockyard.providers.clusters.ec2.network.layout import LETTERS, PRIVATE, PUBLIC, key, merged
+from stockyard.providers.clusters.ec2.network.network_configuration import (
     BASTION_DISK_GIB,
     bastion_of,
     control_plane_size,

@@ -5,38 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import NewPool
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import GonePart, PacksApi
 from stockyard.ports.snapshots import Snapshot, SnapshotStore
-from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.cluster_building import check_account, gone_parts
+from stockyard.providers.clouds.aws.resources import leftovers
+from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
-from stockyard.providers.clusters.ec2 import (
-    bastion,
-    endpoint,
-    etcd_backup,
-    etcd_volume,
-    groups,
-    identity,
-    inspection,
-    machine,
-    members,
-    network,
-    own_api,
-    planning,
-    retag,
-    security,
-)
+from stockyard.providers.clusters.ec2 import groups, inspection, own_api, planning, retag
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
+from stockyard.providers.clusters.ec2.members import etcd_backup, etcd_volume, identity, machine, members
+from stockyard.providers.clusters.ec2.network import bastion, endpoint, network, security
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 __all__ = ["Ec2ClusterDriver", "Ec2Config"]

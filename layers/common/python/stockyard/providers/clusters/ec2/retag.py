@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import dlm_kinds, retagging, tags
-from stockyard.providers.clouds.aws.retagging import Writer, difference, each_thing, write_tags
-from stockyard.providers.clusters.ec2 import etcd_volume
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
+from stockyard.providers.clouds.aws.resources import retagging
+from stockyard.providers.clouds.aws.resources.retagging import Writer, difference, each_thing, write_tags
 from stockyard.providers.clusters.ec2.building import Builder
+from stockyard.providers.clusters.ec2.members import etcd_volume
 
 
 def retag(builder: Builder, stale_keys: Sequence[str]) -> Outcome:

@@ -8,16 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from stockyard.domain.control_plane import size_fault
+from stockyard.domain.clusters.control_plane import size_fault
+from stockyard.domain.clusters.snapshots import KEEP, MOST_KEEP
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, check
-from stockyard.domain.models.clusters import ClusterSettings
-from stockyard.domain.pointers import pointer
-from stockyard.domain.snapshots import KEEP, MOST_KEEP
+from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
-from stockyard.providers.clusters.ec2 import control_group
 from stockyard.providers.clusters.ec2.configuration import (
     DEFAULT_CIDR,
     DEFAULT_TYPES,
@@ -28,8 +27,9 @@ from stockyard.providers.clusters.ec2.configuration import (
     MOST_ETCD_GIB,
     MOST_SNAPSHOTS,
 )
-from stockyard.providers.clusters.ec2.network_configuration import FOR_ALL, PER_ZONE
-from stockyard.providers.clusters.ec2.network_settings import (
+from stockyard.providers.clusters.ec2.members import control_group
+from stockyard.providers.clusters.ec2.network.network_configuration import FOR_ALL, PER_ZONE
+from stockyard.providers.clusters.ec2.network.network_settings import (
     Bastion,
     NatGateways,
     Subnets,

@@ -13,9 +13,11 @@ from typing import Any
 from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import eks_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.eks import identity, names
+from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
+from stockyard.providers.clusters.eks import names
+from stockyard.providers.clusters.eks.access import identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import has_storage
 from stockyard.providers.clusters.eks.control_plane import token

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stockyard.errors import VendorRefused
-from stockyard.providers.clouds.aws.cluster_building import ClusterBuilder
-from stockyard.providers.clouds.aws.making import Wish
+from stockyard.providers.clouds.aws.resources.cluster_building import ClusterBuilder
+from stockyard.providers.clouds.aws.resources.making import Wish
 from stockyard.providers.clusters.eks.configuration import EksConfig
 
 __all__ = ["Builder", "Wish", "vendor_id"]

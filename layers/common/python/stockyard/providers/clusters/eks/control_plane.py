@@ -11,10 +11,13 @@ from typing import Any
 from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import NotYetVisible, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, eks_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import State
-from stockyard.providers.clusters.eks import identity, layout, names, network
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
+from stockyard.providers.clouds.aws.kinds.base import State
+from stockyard.providers.clusters.eks import layout, names, network
+from stockyard.providers.clusters.eks.access import identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 
 KEY = "main"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import MACHINE, RESOURCES
-from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND
-from stockyard.domain.pool_records import DYNAMIC, GROUP, NODES, NewPool, Pool
-from stockyard.domain.quantities import milli
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.node_types import CAPACITY_BLOCK, ON_DEMAND
+from stockyard.domain.pools.group_mapping import Group
+from stockyard.domain.pools.node_groups import MACHINE, RESOURCES
+from stockyard.domain.pools.records import DYNAMIC, GROUP, NODES, NewPool, Pool
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE, ZONE
+from stockyard.domain.values.quantities import milli
+from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE, ZONE
 
 POOL_LABEL, GPU_LABEL = "modelplane.ai/pool", "modelplane.ai/gpu"
 """Labels of nodes: the group, and the kind of its GPUs."""

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import offerings, own_network, quotas, template_versions
-from stockyard.providers.clouds.aws.processor_quotas import MachineNeed
-from stockyard.providers.clouds.aws.quotas import NetworkNeed
-from stockyard.providers.clouds.aws.template_parts import BLOCKS, EKS, FILES
+from stockyard.providers.clouds.aws.catalog import offerings, quotas
+from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
+from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
+from stockyard.providers.clouds.aws.network import own_network
+from stockyard.providers.clouds.aws.policies import template_versions
+from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import has_storage, has_template, node_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
-from stockyard.providers.clouds.aws.free_ranges import free_parts
+from stockyard.providers.clouds.aws.network.free_ranges import free_parts
 
 LARGEST, SMALLEST = 16, 28
 """Lengths of the prefixes that AWS takes, of a VPC and of a subnet."""

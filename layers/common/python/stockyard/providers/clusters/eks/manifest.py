@@ -11,15 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from stockyard.domain.cluster_manifests import ACCOUNT, DESCRIPTION, ClusterDocument
-from stockyard.domain.manifests import Place
+from stockyard.domain.clusters.manifests import ACCOUNT, DESCRIPTION, ClusterDocument
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check, read, repeated, without_nulls
-from stockyard.domain.models.manifests import Manifest, Metadata
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.manifests.manifests import Manifest, Metadata
+from stockyard.domain.models.nodes.node_fields import Camel
 from stockyard.domain.models.patterns import worded
-from stockyard.domain.pointers import pointer
+from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.pointers import pointer
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.eks import KIND as CLUSTER_KIND
 from stockyard.providers.clusters.eks.layout import USUAL_SUBNETS, public_cidrs

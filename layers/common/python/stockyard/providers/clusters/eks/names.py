@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster
-from stockyard.providers.clouds.aws.child_names import (
+from stockyard.providers.clouds.aws.resources.child_names import (
     LONGEST,
     LONGEST_ROLE,
     child_name,

@@ -9,8 +9,10 @@ from typing import Any
 from stockyard.domain.records import Cluster
 from stockyard.errors import VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, own_network, tags
-from stockyard.providers.clouds.aws.security_groups import open_to_itself
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.network import own_network
+from stockyard.providers.clouds.aws.network.security_groups import open_to_itself
 from stockyard.providers.clusters.eks import layout, names
 from stockyard.providers.clusters.eks.building import Builder, Wish, vendor_id
 

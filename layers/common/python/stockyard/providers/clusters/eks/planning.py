@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clouds.aws import eks_kinds
-from stockyard.providers.clouds.aws.offerings import price_remarks
-from stockyard.providers.clusters.eks import access, addons, identity, layout, names, network
+from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
+from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
+from stockyard.providers.clusters.eks import addons, layout, names, network
+from stockyard.providers.clusters.eks.access import access, identity
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has_template, node_groups, region
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 

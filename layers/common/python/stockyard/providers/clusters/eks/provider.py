@@ -5,36 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.prices import PriceItem
+from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import ClusterToken, GonePart, PacksApi
-from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.cluster_building import check_account, gone_parts
+from stockyard.providers.clouds.aws.resources import retagging
+from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.clusters.eks import (
-    access,
     addons,
     control_plane,
     groups,
-    identity,
     inspection,
     names,
     network,
-    node_groups,
     objects,
-    people,
     planning,
     removal,
     storage,
     validation,
 )
+from stockyard.providers.clusters.eks.access import access, identity, people
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EksConfig, region
+from stockyard.providers.clusters.eks.nodes import node_groups
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 __all__ = ["EksClusterDriver", "EksConfig"]

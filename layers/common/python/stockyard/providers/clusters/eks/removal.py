@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws import leftovers as controllers
-from stockyard.providers.clusters.eks import names, node_groups, objects
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.resources import leftovers as controllers
+from stockyard.providers.clusters.eks import names, objects
 from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.nodes import node_groups
 
 LEFTOVERS = "leftovers"
 

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
-from stockyard.domain.models.clusters import ClusterSettings
-from stockyard.domain.models.group_fields import GroupTaints
+from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.domain.models.clusters.group_fields import GroupTaints
 from stockyard.domain.models.patterns import worded
-from stockyard.domain.pointers import pointer
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields

@@ -6,7 +6,8 @@ from functools import partial
 
 from stockyard.domain.records import Resource
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import efs_kinds, tags
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import efs as efs_kinds
 from stockyard.providers.clusters.eks import names, network
 from stockyard.providers.clusters.eks.building import Builder, Wish, vendor_id
 from stockyard.providers.clusters.eks.configuration import has_storage

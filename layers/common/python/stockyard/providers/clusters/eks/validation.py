@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from stockyard.domain.group_mapping import Group
-from stockyard.domain.kubernetes_minors import number
-from stockyard.domain.offers import EXTENDED, STANDARD, ClusterVersion
-from stockyard.domain.pointers import pointer
+from stockyard.domain.clusters.kubernetes_minors import number
+from stockyard.domain.nodes.offers import EXTENDED, STANDARD, ClusterVersion
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding, PriceList
 from stockyard.providers.clusters.eks.configuration import EFA
 from stockyard.providers.clusters.eks.groups import node_taints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.provider_kinds import Document, ProviderKind, written_limit
+from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, written_limit
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from stockyard.domain.models.block_fields import MAX_TYPES, NamedNodeType, SecretRef, Text, unique_names
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.nodes.block_fields import MAX_TYPES, NamedNodeType, SecretRef, Text, unique_names
+from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class BcmType(NamedNodeType):

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from stockyard.domain.models.block_fields import (
+from stockyard.domain.models.nodes.block_fields import (
     MAX_TYPES,
     ClusterRef,
     Count,
@@ -16,7 +16,7 @@ from stockyard.domain.models.block_fields import (
     one_of,
     unique_names,
 )
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class ClusterApiType(NamedNodeType):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.domain.nodes.provider_kinds import ProviderKind
 from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
-from stockyard.domain.declared_types import block_of
-from stockyard.domain.node_types import ANY
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import NodeProvider
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.cudo.sizing import Size

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from stockyard.domain.models import fields
-from stockyard.domain.models.block_fields import MAX_TYPES, Cost, Count, unique_names
-from stockyard.domain.models.node_fields import Camel, DisplayName, Properties
+from stockyard.domain.models.nodes.block_fields import MAX_TYPES, Cost, Count, unique_names
+from stockyard.domain.models.nodes.node_fields import Camel, DisplayName, Properties
 from stockyard.domain.models.patterns import worded
 from stockyard.providers.clouds.cudo.attributes import CudoId
 from stockyard.providers.nodes.cudo.configuration import DISK_GIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from stockyard.domain.node_types import ANY
+from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.machines import node

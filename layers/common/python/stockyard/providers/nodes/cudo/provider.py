@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Tagged

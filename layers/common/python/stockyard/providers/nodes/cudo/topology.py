@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.nodes.cudo.configuration import data_center, setting
 

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from stockyard.domain.declared_types import DeclaredType, choosable, declared
-from stockyard.domain.node_disks import kept_gib
-from stockyard.domain.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.nodes.declared_types import DeclaredType, choosable, declared
+from stockyard.domain.nodes.disks import kept_gib
+from stockyard.domain.nodes.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.records import NodeProvider
-from stockyard.domain.requirements import REGION
+from stockyard.domain.values.requirements import REGION
 from stockyard.machines import reserved
 from stockyard.providers.clouds.cudo import sizing
 from stockyard.providers.clouds.cudo.labels import GPU, GPU_MODEL, GPUS_LABEL, MACHINE_TYPE, MEMORY_GIB, VCPUS_LABEL

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 
-from stockyard.domain.declared_types import DeclaredType, choosable, declared, declared_type, written_zone
-from stockyard.domain.node_types import (
+from stockyard.domain.nodes.declared_types import DeclaredType, choosable, declared, declared_type, written_zone
+from stockyard.domain.nodes.node_types import (
     ANY,
     ON_DEMAND,
     SPOT,
@@ -17,11 +17,11 @@ from stockyard.domain.node_types import (
     node_type_of,
     parse_property,
 )
-from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import NodeProvider, Placement
-from stockyard.domain.requirements import REGION, ZONE
-from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods
-from stockyard.providers.clouds.aws.type_labels import labels
+from stockyard.domain.values.requirements import REGION, ZONE
+from stockyard.providers.clouds.aws.catalog.reserved import capacity, overhead, pods
+from stockyard.providers.clouds.aws.catalog.type_labels import labels
 from stockyard.providers.nodes.ec2.configuration import setting
 
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}

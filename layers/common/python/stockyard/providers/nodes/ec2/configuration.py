@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.declared_types import block_of
-from stockyard.domain.node_groups import ALLOCATION_STRATEGY
-from stockyard.domain.pool_records import POOL_LABEL
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.nodes.properties import ALLOCATION_STRATEGY
+from stockyard.domain.pools.records import POOL_LABEL
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from stockyard.domain.models import fields
-from stockyard.domain.models.block_fields import MAX_TYPES, Cost, Count, unique_names
-from stockyard.domain.models.node_fields import Camel, DisplayName, Properties
+from stockyard.domain.models.nodes.block_fields import MAX_TYPES, Cost, Count, unique_names
+from stockyard.domain.models.nodes.node_fields import Camel, DisplayName, Properties
 from stockyard.domain.models.patterns import worded
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.node_types import ANY, SPOT
+from stockyard.domain.nodes.node_types import ANY, SPOT
 from stockyard.errors import InsufficientCapacity, VendorError
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from stockyard.ports.nodes import Machine
-from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.nodes.ec2 import machine
 
 SECONDS = 60

@@ -10,20 +10,22 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard import kubernetes_versions
-from stockyard.domain.bids import ABOVE_BID, Bid
-from stockyard.domain.node_groups import ROOT_DISK
-from stockyard.domain.node_types import ON_DEMAND, SPOT
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT
+from stockyard.domain.nodes.properties import ROOT_DISK
+from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import Resource
-from stockyard.domain.times import to_text
+from stockyard.domain.values.times import to_text
 from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.clouds.aws import console as ec2_console
-from stockyard.providers.clouds.aws import ec2_kinds, offerings, tags
-from stockyard.providers.clouds.aws.kinds import State
-from stockyard.providers.clouds.aws.making import Maker, Wish
-from stockyard.providers.clouds.aws.reserved import DISK_GIB
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.catalog import offerings
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import State
+from stockyard.providers.clouds.aws.resources.making import Maker, Wish
 from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine

@@ -15,12 +15,14 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvider, Resource
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
-from stockyard.providers.clouds.aws import iam_kinds, roles, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.child_names import cluster_name, role_name
 from stockyard.providers.clouds.aws.errors import accepting
-from stockyard.providers.clouds.aws.kinds import borrowed
-from stockyard.providers.clouds.aws.making import Maker, Wish
+from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
+from stockyard.providers.clouds.aws.kinds.base import borrowed
+from stockyard.providers.clouds.aws.resources import roles
+from stockyard.providers.clouds.aws.resources.child_names import cluster_name, role_name
+from stockyard.providers.clouds.aws.resources.making import Maker, Wish
 from stockyard.providers.nodes.ec2.configuration import setting
 from stockyard.providers.nodes.ec2.place import Place, images_of, usable_subnets
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from stockyard.domain.records import Cluster
 from stockyard.machines import control_plane
-from stockyard.providers.clouds.aws import dlm_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
 from stockyard.providers.nodes.ec2 import place
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig
 from stockyard.providers.nodes.ec2.place import Place

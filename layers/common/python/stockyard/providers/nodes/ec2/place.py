@@ -12,9 +12,10 @@ from typing import Any
 
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
-from stockyard.providers.clouds.aws import subnets, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.images import ROOT_DEVICE, current
+from stockyard.providers.clouds.aws.catalog.images import ROOT_DEVICE, current
+from stockyard.providers.clouds.aws.network import subnets
 from stockyard.providers.nodes.ec2.catalogue import ARCHITECTURES
 from stockyard.providers.nodes.ec2.configuration import setting
 

@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from stockyard.domain.node_types import ON_DEMAND, SPOT, NodeType
-from stockyard.domain.offers import RegionOffers, SpotPrices
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, NodeType
+from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
-from stockyard.providers.clouds.aws import reserved
+from stockyard.providers.clouds.aws.catalog import reserved
+from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
-from stockyard.providers.clouds.aws.type_labels import ZONE_ID
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain.node_types import SPOT
+from stockyard.domain.nodes.node_types import SPOT
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
-from stockyard.providers.clouds.aws import ec2_kinds, images, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.catalog import images
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.errors import DUPLICATE
-from stockyard.providers.clouds.aws.reserved import DISK_GIB
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.nodes.ec2.place import Place
 
 _KIND = ec2_kinds.LAUNCH_TEMPLATE

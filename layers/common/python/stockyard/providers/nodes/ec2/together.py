@@ -6,16 +6,17 @@ resource: to tag each with its claim would take as many calls as launching each 
 
 from __future__ import annotations
 
-from stockyard.domain.launch_groups import INTENDED, MADE, OPEN, refusal_of, share
+from stockyard.domain.nodes.launch_groups import INTENDED, MADE, OPEN, refusal_of, share
 from stockyard.domain.records import LaunchGroup, NodeClaim
-from stockyard.domain.times import from_text, to_text
+from stockyard.domain.values.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorTimeout, VendorUnavailable
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Group
-from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import REPEATED
-from stockyard.providers.clouds.aws.kinds import State
-from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import State
+from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.nodes.ec2 import fleet
 from stockyard.providers.nodes.ec2.machine import KEY, Launch
 from stockyard.providers.nodes.ec2.ways import placement

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stockyard.domain.node_records import NodeEnvironment, NodeProvider
+from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.nodes.ec2 import place

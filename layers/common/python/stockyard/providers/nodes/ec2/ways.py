@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stockyard.domain.node_types import ANY, ON_DEMAND
+from stockyard.domain.nodes.node_types import ANY, ON_DEMAND
+from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
-from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.domain.zone_ids import by_name
+from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Way
 from stockyard.providers.nodes.ec2.place import Place

@@ -5,10 +5,12 @@ from __future__ import annotations
 from stockyard.domain.records import Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
-from stockyard.providers.clouds.aws import ec2_kinds, iam_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import Kind, borrowed
-from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
+from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
+from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
 from stockyard.providers.nodes.ec2.managed import ACCESS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stockyard.domain.provider_kinds import ProviderKind
-from stockyard.providers.clouds.aws.type_labels import LABEL_DOMAIN
+from stockyard.domain.nodes.provider_kinds import ProviderKind
+from stockyard.providers.clouds.aws.catalog.type_labels import LABEL_DOMAIN
 from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from stockyard.domain.times import to_text
+from stockyard.domain.values.times import to_text
 from stockyard.errors import CapacityAwaited, VendorNotFound, VendorRefused
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.eks.scaling import ScalingGroup

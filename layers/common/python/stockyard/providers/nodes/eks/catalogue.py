@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND, Declaration, NodeType, Offering, node_type_of
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.node_types import (
+    ANY,
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    Declaration,
+    NodeType,
+    Offering,
+    node_type_of,
+)
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import REGION
-from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_on_eks
-from stockyard.providers.clouds.aws.type_labels import labels
+from stockyard.domain.values.requirements import REGION
+from stockyard.providers.clouds.aws.catalog.reserved import capacity, overhead, pods_on_eks
+from stockyard.providers.clouds.aws.catalog.type_labels import labels
 
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """EC2's architectures that nodes of EKS have, and Kubernetes' names of them."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.declared_types import block_of
-from stockyard.domain.node_groups import name_of, worker_groups
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.pools.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 

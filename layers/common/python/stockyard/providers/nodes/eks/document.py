@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.nodes.node_fields import Camel
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
+from stockyard.domain.nodes.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
+from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import Cluster, Resource
-from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.domain.zone_ids import by_name
+from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -22,9 +22,10 @@ from stockyard.errors import (
 )
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, MachineHolds, NodeWork
-from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.kinds import State
-from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import State
+from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.nodes.eks import capacity_blocks, scaling, topology
 from stockyard.providers.nodes.eks.configuration import reservation_of
 from stockyard.providers.nodes.eks.scaling import ScalingGroup

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-from stockyard.domain.node_types import NodeType
-from stockyard.domain.offers import RegionOffers
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.offers import RegionOffers
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeProvider, Placement
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import console
-from stockyard.providers.clouds.aws.child_names import node_group_name
+from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
+from stockyard.providers.clouds.aws.resources.child_names import node_group_name
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
-from stockyard.providers.clouds.aws.type_labels import ZONE_ID
 from stockyard.providers.nodes.eks import catalogue, machine, topology
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
 from stockyard.providers.nodes.eks.work import calls, claim_maker, group_work

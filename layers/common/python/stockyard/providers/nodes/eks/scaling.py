@@ -10,8 +10,8 @@ from typing import Any
 from stockyard.domain.records import Cluster
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.child_names import cluster_name, node_group_name
 from stockyard.providers.clouds.aws.errors import classify
+from stockyard.providers.clouds.aws.resources.child_names import cluster_name, node_group_name
 
 COMING = frozenset({"Pending", "Pending:Wait", "Pending:Proceed", "InService"})
 """States of machines in a group that are there or come up."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stockyard.domain.declared_types import block_of
+from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import Cluster, NodeEnvironment, NodeProvider
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
-from stockyard.providers.clouds.aws import DEFAULT_REGION, subnets
+from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.child_names import cluster_name
+from stockyard.providers.clouds.aws.network import subnets
+from stockyard.providers.clouds.aws.resources.child_names import cluster_name
 from stockyard.providers.nodes.eks.configuration import region
 
 DRIVER = "eks"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from stockyard.domain.records import Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports.nodes import EnvironmentWork, MachineHolds, NodeWork
-from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import Kind, borrowed
-from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
+from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
 from stockyard.providers.nodes.eks.topology import check

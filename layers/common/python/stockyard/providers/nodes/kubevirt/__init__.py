@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
 
-from stockyard.domain.provider_kinds import Document, ProviderKind, Quantities, written_resources
-from stockyard.domain.quantities import milli
+from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, Quantities, written_resources
+from stockyard.domain.values.quantities import milli
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
 

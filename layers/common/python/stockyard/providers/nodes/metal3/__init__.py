@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.domain.nodes.provider_kinds import ProviderKind
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
 DESCRIPTOR = NodeSourceDescriptor(ProviderKind("metal3", f"{__name__}.document:Metal3Block"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stockyard.domain.declared_types import written_zone
-from stockyard.domain.node_types import DEFAULT_ZONE, ON_DEMAND, SPOT, Offering, parse_property
-from stockyard.domain.provider_kinds import Document, ProviderKind
-from stockyard.domain.requirements import ZONE
+from stockyard.domain.nodes.declared_types import written_zone
+from stockyard.domain.nodes.node_types import DEFAULT_ZONE, ON_DEMAND, SPOT, Offering, parse_property
+from stockyard.domain.nodes.provider_kinds import Document, ProviderKind
+from stockyard.domain.values.requirements import ZONE
 from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 if TYPE_CHECKING:

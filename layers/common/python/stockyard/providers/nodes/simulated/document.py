@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from stockyard.domain.models import fields
-from stockyard.domain.models.block_fields import (
+from stockyard.domain.models.nodes.block_fields import (
     MAX_TYPES,
     Count,
     NamedNodeType,
@@ -18,7 +18,7 @@ from stockyard.domain.models.block_fields import (
     one_of,
     unique_names,
 )
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.nodes.node_fields import Camel
 
 Zones = Annotated[list[Zone], Field(min_length=1, max_length=26), AfterValidator(fields.distinct)]
 

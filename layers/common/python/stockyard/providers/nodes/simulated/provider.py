@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from stockyard.domain import times
-from stockyard.domain.declared_types import block_of, node_types_of
-from stockyard.domain.node_types import NodeType
+from stockyard.domain.nodes.declared_types import block_of, node_types_of
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, SimulatedMachine
+from stockyard.domain.values import times
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from stockyard.domain.models.base import refuse
-from stockyard.domain.models.block_fields import (
+from stockyard.domain.models.nodes.block_fields import (
     MAX_TYPES,
     Count,
     Duration,
@@ -19,7 +19,7 @@ from stockyard.domain.models.block_fields import (
     one_of,
     unique_names,
 )
-from stockyard.domain.models.node_fields import Camel
+from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class GitSource(Camel):

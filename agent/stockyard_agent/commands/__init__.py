@@ -1,0 +1,1 @@
+"""Commands from the control plane: how each is carried out in the cluster."""

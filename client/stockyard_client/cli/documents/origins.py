@@ -1,0 +1,43 @@
+"""Where the fields of a request come from, so that a refusal names what a person wrote, and not the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stockyard_client.cli.documents.pointers import dotted, tokens_of
+
+if TYPE_CHECKING:
+    from stockyard_client.cli.documents.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``document`` stands at the pointer ``at`` of the request, from its own pointer ``inner`` on. ``noun`` is what a
+    body without a kind is called. ``options`` gave the fields of these pointers of the request, by name."""
+
+    document: Document | None = None
+    at: str = ""
+    inner: str = ""
+    noun: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def place_of(pointer: str, origins: Iterable[Origin]) -> str:
+    """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
+    fitting = [origin for origin in origins if _is_below(pointer, origin.at)]
+    for origin in fitting:
+        for pointer_given, option in origin.options.items():
+            if _is_below(pointer, pointer_given):
+                return option
+    named = [origin for origin in fitting if origin.document is not None]
+    if not named:
+        return dotted(tokens_of(pointer))
+    nearest = max(named, key=lambda origin: len(origin.at))
+    document = nearest.document
+    return document.place(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun) if document else ""
+
+
+def _is_below(pointer: str, at: str) -> bool:
+    return pointer == at or pointer.startswith(f"{at}/")

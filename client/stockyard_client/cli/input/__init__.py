@@ -1,0 +1,1 @@
+"""What commands take: options, files, questions and the person's editor."""

@@ -1,0 +1,1 @@
+"""Commands that apply, compare and delete manifests."""

@@ -1,0 +1,202 @@
+"""``stockyard delete -f``: what manifests and bodies of requests name, in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.documents.bodies import MANIFEST, noun_of
+from stockyard_client.cli.failures import exit_code, explain
+from stockyard_client.cli.input.confirmations import Yes, confirm
+from stockyard_client.cli.input.options import Timeout, Wait
+from stockyard_client.cli.manifests.apply import CLUSTER, Files, OfCluster, Recursive
+from stockyard_client.cli.output import plans, progress
+from stockyard_client.cli.output.output import Form, Output
+from stockyard_client.errors import ApiError, StockyardClientError
+
+if TYPE_CHECKING:
+    from stockyard_client.cli.documents.documents import Document
+    from stockyard_client.client import Client
+    from stockyard_client.models import Plan
+
+ORDER = ("claim", "pool", "cluster", "profile", "provider")
+"""What is used by others goes after them."""
+_NOUNS = {
+    "NodeClaim": "claim",
+    "Pool": "pool",
+    "NodePool": "pool",
+    "EKSCluster": "cluster",
+    "SpectroAwsCluster": "cluster",
+    "ClusterProfile": "profile",
+    "NodeProvider": "provider",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A thing that is to be deleted: what it is, its name, and of a pool its cluster."""
+
+    noun: str
+    name: str
+    cluster: str = ""
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        return f"{self.noun} {self.name}" + (f" of cluster {self.cluster}" if self.cluster else "")
+
+
+def delete(
+    run: typer.Context,
+    file: Files,
+    recursive: Recursive = False,
+    cluster: OfCluster = None,
+    ignore_missing: Annotated[
+        bool, typer.Option("--ignore-not-found", help="What is not there is no failure.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")] = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Delete what files name, in reverse order. One that fails does not stop the others."""
+    from stockyard_client.cli.documents.documents import documents_of
+    from stockyard_client.cli.documents.sources import sources_of
+
+    context = contexts.of(run)
+    documents = documents_of(sources_of(file, recursive=recursive))
+    things = ordered([thing for document in documents for thing in doomed(document, cluster)])
+    if dry_run:
+        _plan(context, things, ignore_missing=ignore_missing)
+        return
+    question = "Delete this one?" if len(things) == 1 else f"Delete these {len(things)}?"
+    confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=question)
+    codes: list[int] = []
+    with context.client() as client:
+        for thing in things:
+            try:
+                _delete(context, client, thing, wait=wait, timeout=timeout)
+            except ApiError as error:
+                if error.status == 404 and ignore_missing:
+                    context.say(f"There is no {thing.title}.")
+                    continue
+                codes.append(_failed(context, thing, error, wait=wait))
+                continue
+            except StockyardClientError as error:
+                codes.append(_failed(context, thing, error, wait=wait))
+                continue
+            is_done = wait or thing.noun in {"profile", "provider"}
+            typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
+    if codes:
+        raise typer.Exit(codes[0])
+
+
+def _plan(context: contexts.Context, things: Sequence[Doomed], *, ignore_missing: bool) -> None:
+    """What would be deleted, by the API's checks. Each thing is looked at while all others are there."""
+    codes: list[int] = []
+    with context.client() as client:
+        for thing in things:
+            try:
+                plan = plan_of(client, thing)
+            except ApiError as error:
+                if error.status == 409:  # what uses it may go before it
+                    typer.echo(thing.title)
+                    plans.warn(context, [f"{thing.title}: {error.detail}"])
+                elif error.status == 404 and ignore_missing:
+                    context.say(f"There is no {thing.title}.")
+                else:
+                    codes.append(_failed(context, thing, error, wait=True))
+                continue
+            typer.echo(thing.title)
+            plans.warn(context, plan.warnings)
+    context.say("This was a dry run; nothing was changed.", "dim")
+    if codes:
+        raise typer.Exit(codes[0])
+
+
+def plan_of(client: Client, thing: Doomed) -> Plan:
+    """The plan of a deletion."""
+    if thing.noun == "pool":
+        return client.pools.plan_delete(thing.cluster, thing.name)
+    calls: dict[str, Callable[[str], Plan]] = {
+        "claim": client.node_claims.plan_delete,
+        "cluster": client.clusters.plan_delete,
+        "profile": client.profiles.plan_delete,
+        "provider": client.node_providers.plan_delete,
+    }
+    return calls[thing.noun](thing.name)
+
+
+def ordered(things: Sequence[Doomed]) -> list[Doomed]:
+    """First what nothing needs; among equals the last document first. Each once."""
+    unique = list(dict.fromkeys(reversed(things)))
+    return sorted(unique, key=lambda thing: ORDER.index(thing.noun))
+
+
+def doomed(document: Document, cluster: str | None) -> list[Doomed]:
+    """What a document names. Raises :class:`BadInput` for one that names nothing that can be deleted so."""
+    value, noun = document.value, noun_of(document.value)
+    if "privateNodes" in value and not document.kind:
+        return [Doomed("pool", name, _cluster(document, cluster)) for name in _pools_of(value)]
+    if noun == MANIFEST:
+        noun = _NOUNS.get(document.kind, "")
+    if noun not in ORDER or not document.name:
+        reason = "it has no name" if noun in ORDER else "this kind is not deleted by a document"
+        raise BadInput(f"{document.place()}: {reason}")
+    return [Doomed(noun, document.name, _cluster(document, cluster) if noun == "pool" else "")]
+
+
+def _pools_of(value: dict[str, Any]) -> list[str]:
+    """The pools of a vcluster.yaml: static and dynamic ones, of each entry where there are several."""
+    private = value["privateNodes"] if isinstance(value["privateNodes"], dict) else {}
+    entries = [entry for form in ("autoNodes", "nodePools") for entry in _listed(private.get(form))]
+    pools = [pool for entry in entries for form in ("static", "dynamic") for pool in _listed(entry.get(form))]
+    return [pool["name"] for pool in pools if isinstance(pool.get("name"), str)]
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list, or the object itself as the only one."""
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+
+
+def _cluster(document: Document, cluster: str | None) -> str:
+    """The cluster that a pool names: in its specification, by its label, or by the option."""
+    spec, metadata = document.value.get("spec"), document.value.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    own = spec.get("cluster") if isinstance(spec, dict) else None
+    labelled = labels.get(CLUSTER) if isinstance(labels, dict) else None
+    name = own or labelled or cluster
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"{document.place()}: it names no cluster: give --cluster")
+    return name
+
+
+def _delete(context: contexts.Context, client: Client, thing: Doomed, *, wait: bool, timeout: float | None) -> None:
+    if thing.noun == "pool":
+        client.pools.delete(thing.cluster, thing.name)
+        if wait:
+            client.wait_pool_gone(thing.cluster, thing.name, timeout=timeout, on_change=progress.lines(context))
+        return
+    calls: dict[str, Callable[[str], Any]] = {
+        "claim": client.node_claims.delete,
+        "cluster": client.clusters.delete,
+        "profile": client.profiles.delete,
+        "provider": client.node_providers.delete,
+    }
+    operation = calls[thing.noun](thing.name)
+    if wait:
+        progress.wait(context, client, operation.id, timeout)
+
+
+def _failed(context: contexts.Context, thing: Doomed, error: StockyardClientError, *, wait: bool) -> int:
+    context.say(f"{thing.title}:", "bold")
+    explain(context, error)
+    if isinstance(error, ApiError) and error.status == 409 and not wait:
+        context.say("What uses it may still be going: --wait waits for each.")
+    return exit_code(error)

@@ -1,0 +1,1 @@
+"""Commands of claims, providers and types: where nodes come from, and why."""

@@ -1,0 +1,1 @@
+"""Commands of operations and of what has happened, and changes that are followed."""

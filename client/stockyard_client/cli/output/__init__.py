@@ -1,0 +1,1 @@
+"""What people see: tables, descriptions, plans, progress, trees and watches."""

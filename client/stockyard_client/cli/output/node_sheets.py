@@ -1,0 +1,177 @@
+"""How records of nodes are tabulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.models import HOURS_A_MONTH, Condition
+from stockyard_client.node_models import Applied, NodeClaim, NodeProvider, NodeType, PriceOf
+
+
+def amount(value: float | None) -> str | None:
+    """A number without an empty fraction."""
+    return None if value is None else f"{value:.10g}"
+
+
+def dollars(value: float | None) -> str | None:
+    """USD an hour."""
+    return None if value is None else f"{value:.4f}"
+
+
+def declared_types(provider: NodeProvider) -> int | None:
+    """How many types its document declares; of EC2 it only says what differs from what is discovered."""
+    return None if provider.kind == "ec2" else len(provider.node_types)
+
+
+def capacity(node_type: NodeType) -> str | None:
+    """Nodes that are free, of how many; None where they are not limited."""
+    capacity = node_type.capacity
+    return None if capacity.total is None else f"{capacity.available}/{capacity.total}"
+
+
+def state(claim: NodeClaim) -> str:
+    """The phase, or that it is on its way out."""
+    return "Deleting" if claim.deleting else claim.phase
+
+
+def reason(claim: NodeClaim) -> str:
+    """Why it is in its phase, else by what its node differs from its launch."""
+    return claim.reason or next((condition.reason for condition in _drift(claim)), "")
+
+
+def message(claim: NodeClaim) -> str:
+    """The text to the reason."""
+    return claim.message or next((condition.message for condition in _drift(claim)), "")
+
+
+def _drift(claim: NodeClaim) -> list[Condition]:
+    return [
+        condition for condition in claim.conditions if condition.type == "NotDrifted" and condition.status == "False"
+    ]
+
+
+def pairs_of(properties: dict[str, str]) -> str:
+    """``key=value`` texts in order of key."""
+    return " ".join(f"{key}={value}" for key, value in sorted(properties.items()))
+
+
+def type_of(claim: NodeClaim) -> str:
+    """The type as its provider calls it."""
+    provider, dot, name = claim.type.partition(".")
+    return name if dot else provider
+
+
+def provider_of(claim: NodeClaim) -> str:
+    """The provider that has the type, else the one that is asked for."""
+    provider, dot, _ = claim.type.partition(".")
+    return provider if dot else claim.provider
+
+
+def placed(claim: NodeClaim, field: str) -> Any:
+    """What the scheduler has decided of the claim; None before."""
+    return (claim.placement or {}).get(field)
+
+
+def zone_of(claim: NodeClaim) -> str | None:
+    """The zone of the node; ``*`` while it may be any."""
+    zones = placed(claim, "zones")
+    return ",".join(zones) if zones else None
+
+
+def price_text(hour: float | None) -> str | None:
+    """A price by the hour and the month; None where it is not known."""
+    return None if hour is None else f"{hour:.4f} USD/hour, {hour * HOURS_A_MONTH:,.2f} USD/month"
+
+
+def requirements_text(rules: Iterable[Mapping[str, Any]]) -> str:
+    """What the labels of a node must be, in a line."""
+    parts = ((rule.get("key"), rule.get("operator"), ",".join(rule.get("values") or ())) for rule in rules)
+    return "; ".join(" ".join(str(part) for part in rule if part) for rule in parts)
+
+
+def trouble_first(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """The claims, those first that somebody may have to look at."""
+    return sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
+
+
+def why(reason: str, message: str) -> str:
+    """A reason with its text."""
+    return ": ".join(text for text in (reason, message) if text)
+
+
+PROVIDERS: Sheet[NodeProvider] = Sheet(
+    (
+        Column("NAME", lambda p: p.name, give=1),
+        Column("KIND", lambda p: p.kind),
+        Column("PHASE", lambda p: p.phase),
+        Column("TYPES", declared_types),
+        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("WHY", lambda p: why(p.reason, p.message), give=2),
+        Column("SHARED", lambda p: "yes" if p.shared else "", wide=True),
+        Column("CREATED", lambda p: p.created_at, wide=True),
+        Column("ID", lambda p: p.id, wide=True),
+        Column("DISPLAY NAME", lambda p: p.display_name, wide=True),
+    ),
+    lambda p: p.name,
+)
+TYPES: Sheet[NodeType] = Sheet(
+    (
+        Column("NAME", lambda t: t.name, give=1),
+        Column("CPU", lambda t: t.resources.get("cpu")),
+        Column("MEMORY", lambda t: t.resources.get("memory")),
+        Column("USD/HOUR", lambda t: dollars(t.usd_hour)),
+        Column("CAPACITY", capacity),
+        Column("PHASE", lambda t: t.phase),
+        Column("WHY", lambda t: why(t.reason, str((t.model_extra or {}).get("message") or "")), give=2),
+        Column("COST", lambda t: amount(t.cost), wide=True),
+        Column("ID", lambda t: t.id, wide=True),
+        Column("PROPERTIES", lambda t: pairs_of(t.properties), wide=True),
+    ),
+    lambda t: t.name,
+)
+CLAIMS: Sheet[NodeClaim] = Sheet(
+    (
+        Column("NAME", lambda c: c.name, give=1),
+        Column("PHASE", state),
+        Column("CLUSTER", lambda c: c.cluster, give=3),
+        Column("TYPE", type_of, give=2),
+        Column("CAPACITY", lambda c: placed(c, "capacity_type"), spare=True),
+        Column("ZONE", zone_of, spare=True),
+        Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour"))),
+        Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
+        Column("WHY", lambda c: why("" if reason(c) == c.phase else reason(c), message(c)), give=4),
+        Column("NODE", lambda c: c.node_name, wide=True),
+        Column("PROVIDER", provider_of, wide=True),
+        Column("CREATED", lambda c: c.created_at, wide=True),
+        Column("ID", lambda c: c.id, wide=True),
+        Column("OPERATION", lambda c: c.operation_id, wide=True),
+    ),
+    lambda c: c.name,
+)
+CLAIMS_OF_CLUSTER: Sheet[NodeClaim] = Sheet(
+    tuple(column for column in CLAIMS.columns if column.heading != "CLUSTER"), CLAIMS.name
+)
+"""Of claims whose cluster is known."""
+APPLIED: Sheet[Applied] = Sheet(
+    (
+        Column("KIND", lambda a: a.kind),
+        Column("NAME", lambda a: a.name),
+        Column("ACTION", lambda a: a.action),
+        Column("ID", lambda a: a.id, wide=True),
+        Column("OPERATION", lambda a: a.operation_id, wide=True),
+    ),
+    lambda a: f"{a.kind.lower()}/{a.name}",
+)
+PRICES: Sheet[PriceOf] = Sheet(
+    (
+        Column("NAME", lambda p: p.name),
+        Column("KIND", lambda p: p.kind),
+        Column("PRICE", lambda p: amount(p.price)),
+        Column("CURRENCY", lambda p: p.currency),
+        Column("PER", lambda p: p.unit),
+        Column("REGION", lambda p: p.region),
+    ),
+    lambda p: p.name,
+)

@@ -1,0 +1,182 @@
+"""Plans: the verdict first, then what a change would make and remove, by kind, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.output import field_lines
+from stockyard_client.cli.output.output import Form, write_document
+from stockyard_client.models import Plan, Price
+
+_PARTS = (("creates", "+", "green"), ("changes", "~", "yellow"), ("deletes", "-", "red"))
+MOST_GROUPS = 8
+
+
+def show(context: Context, form: Form, plan: Plan) -> None:
+    """Writes ``plan`` to stdout: as the API's document, or for people."""
+    if form in {Form.JSON, Form.YAML}:
+        write_document(form, plan.document())
+        return
+    sentence = verdict(plan)
+    if sentence:
+        context.out.print(Text(sentence, style="bold"), soft_wrap=True)
+    for name, sign, style in _PARTS:
+        entries = getattr(plan, name)
+        if name == "changes":
+            field_lines.draw(context, [entry for entry in entries if field_lines.is_change(entry)])
+        for line in _lines([entry for entry in entries if not field_lines.is_change(entry)]):
+            context.out.print(Text(f"{sign} {line}", style=style), soft_wrap=True)
+    _show_groups(context, plan)
+    for number, step in enumerate(plan.steps, 1):
+        context.out.print(Text(f"{number}. {step}"), soft_wrap=True)
+    if plan.price is not None and plan.price.items:
+        _show_price(context, plan.price)
+        if plan.price_before is not None:
+            (hour, month), currency = _total(plan.price_before), plan.price_before.currency
+            text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
+            context.out.print(Text(text, style="bold"))
+    warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") != sentence])
+    context.say("This was a dry run; nothing was changed.", "dim")
+
+
+def verdict(plan: Plan) -> str:
+    """One sentence: what would happen, and for how much; empty where one line says it all."""
+    own = (plan.model_extra or {}).get("verdict")
+    if own:
+        return str(own)
+    counts = (("make", len(plan.creates)), ("change", len(plan.changes)), ("remove", len(plan.deletes)))
+    done = [f"{word} {count} thing{'s' if count > 1 else ''}" for word, count in counts if count]
+    if not done:
+        return "" if plan.rejected else "Nothing would change."
+    clause = _money_clause(plan)
+    if sum(count for _, count in counts) == 1 and not clause:
+        return ""
+    return f"Would {' and '.join(done)}{clause}."
+
+
+def _money_clause(plan: Plan) -> str:
+    if plan.price is None or not plan.price.items:
+        return ""
+    (hour, month), currency = _total(plan.price), plan.price.currency
+    if month is None:
+        return ", at a price that is not known"
+    amount = f"{money(hour, currency, 4)}/hour, {money(month, currency, 2)}/month"
+    if plan.price_before is not None:
+        before = _total(plan.price_before)[1]
+        if before == month:
+            return f", at the same price of {amount}"
+        return f", for {amount} in place of {money(before, currency, 2)}/month"
+    only_removes = bool(plan.deletes) and not plan.creates and not plan.changes
+    return f", which {'saves' if only_removes else 'costs'} {amount}"
+
+
+def money(amount: float | None, currency: str, digits: int) -> str:
+    """An amount, or ``unknown``."""
+    return "unknown" if amount is None else f"{amount:,.{digits}f} {currency}"
+
+
+def _lines(entries: Sequence[Any]) -> list[str]:
+    """Things of a kind on one line, the kinds in a column; anything else on a line of its own."""
+    by_kind: dict[str, list[str]] = {}
+    texts: list[str] = []
+    for entry in entries:
+        if isinstance(entry, dict) and set(entry) <= {"kind", "name"} and "kind" in entry:
+            kind = str(entry["kind"]).replace("_", " ").replace("-", " ")
+            by_kind.setdefault(kind, []).append(str(entry.get("name") or ""))
+        else:
+            texts.append(_described(entry))
+    kinds = {kind: f"{kind} x{len(names)}" if len(names) > 1 else kind for kind, names in by_kind.items()}
+    by_kind = {kind: _counted(names) for kind, names in by_kind.items()}
+    width = max((len(kind) for kind in kinds.values()), default=0)
+    rows = [f"{kinds[kind]:<{width}}  {', '.join(names)}".rstrip() for kind, names in by_kind.items()]
+    return [*rows, *texts]
+
+
+def _counted(names: Sequence[str]) -> list[str]:
+    """Each name once, with how often it is there."""
+    return [f"{name} x{count}" if count > 1 and len(set(names)) > 1 else name for name, count in Counter(names).items()]
+
+
+def _show_groups(context: Context, plan: Plan) -> None:
+    """What is ruled out: by reason, where the API says it so, else line by line."""
+    groups = (plan.model_extra or {}).get("groups") or ()
+    if not groups:
+        for line in plan.rejected:
+            context.out.print(Text(f"! {remark(context, line)}", style="red"), soft_wrap=True)
+        return
+    for group in groups[:MOST_GROUPS]:
+        names = [str(name) for name in group.get("types") or ()]
+        remaining = int(group.get("count") or 0) - len(names[:3])
+        more = f" and {remaining} more" if remaining > 0 else ""
+        text = f"! {group.get('count')} {group.get('message') or group.get('rule')}: {', '.join(names[:3])}{more}"
+        context.out.print(Text(text, style="red"), soft_wrap=True)
+    if len(groups) > MOST_GROUPS:
+        context.out.print(Text(f"! and for {len(groups) - MOST_GROUPS} more reasons: -o json", style="red"))
+
+
+def _total(price: Price) -> tuple[float | None, float | None]:
+    """What all lines cost together, an hour and a month; None where no line has a known price."""
+    is_known = price.complete or any(item.get("hour") is not None for item in price.items)
+    return (price.hour, price.month) if is_known else (None, None)
+
+
+def _show_price(context: Context, price: Price) -> None:
+    rows = [(_item_name(item), item.get("hour"), item.get("month")) for item in _summed(price.items)]
+    rows.append(("total", *_total(price)))
+    width = max(len(name) for name, _, _ in rows)
+    context.out.print()
+    for name, hour, month in rows:
+        line = (
+            f"{name:<{width}}  {money(hour, price.currency, 4):>14} /hour  {money(month, price.currency, 2):>14} /month"
+        )
+        context.out.print(Text(line, style="bold" if name == "total" else ""), soft_wrap=True)
+    if not price.complete and _total(price) != (None, None):
+        context.say("Some prices are not known; the total is without them.", "yellow")
+
+
+def _summed(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines of the same name as one."""
+    sums: dict[str, dict[str, Any]] = {}
+    for item in items:
+        name = str(item.get("name", "?"))
+        line = sums.get(name)
+        if line is None:
+            sums[name] = dict(item)
+            continue
+        line["quantity"] = line.get("quantity", 1) + item.get("quantity", 1)
+        for unit in ("hour", "month"):
+            known_price = line.get(unit) is not None and item.get(unit) is not None
+            line[unit] = line[unit] + item[unit] if known_price else None
+    return list(sums.values())
+
+
+def _item_name(item: dict[str, Any]) -> str:
+    quantity = item.get("quantity", 1)
+    return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
+
+
+def warn(context: Context, warnings: Iterable[Any]) -> None:
+    """Writes what to mind of a plan, or of what was made or changed, to stderr."""
+    for warning in warnings:
+        context.say(f"Warning: {remark(context, warning)}", "yellow")
+
+
+def remark(context: Context, line: Any) -> str:
+    """A warning, or why something is ruled out, with its place as a person calls it."""
+    if not isinstance(line, dict) or "detail" not in line:
+        return _described(line)
+    place = context.place_of(str(line.get("pointer") or ""))
+    return f"{place}: {line['detail']}" if place else str(line["detail"])
+
+
+def _described(line: Any) -> str:
+    if not isinstance(line, dict):
+        return str(line)
+    if "kind" in line:
+        return f"{line['kind']}  {line.get('name', '')}".rstrip()
+    return ", ".join(f"{key}: {value}" for key, value in line.items())

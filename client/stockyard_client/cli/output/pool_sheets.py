@@ -1,0 +1,95 @@
+"""How pools, and what pods would need, are tabulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard_client.cli.output.node_sheets import dollars, pairs_of
+from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.models import Model
+from stockyard_client.pool_models import PlannedNode, Pool
+
+MOST_PODS = 4
+
+
+def state(pool: Pool) -> str:
+    """Ready, why not, or that it is on its way out."""
+    if pool.deleting:
+        return "Deleting"
+    condition = pool.condition
+    return "Preparing" if condition is None else "Ready" if condition.status == "True" else condition.reason
+
+
+def message(pool: Pool) -> str:
+    """What its condition says."""
+    return pool.condition.message if pool.condition is not None else ""
+
+
+def why(pool: Pool) -> str:
+    """Why it lacks nodes: what its condition says, or which limit keeps pods waiting; empty for neither."""
+    if pool.condition is not None and pool.condition.status != "True":
+        return pool.condition.message
+    limits = (condition for condition in pool.conditions if condition.type == "WithinLimits")
+    return next((condition.message for condition in limits if condition.status == "False"), "")
+
+
+class PlannedNodes(Model):
+    """Equal nodes of a plan: one of them, how many, and the pods on all."""
+
+    node: PlannedNode
+    count: int = 1
+    pods: int = 0
+
+
+def equal_nodes(nodes: Sequence[PlannedNode]) -> list[PlannedNodes]:
+    """The nodes by what they are, the most first."""
+    groups: dict[tuple[Any, ...], list[PlannedNode]] = {}
+    for node in nodes:
+        mark = (node.pool, node.type, node.zone, node.capacity_type, node.usd_hour)
+        groups.setdefault(mark, []).append(node)
+    rows = [
+        PlannedNodes(node=group[0], count=len(group), pods=sum(len(node.pods) for node in group))
+        for group in groups.values()
+    ]
+    return sorted(rows, key=lambda row: (-row.count, row.node.type))
+
+
+def pods_of(node: PlannedNode) -> str:
+    """The first pods on the node, and how many more there are."""
+    more = f" (+{len(node.pods) - MOST_PODS})" if len(node.pods) > MOST_PODS else ""
+    return ", ".join(node.pods[:MOST_PODS]) + more
+
+
+POOLS: Sheet[Pool] = Sheet(
+    (
+        Column("NAME", lambda p: p.name, give=1),
+        Column("KIND", lambda p: p.kind),
+        Column("STATE", state),
+        Column("NODES", lambda p: f"{p.nodes.available}/{p.nodes.claims}"),
+        Column("AT LEAST", lambda p: p.nodes.desired),
+        Column("LIMITS", lambda p: pairs_of(p.limits), give=2),
+        Column("USD/HOUR", lambda p: dollars(p.nodes.usd_hour)),
+        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("WHY", why, give=3),
+        Column("PROVIDER", lambda p: p.provider, wide=True),
+        Column("WEIGHT", lambda p: p.weight or None, wide=True),
+        Column("CREATED", lambda p: p.created_at, wide=True),
+        Column("MESSAGE", message, wide=True),
+    ),
+    lambda p: p.name,
+)
+PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
+    (
+        Column("NODES", lambda n: n.count),
+        Column("TYPE", lambda n: n.node.type, give=1),
+        Column("ZONE", lambda n: n.node.zone, spare=True),
+        Column("CAPACITY TYPE", lambda n: n.node.capacity_type),
+        Column("USD/HOUR EACH", lambda n: dollars(n.node.usd_hour)),
+        Column("PODS", lambda n: n.pods),
+        Column("POOL", lambda n: n.node.pool),
+        Column("OTHER TYPES", lambda n: n.node.alternatives, wide=True),
+        Column("NAMES", lambda n: pods_of(n.node), wide=True),
+    ),
+    lambda n: n.node.type,
+)

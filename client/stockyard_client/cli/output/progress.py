@@ -1,0 +1,169 @@
+"""An operation's phases: live on a terminal, one plain line per change elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from rich.text import Text
+
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.output.ages import seconds_since
+from stockyard_client.cli.output.tables import style_of
+from stockyard_client.client import Client
+from stockyard_client.following import seconds_of
+from stockyard_client.models import Operation, Phase
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_MARKS = {"succeeded": "✓", "failed": "✗", "running": "●", "skipped": "·", "pending": "○"}
+_ASCII_MARKS = {"succeeded": "+", "failed": "x", "running": "*", "skipped": "-", "pending": "."}
+
+
+class Watcher(Protocol):
+    """Shows an operation each time it has changed."""
+
+    def __call__(self, operation: Operation) -> None:
+        """The operation as it is now."""
+
+
+def wait(context: Context, client: Client, operation: str, timeout: float | None) -> Operation:
+    """Waits for ``operation`` and shows its phases on stderr; raises what the SDK raises."""
+    context.interrupted = f"Stopped waiting; the operation goes on. To wait again: stockyard operation wait {operation}"
+    started = context.clock()
+    with _watcher(context) as watch:
+        result = client.wait_operation(operation, timeout=timeout, on_change=watch)
+    context.say(f"{result.kind.replace('_', ' ')} succeeded in {duration(context.clock() - started)}")
+    return result
+
+
+def say_how_to_follow(context: Context, operation: str) -> None:
+    """How to wait for what was begun, for whom has not asked for that."""
+    context.say(f"To follow: stockyard operation wait {operation}", "dim")
+
+
+def duration(seconds: float) -> str:
+    """``12s``, ``2m05s`` or ``1h02m``."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, remainder = divmod(whole, 60)
+    return f"{minutes}m{remainder:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def phase_seconds(phase: Phase) -> float | None:
+    """How long a phase took by the API's times; None for one that has not ended."""
+    if not phase.started_at or not phase.ended_at:
+        return None
+    return seconds_of(phase.ended_at) - seconds_of(phase.started_at)
+
+
+def lines(context: Context) -> Callable[[str], None]:
+    """What prints a line on stderr for each text that it gets, with the seconds since now."""
+    started = context.clock()
+
+    def line(text: str) -> None:
+        context.say(f"[{context.clock() - started:5.0f}s] {text}")
+
+    return line
+
+
+def mark(console: Console, state: str) -> str:
+    """The sign of a state, in ASCII where the stream can do no better."""
+    unicode = console.encoding.lower().startswith("utf")
+    return (_MARKS if unicode else _ASCII_MARKS).get(state, "?")
+
+
+def phase_text(console: Console, phase: Phase, seconds: float | None = None) -> Text:
+    """Mark, name, time and message of a phase; ``seconds`` is how long it has been running."""
+    text = Text(f"{mark(console, phase.state)} {phase.name}", style=style_of(phase.state) or "")
+    if phase.attempt > 1:
+        text.append(f" (attempt {phase.attempt})", style="dim")
+    elapsed = seconds if seconds is not None else phase_seconds(phase)
+    if elapsed is not None:
+        text.append(f"  {duration(elapsed)}", style="dim")
+    if phase.message:
+        text.append(f"  {phase.message}", style="dim")
+    return text
+
+
+@contextmanager
+def _watcher(context: Context) -> Iterator[Watcher]:
+    if not context.err.is_terminal:
+        yield _PlainLines(context)
+        return
+    from rich.live import Live
+
+    picture = _Picture(context)
+    # drawn anew by itself, so that the seconds go on while nothing else changes
+    with Live(console=context.err, refresh_per_second=4, get_renderable=picture.draw) as live:
+
+        def watch(operation: Operation) -> None:
+            picture.operation = operation
+            live.refresh()
+
+        yield watch
+
+
+class _Picture:
+    """What is seen of an operation on a terminal, with the seconds of it and of each phase."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._started = context.clock()
+        self._phases: dict[tuple[str, int], float] = {}
+        self.operation: Operation | None = None
+
+    def draw(self) -> RenderableType:
+        """The picture as it is now."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        operation = self.operation
+        if operation is None:
+            return Text("")
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            Text(operation.kind.replace("_", " "), style="bold"),
+            ProgressBar(total=100, completed=operation.progress, width=30),
+            Text(f"{operation.progress}%"),
+            Text(duration(self._since(operation.created_at, self._started)), style="dim"),
+        )
+        phases = (phase_text(self._context.err, phase, self._running(phase)) for phase in operation.phases)
+        return Group(head, *phases)
+
+    def _running(self, phase: Phase) -> float | None:
+        """Seconds that a phase has been running."""
+        if phase.state != "running":
+            return None
+        first_look = self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
+        return self._since(phase.started_at, first_look)
+
+    def _since(self, moment: str | None, first_look: float) -> float:
+        """Seconds since a moment of the API, or since the first look where its clock is behind or told nothing."""
+        by_the_api = seconds_since(moment, self._context.now()) or 0.0
+        return max(by_the_api, self._context.clock() - first_look)
+
+
+class _PlainLines:
+    """One line for each phase that has changed since the last look, with the seconds waited."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._started = context.clock()
+        self._seen: dict[str, tuple[str, int, str | None]] = {}
+
+    def __call__(self, operation: Operation) -> None:
+        elapsed = self._context.clock() - self._started
+        for phase in operation.phases:
+            now = (phase.state, phase.attempt, phase.message)
+            if phase.state == "pending" or self._seen.get(phase.name) == now:
+                continue
+            self._seen[phase.name] = now
+            took = phase_seconds(phase) if phase.state != "running" else None
+            state = phase.state if took is None else f"{phase.state} in {duration(took)}"
+            message = f"  {phase.message}" if phase.message else ""
+            self._context.say(f"[{elapsed:5.0f}s] {phase.name:<14} {state}{message}")

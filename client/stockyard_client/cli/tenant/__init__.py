@@ -1,0 +1,1 @@
+"""Commands of a tenant: accounts, quotas, people and costs."""

@@ -1,0 +1,1 @@
+"""The resources of the API: a class for each, with the calls that it takes."""

@@ -1,0 +1,47 @@
+"""What things cost now, and have cost this month."""
+
+from __future__ import annotations
+
+from stockyard_client.models import Model
+from stockyard_client.resources.base import Collection, parsed, path
+
+CLUSTER, NODES = "cluster", "nodes"
+"""Kinds of lines: what of a cluster is no node, and nodes."""
+
+
+class CostLine(Model):
+    """An item of a cluster, or the nodes of one pool, type and capacity type. ``hour`` and ``month_rate`` (of 730
+    hours) are USD for all that stand now, ``spent`` is what the month has cost so far; None: a price is not known."""
+
+    kind: str
+    cluster_id: str | None = None
+    cluster: str | None = None
+    pool: str | None = None
+    type: str = ""
+    capacity_type: str | None = None
+    quantity: int = 0
+    hour: float | None = None
+    month_rate: float | None = None
+    spent: float | None = None
+
+
+class Costs(Model):
+    """The sums, in USD, and the lines that they are made of. An estimate from list prices, not a bill."""
+
+    month: str
+    currency: str = "USD"
+    hour: float = 0.0
+    month_rate: float = 0.0
+    spent: float = 0.0
+    complete: bool = True
+    lines: tuple[CostLine, ...] = ()
+
+
+class CostReports(Collection):
+    """What the tenant pays."""
+
+    name = "costs"
+
+    def get(self, cluster: str | None = None) -> Costs:
+        """The costs of everything, or of one ``cluster`` (id or name)."""
+        return parsed(Costs, self._transport.send("GET", path(self.name), query={"cluster": cluster}).object())

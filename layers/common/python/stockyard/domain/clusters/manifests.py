@@ -1,0 +1,67 @@
+"""Clusters as documents of another product's form: what such a document asks for, and who reads and writes the form.
+
+Which forms there are say the cluster drivers: see ``cloud_kinds.ManifestKind``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.records import Cluster
+
+ACCOUNT = "stockyard.dev/cloud-account"
+"""The label by which a manifest names its cloud account, by number or name."""
+DESCRIPTION = "stockyard.dev/description"
+"""The annotation with a cluster's description."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDocument:
+    """A cluster that a manifest asks for.
+
+    ``settings`` are those that the manifest says, as a request would have them. ``kubernetes_version``, ``namespace``
+    and ``account`` are empty where it says none. ``document`` is what the record keeps beside the settings, so that the
+    manifest can be shown again.
+    """
+
+    name: str
+    kind: str
+    cloud: str
+    cluster_type: str
+    driver: str
+    settings: dict[str, Any]
+    description: str
+    kubernetes_version: str = ""
+    namespace: str = ""
+    account: str = ""
+    account_place: Place = ()
+    """Where the manifest names the account, or could."""
+    document: dict[str, Any] = field(default_factory=dict)
+    tags: dict[str, str] | None = None
+    """None where the form says none."""
+    profiles: tuple[Mapping[str, Any], ...] | None = None
+    """The profiles that are chosen, as a request has them; None where the manifest says nothing of them."""
+
+
+class ClusterForm(Protocol):
+    """The form of a kind of manifests."""
+
+    def read_cluster(self, document: Any, at: Place) -> ClusterDocument:
+        """What the manifest at that place asks for. ``InvalidInput`` with every fault below the place."""
+        ...
+
+    def wanted_settings(self, document: ClusterDocument, current: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The settings of a request for a new cluster, or those that a cluster with the ``current`` ones is to have:
+        what the form cannot say stays."""
+        ...
+
+    def cluster_manifest(self, cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The cluster as a manifest, with its status. Its profiles are in it where the form can say them."""
+        ...
+
+    def place_of(self, pointer: str) -> str:
+        """The pointer into a manifest to what is at this pointer into a request."""
+        ...

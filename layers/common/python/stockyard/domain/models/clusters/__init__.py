@@ -1,0 +1,1 @@
+"""Clusters as callers send and see them."""

@@ -1,0 +1,1 @@
+"""Manifests as they are sent, read and shown."""

@@ -1,0 +1,1 @@
+"""Node providers, types, claims and environments as callers send and see them."""

@@ -1,0 +1,35 @@
+"""Node environments as callers see them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stockyard.domain.models.base import View
+from stockyard.domain.models.clusters.views import ConditionView
+from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
+
+
+class NodeEnvironmentView(View):
+    """What a provider set up once for a cluster."""
+
+    id: str
+    """The id of the environment."""
+    cluster_id: str
+    """The id of the cluster that it is for."""
+    provider_id: str
+    """The id of the node provider that set it up."""
+    provider: str
+    """The name of that node provider."""
+    properties: dict[str, str]
+    """Settings of the provider that it was made with."""
+    phase: Literal["Pending", "Available", "Failed"]
+    """Whether it is there: not yet, yes, or not any more."""
+    reason: Reason
+    message: Message
+    conditions: list[ConditionView]
+    """What is observed of it, an aspect each."""
+    outputs: dict[str, str]
+    """What it has for its nodes, such as the ids of subnets."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version

@@ -1,0 +1,76 @@
+"""Node types as callers see them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from stockyard.domain.models.base import View
+from stockyard.domain.models.clusters.views import ConditionView
+from stockyard.domain.models.view_fields import CapacityType, CreatedAt, Message, Reason, UpdatedAt, UsdHour, Version
+
+
+class OfferingView(View):
+    """One way to get a node of the type."""
+
+    capacity_type: CapacityType
+    zones: list[str]
+    """The zones where it is on offer."""
+    usd_hour: UsdHour
+
+
+class CapacityView(View):
+    """How many nodes of the type there may be, are claimed, and are left."""
+
+    total: int | None
+    """How many nodes of the type there may be; null for any number."""
+    claimed: int | None
+    """How many of them are claimed; null where the number is not limited."""
+    available: int | None
+    """How many more there may be; null where the number is not limited, negative when the limit was lowered below what
+    is claimed."""
+
+
+class NodeTypeView(View):
+    """A kind of node on offer."""
+
+    id: str
+    """The id of the type."""
+    name: str
+    """The canonical name, ``provider.type``."""
+    type: str
+    """The bare name."""
+    provider: str
+    """The name of its node provider."""
+    provider_id: str
+    """The id of its node provider."""
+    display_name: str
+    """A name for people."""
+    phase: Literal["Pending", "Available", "Unavailable", "Failed"]
+    """Whether claims can get a node of it."""
+    reason: Reason
+    message: Message
+    conditions: list[ConditionView]
+    """What is observed of it, an aspect each."""
+    properties: dict[str, str]
+    """The effective properties, also the built-in ones: one value, a comma list, or ``*``."""
+    requirements: list[dict[str, Any]]
+    """The same as requirements that a selector has."""
+    resources: dict[str, str]
+    """What a node of it has, by the name of the resource."""
+    allocatable: dict[str, str]
+    """What of that is for pods."""
+    cost: float
+    """Orders the types of a provider: what is written, else the price where it is known, else an estimate."""
+    usd_hour: float | None
+    """USD an hour of the cheapest offering; null where no price is known."""
+    offerings: list[OfferingView]
+    """The ways to get a node of it."""
+    capacity: CapacityView
+    """How many nodes of it there may be."""
+    labels: dict[str, str]
+    """Labels by key."""
+    annotations: dict[str, str]
+    """Annotations by key."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    version: Version

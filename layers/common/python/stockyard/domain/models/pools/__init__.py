@@ -1,0 +1,1 @@
+"""Pools as callers send and see them, in each published form."""

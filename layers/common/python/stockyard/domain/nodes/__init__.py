@@ -1,0 +1,1 @@
+"""Node providers, node types and node claims: records, views, manifests."""

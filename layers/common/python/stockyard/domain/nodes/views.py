@@ -1,0 +1,199 @@
+"""Records of nodes as the documents that callers receive: the node part of ``domain.views``, by the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+from stockyard.domain.nodes.declared_types import DeclaredType, block_of, declared, type_id
+from stockyard.domain.nodes.manifests import Warnings, provider_warnings
+from stockyard.domain.nodes.node_types import ANY, NodeType, is_setting
+from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.platform import is_foreign, is_shared
+from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.quantities import resource_text
+from stockyard.domain.values.requirements import CAPACITY_TYPE, ZONE
+from stockyard.domain.views import CHANGES, STATE, attributes
+
+T = TypeVar("T")
+
+_WORDS = ("display_name", "properties", "labels", "annotations")
+_PROVIDER = ("id", "name", "kind", *_WORDS, "price_per_cost_unit", "implicit", *STATE, "generation", *CHANGES)
+_CLAIM_OTHERWISE = frozenset({"cluster_ref", "provider_ref", "requirements", "document"})
+"""What a claim's view shows under another name or in another form, or does not show."""
+_CLAIM = (
+    "id",
+    "name",
+    *(part.name for part in fields(NodeClaimSpec) if part.name not in _CLAIM_OTHERWISE),
+    "expire_after",
+    "power_observed",
+    *STATE,
+    "deleting",
+    "kept_until",
+    "ends_at",
+    "deletion_timestamp",
+    "drain_until",
+    "machine_id",
+    "node_name",
+    "node_labels",
+    "remaining",
+    "created_by",
+    *CHANGES,
+    "operation_id",
+)
+_OPTION = ("type", "capacity_type", "zones", "usd_hour", "cost")
+_PLACEMENT = (*_OPTION, "decided_at", "attempt", "options", "considered")
+_ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "outputs", *CHANGES)
+
+
+def remarks(warnings: Warnings) -> list[dict[str, str]]:
+    """Warnings as a plan shows them."""
+    return [{"pointer": pointer(*place), "detail": detail} for place, detail in warnings]
+
+
+def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
+    """``provider`` as a ``NodeProviderView`` document for ``tenant``: of a shared one without what configures it."""
+    hidden = is_foreign(tenant, provider)
+    return {
+        **attributes(provider, _PROVIDER),
+        "shared": is_shared(provider),
+        **({"properties": _open(provider.properties), "annotations": {}} if hidden else {}),
+        "spec": {} if hidden else dict(block_of(provider)),
+        "node_types": [declaration.name for declaration in declared(provider)],
+        "warnings": [] if hidden else remarks(provider_warnings(provider, ("spec",), ("properties",))),
+    }
+
+
+def _open(properties: Mapping[str, T]) -> dict[str, T]:
+    """Without what configures the provider."""
+    return {key: value for key, value in properties.items() if not is_setting(key)}
+
+
+def node_type_view(
+    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, claimed: int, tenant: str
+) -> dict[str, Any]:
+    """A node type as a ``NodeTypeView`` document for ``tenant``: of a shared one without what configures it.
+
+    ``declaration`` is what the provider's document says of it, if anything; ``claimed`` counts the nodes of a limited
+    type, which are counted for no other.
+    """
+    hidden = is_foreign(tenant, provider)
+    properties = _open(_properties(node_type)) if hidden else _properties(node_type)
+    limit = declaration.max_capacity if declaration else None
+    return {
+        "id": type_id(provider, node_type.bare),
+        "name": node_type.name,
+        "type": node_type.bare,
+        "provider": provider.name,
+        "provider_id": provider.id,
+        "display_name": declaration.display_name if declaration else "",
+        **_type_state(provider, node_type, declaration, limit, claimed),
+        "properties": {key: ",".join(values) for key, values in sorted(properties.items())},
+        "requirements": [_requirement(key, values) for key, values in sorted(properties.items())],
+        "resources": _quantities(node_type.capacity),
+        "allocatable": _quantities(node_type.allocatable),
+        "cost": node_type.effective_cost,
+        "usd_hour": node_type.usd_hour,
+        "offerings": [attributes(way, ("capacity_type", "zones", "usd_hour")) for way in node_type.offerings],
+        "capacity": {
+            "total": limit,
+            "claimed": None if limit is None else claimed,
+            "available": None if limit is None else limit - claimed,
+        },
+        "labels": dict(declaration.labels) if declaration else {},
+        "annotations": dict(declaration.annotations) if declaration and not hidden else {},
+        "created_at": provider.created_at,
+        "updated_at": provider.updated_at,
+        "version": provider.version,
+    }
+
+
+def _type_state(
+    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, limit: int | None, claimed: int
+) -> dict[str, Any]:
+    """Phase, reason, message and conditions: whether its facts are known, and whether there is room."""
+    phase, reason, message = (
+        (declaration.phase, declaration.reason, declaration.message) if declaration else ("Available", "", "")
+    )
+    if phase == "Available" and not node_type.available:
+        phase, reason, message = "Pending", provider.reason or "NotAvailable", provider.message
+    if phase == "Available" and node_type.unserved is not None:
+        phase, reason, message = "Unavailable", "NotServed", f"No node can be made of it yet: {node_type.unserved}."
+    synced = phase in ("Available", "Unavailable")
+    moment = provider.updated_at
+    facts_known = Condition("Synced", "True" if synced else "False", reason or "Synced", message, moment)
+    room = limit is None or claimed < limit
+    if phase == "Available" and not room:
+        phase, reason, message = "Unavailable", "Full", f"{claimed} of {limit} nodes are claimed."
+    conditions = (
+        facts_known,
+        Condition(
+            "HasCapacity",
+            "True" if room else "False",
+            "Unlimited" if limit is None else "Free" if room else "Full",
+            "" if limit is None else f"{claimed} of {limit} nodes are claimed.",
+            moment,
+        ),
+    )
+    return {
+        "phase": phase,
+        "reason": reason,
+        "message": message,
+        "conditions": [asdict(condition) for condition in conditions],
+    }
+
+
+def _properties(node_type: NodeType) -> dict[str, tuple[str, ...]]:
+    """All properties, those of the offerings too."""
+    zones = tuple(dict.fromkeys(zone for way in node_type.offerings for zone in way.zones))
+    capacity_types = tuple(dict.fromkeys(way.capacity_type for way in node_type.offerings))
+    return {**node_type.properties, ZONE: zones, CAPACITY_TYPE: capacity_types}
+
+
+def _requirement(key: str, values: tuple[str, ...]) -> dict[str, Any]:
+    return (
+        {"key": key, "operator": "Exists"}
+        if values == (ANY,)
+        else {"key": key, "operator": "In", "values": list(values)}
+    )
+
+
+def _quantities(resources: Mapping[str, int]) -> dict[str, str]:
+    return {name: resource_text(name, amount) for name, amount in sorted(resources.items())}
+
+
+def requirement_view(requirement: Mapping[str, Any]) -> dict[str, Any]:
+    """A requirement of a claim or pool as a ``RequirementView`` document."""
+    return {
+        "key": requirement["key"],
+        "operator": requirement.get("operator", "In"),
+        "values": list(requirement.get("values") or ()),
+        "min_values": requirement.get("minValues"),
+    }
+
+
+def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
+    """``claim`` as a ``NodeClaimView`` document."""
+    return {
+        **attributes(claim, _CLAIM),
+        "cluster": claim.cluster_ref,
+        "cluster_id": claim.cluster_id or None,
+        "provider": claim.provider_ref,
+        "type": claim.type_ref,
+        "environment": claim.environment_ref,
+        "requirements": [requirement_view(requirement) for requirement in claim.requirements],
+        "placement": attributes(claim.placement, _PLACEMENT) if claim.placement else None,
+        "warnings": [],
+    }
+
+
+def option_views(placement: Placement) -> list[dict[str, Any]]:
+    """The ways that may be launched as ``PlacementOption`` documents."""
+    return [attributes(option, _OPTION) for option in placement.options]
+
+
+def node_environment_view(environment: NodeEnvironment) -> dict[str, Any]:
+    """``environment`` as a ``NodeEnvironmentView`` document."""
+    return {**attributes(environment, _ENVIRONMENT), "provider": environment.provider_name}

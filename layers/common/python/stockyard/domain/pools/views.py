@@ -1,0 +1,92 @@
+"""Pools as the documents that callers receive: the pool part of ``domain.views``, by the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stockyard.domain.nodes.records import NodeClaim
+from stockyard.domain.nodes.views import requirement_view
+from stockyard.domain.pools.budgets import DEFAULT_NODES
+from stockyard.domain.pools.records import STATIC, Pool
+from stockyard.domain.views import CHANGES, attributes
+
+_POOL = (
+    "cluster_id",
+    "name",
+    "kind",
+    "form",
+    "properties",
+    "taints",
+    "startup_taints",
+    "labels",
+    "annotations",
+    "kubelet_args",
+    "quantity",
+    "floor",
+    "headroom",
+    "limits",
+    "weight",
+    "zones",
+    "max_price",
+    "update_strategy",
+    "expire_after",
+    "termination_grace_period",
+    "deleting",
+    "conditions",
+    "generation",
+    "created_by",
+    *CHANGES,
+)
+_BUDGET = {
+    "nodes": "nodes",
+    "reasons": "reasons",
+    "schedule": "schedule",
+    "duration": "duration",
+    "time_zone": "timeZone",
+}
+
+
+def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
+    """``pool`` as a ``PoolView`` document; ``claims`` are those of the pool."""
+    return {
+        **attributes(pool, _POOL),
+        "provider": pool.provider_ref,
+        "requirements": [requirement_view(requirement) for requirement in pool.requirements],
+        "disruption": _disruption(pool.disruption),
+        "nodes": nodes_of(pool, claims),
+        "warnings": [],
+    }
+
+
+def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
+    """How many nodes the pool is to have at least, and has. ``usd_hour`` is None while a price is not known."""
+    living = [claim for claim in claims if not claim.deleting]
+    return {
+        "desired": pool.quantity if pool.kind == STATIC else pool.floor,
+        "claims": len(living),
+        "available": sum(claim.phase == "Available" for claim in living),
+        "usd_hour": hourly_price(claims),
+    }
+
+
+def hourly_price(claims: Iterable[NodeClaim]) -> float | None:
+    """USD an hour of all claims that are placed, those on their way out too; None while one's price is not known."""
+    prices = [claim.placement.usd_hour for claim in claims if claim.placement is not None]
+    known_prices = [price for price in prices if price is not None]
+    return round(sum(known_prices), 6) if len(known_prices) == len(prices) else None
+
+
+def _disruption(block: dict[str, Any]) -> dict[str, Any] | None:
+    if not block:
+        return None
+    return {
+        "consolidate_after": block.get("consolidateAfter", ""),
+        "consolidation_policy": block.get("consolidationPolicy", ""),
+        "minimum_saving": block.get("minimumSaving", 0.0),
+        "paused": bool(block.get("paused")),
+        "budgets": [
+            {name: budget.get(key) for name, key in _BUDGET.items()}
+            for budget in block.get("budgets", [{"nodes": DEFAULT_NODES}])
+        ],
+    }

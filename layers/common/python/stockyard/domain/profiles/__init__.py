@@ -1,0 +1,1 @@
+"""Cluster profiles and their packs."""

@@ -1,0 +1,131 @@
+"""Values and manifests of packs: variables are put in, and YAML becomes Kubernetes objects. Pure.
+
+A placeholder takes the place of a value, never of YAML: a variable cannot add a field or an object. One that is all of
+a value keeps the type of what it stands for; one within a longer text becomes text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stockyard.domain.values.yaml_documents import YamlFault, read_documents
+
+Object = dict[str, Any]
+PLACEHOLDER = re.compile(r"\{\{-?\s*\.(profile\.var|values)\.([A-Za-z0-9_.-]+?)\s*-?\}\}")
+"""``{{ .profile.var.NAME }}``, and in manifests ``{{ .values.path.to.value }}``. What else stands in braces is left."""
+VARIABLE, VALUE = "profile.var", "values"
+MAX_OBJECTS = 500
+"""Of one manifest."""
+_MARK = "stockyard-place-{}-holder"
+_MARKED = re.compile(r"stockyard-place-(\d+)-holder")
+
+
+class TemplateFault(ValueError):
+    """What is wrong with a template, in words."""
+
+
+def placeholders(text: str) -> Iterator[tuple[str, str]]:
+    """What the text refers to: ``VARIABLE`` or ``VALUE``, and the name or path."""
+    return ((match[1], match[2]) for match in PLACEHOLDER.finditer(text))
+
+
+def fill(tree: Any, terms: Mapping[tuple[str, str], Any]) -> Any:
+    """The tree with each placeholder of its texts and names replaced. ``TemplateFault`` for one that there is not."""
+    if isinstance(tree, Mapping):
+        return {str(fill(name, terms)): fill(value, terms) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [fill(value, terms) for value in tree]
+    if not isinstance(tree, str):
+        return tree
+    whole = PLACEHOLDER.fullmatch(tree.strip())
+    if whole:
+        return _lookup(terms, whole[1], whole[2])
+    return PLACEHOLDER.sub(lambda match: _text(_lookup(terms, match[1], match[2])), tree)
+
+
+def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value below ``values`` with its dotted path, objects among them."""
+    for name, value in values.items():
+        yield f"{before}{name}", value
+        if isinstance(value, Mapping):
+            yield from paths(value, f"{before}{name}.")
+
+
+def documents(text: str, terms: Mapping[tuple[str, str], Any]) -> list[Object]:
+    """The Kubernetes objects of a manifest, lists taken apart. ``TemplateFault`` with what is wrong with the text."""
+    marks: list[tuple[str, str]] = []
+
+    def mark(match: re.Match[str]) -> str:
+        _lookup(terms, match[1], match[2])
+        marks.append((match[1], match[2]))
+        return _MARK.format(len(marks) - 1)
+
+    if _MARKED.search(text):
+        raise TemplateFault("has a text that Stockyard uses itself")
+    trees = load_yaml(PLACEHOLDER.sub(mark, text))
+    flat = [item for tree in trees if tree is not None for item in _items(_unmarked(tree, marks, terms))]
+    if len(flat) > MAX_OBJECTS:
+        raise TemplateFault(f"has more than {MAX_OBJECTS} objects")
+    for number, item in enumerate(flat):
+        check_object(item, number)
+    return flat
+
+
+def check_object(item: Any, number: int) -> None:
+    """``TemplateFault`` unless it can be a Kubernetes object."""
+    meta = item.get("metadata") if isinstance(item, dict) else None
+    place = f"document {number + 1}"
+    if not isinstance(item, dict) or not isinstance(meta, dict):
+        raise TemplateFault(f"{place} is no Kubernetes object with metadata")
+    texts = (item.get("apiVersion"), item.get("kind"), meta.get("name"))
+    for name, text in zip(("apiVersion", "kind", "metadata.name"), texts, strict=True):
+        if not isinstance(text, str) or not text or "|" in text:
+            raise TemplateFault(f"{place} has no {name}")
+    if not isinstance(meta.get("namespace", ""), str):
+        raise TemplateFault(f"{place} has a namespace that is no text")
+
+
+def load_yaml(text: str) -> list[Any]:
+    """The documents of a YAML text, with the types that JSON has, as Kubernetes reads it. ``TemplateFault`` where it is
+    none."""
+    try:
+        return read_documents(text, texts_of_names=True)
+    except YamlFault as fault:
+        raise TemplateFault(f"{fault.detail}{f', line {fault.line}' if fault.line else ''}") from None
+
+
+def _items(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, dict) and str(tree.get("kind", "")).endswith("List") and isinstance(tree.get("items"), list):
+        yield from tree["items"]
+    else:
+        yield tree
+
+
+def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> Any:
+    if isinstance(tree, dict):
+        return {_unmarked_name(name, marks, terms): _unmarked(value, marks, terms) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [_unmarked(value, marks, terms) for value in tree]
+    if not isinstance(tree, str):
+        return tree
+    whole = _MARKED.fullmatch(tree)
+    if whole:
+        return terms[marks[int(whole[1])]]
+    return _MARKED.sub(lambda match: _text(terms[marks[int(match[1])]]), tree)
+
+
+def _unmarked_name(name: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> str:
+    return _text(_unmarked(name, marks, terms))
+
+
+def _lookup(terms: Mapping[tuple[str, str], Any], kind: str, name: str) -> Any:
+    if (kind, name) not in terms:
+        noun = "variable" if kind == VARIABLE else "value"
+        raise TemplateFault(f"refers to the {noun} {name}, which there is not")
+    return terms[kind, name]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Plain values and their rules: quantities, durations, times, identifiers, requirements."""

@@ -1,0 +1,1 @@
+"""Parts of HTTP: bodies, content types, entity tags, pages and queries."""

@@ -1,0 +1,1 @@
+"""Legal moves of clusters: phases, changes, repaves and health of members."""

@@ -1,0 +1,1 @@
+"""Legal moves of node claims: phases, drift, loss, interruption and draining."""

@@ -1,0 +1,59 @@
+"""A cloud announces that it takes a machine back: what is said of its claim. Pure, as ``lifecycle.node_claim``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.nodes.node_claim import FAILED, MOVES, shown_phase
+
+INTERRUPTED = "Interrupted"
+"""The condition of a claim whose machine its cloud announced to take back, or may soon."""
+INTERRUPTION, REBALANCE = "SpotInterruption", "RebalanceRecommendation"
+MAINTENANCE = "ScheduledMaintenance"
+"""Its reasons: the cloud ends the machine at a moment that it named; or it may do so sooner than of others; or it
+stops, restarts or retires it at a moment that may be weeks away."""
+LAST_SECONDS = 15
+"""Before the machine ends: what a drain has not moved by then is deleted past its budgets, to end in order."""
+
+
+def interrupt(claim: NodeClaim, ends_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The cloud ends the machine at ``ends_at``. None when that is known, or when the claim has failed. The version
+    stays: it is part of the change that gives the node back, or of none where that is under way."""
+    if (claim.deleting and claim.ends_at is not None) or claim.phase == FAILED:
+        return None
+    text = f"Machine {claim.machine_id} is taken back by its cloud at {ends_at}."
+    marked = replace(claim, ends_at=ends_at, reason=INTERRUPTION, message=text)
+    phase = shown_phase(claim)
+    changed = MOVES.condition(marked, INTERRUPTED, "True", INTERRUPTION, text, now)
+    return changed, MOVES.transition(phase, phase, INTERRUPTION, text)
+
+
+def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The machine may be taken back sooner than others. None when that is known, or no matter any more."""
+    text = f"The cloud of machine {claim.machine_id} may take it back soon."
+    return _noted(claim, "Unknown", REBALANCE, text, now)
+
+
+def schedule(claim: NodeClaim, begins_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The machine is stopped, restarted or retired from ``begins_at`` on, which says more than a recommendation. None
+    when that is known, or no matter any more."""
+    text = f"The cloud of machine {claim.machine_id} has scheduled maintenance of it for {begins_at}."
+    return _noted(claim, "True", MAINTENANCE, text, now)
+
+
+def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition] | None:
+    earlier = {part.reason for part in claim.conditions if part.type == INTERRUPTED}
+    # What has a moment says more than that the machine may be taken at any time.
+    says_more = reason == MAINTENANCE and earlier == {REBALANCE}
+    if claim.deleting or claim.phase == FAILED or (earlier and not says_more):
+        return None
+    phase = shown_phase(claim)
+    changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, status, reason, text, now)
+    return changed, MOVES.transition(phase, phase, reason, text)
+
+
+def is_interrupted(claim: NodeClaim) -> bool:
+    """Whether the machine's cloud has said that it takes it back, or may soon."""
+    return any(part.type == INTERRUPTED for part in claim.conditions)

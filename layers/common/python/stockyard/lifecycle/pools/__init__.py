@@ -1,0 +1,1 @@
+"""Legal moves of pools: sizes, drift, spread over zones and replacement."""

@@ -1,0 +1,1 @@
+"""Gives people and the agent access to a cluster."""

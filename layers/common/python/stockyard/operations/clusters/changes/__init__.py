@@ -1,0 +1,1 @@
+"""Changes clusters that exist: compares, plans, approves, queues and begins a change."""

@@ -1,0 +1,124 @@
+"""Change what may change of a cluster: description, tags, settings, profiles and the minor of Kubernetes.
+
+What is wanted is on the record at once. What stands in the cloud gets it in the background, by an operation that begins
+with the change; tags, while another one works on the cluster, by that one or after it. A change that is to wait for
+another one is on the record when its turn comes: see ``queue``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain.records import Cluster, Operation
+from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.clusters.cluster import MOVES
+from stockyard.lifecycle.clusters.cluster_changes import is_unfinished
+from stockyard.lifecycle.operation import operation_succeeded
+from stockyard.lifecycle.phases import RETAG_CLUSTER
+from stockyard.operations.clusters.changes.alignment import aligned
+from stockyard.operations.clusters.changes.begin import begin
+from stockyard.operations.clusters.changes.reconfigure import (
+    check_target,
+    current_operation,
+    operation_kind,
+    target_of,
+    warnings_of,
+)
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.profiles.clusters import profile_change
+from stockyard.operations.profiles.resolve import Choice
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace, Write
+
+
+def change_cluster(
+    services: Services,
+    id_or_name: str,
+    version: int | None,
+    *,
+    description: str | None,
+    tags: dict[str, str] | None,
+    settings: dict[str, Any] | None = None,
+    kubernetes_version: str | None = None,
+    document: dict[str, Any] | None = None,
+    profiles: Sequence[Choice] | None = None,
+    actor: str,
+    request_id: str,
+    queued: Operation | None = None,
+) -> tuple[Cluster, list[dict[str, str]]]:
+    """The changed cluster, and the warnings that its dry run has. None leaves a field as it is. ``operation_id`` is the
+    operation that brings what is there to it, where one is needed and could begin at once. ``queued`` is that operation
+    where it has waited for its turn.
+
+    ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted, or
+    when settings or version are to change while something else works on it; ``InvalidInput`` for what cannot be.
+    """
+    cluster = aligned(services, find_cluster(services, id_or_name))
+    given_fields = {
+        "description": description,
+        "tags": tags,
+        "settings": settings,
+        "kubernetes_version": kubernetes_version,
+        "profiles": profiles,
+        "manifest": document,
+    }
+    target = target_of(cluster, settings, kubernetes_version)
+    kind, warnings = _checked(services, cluster, target, version, profiles=profiles is not None)
+    packs = profile_change(services, cluster, target, profiles) if profiles is not None else None
+    message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
+    audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
+    changed = target if description is None else replace(target, description=description)
+    changed = changed if document is None else replace(changed, document=document)
+    if tags is not None:
+        changed = MOVES.change_tags(changed, tags, services.now())
+        kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")
+    if queued is not None:
+        changed = replace(changed, queue=changed.queue[1:])
+    transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
+    if kind:
+        changed, writes = begin(services, actor, kind, cluster, changed, transition, profiles=packs, queued=queued)
+    else:
+        changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
+        writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
+        writes += packs.writes(services) if packs else []
+    try:
+        services.store.commit(Replace(changed), Create(audit), *writes)
+    except Conflict as conflict:
+        raise PreconditionFailed("The cluster or its profile was changed by someone else just now.") from conflict
+    return changed, warnings
+
+
+def _checked(
+    services: Services, cluster: Cluster, target: Cluster, version: int | None, *, profiles: bool
+) -> tuple[str, list[dict[str, str]]]:
+    """The kind of operation that the change needs, empty for none, and what it is warned of."""
+    # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
+    kind = operation_kind(services, cluster, target, profiles=profiles)
+    if version not in (None, cluster.version):
+        raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
+    if cluster.status == "deleting":
+        raise IllegalTransition("The cluster is being deleted.")
+    if not kind or target is cluster:
+        return kind, []
+    # Asked for before the change is written: afterwards the nodes of before would be those of the target.
+    return kind, warnings_of(services, cluster, target, check_target(services, cluster, target))
+
+
+def _nothing_to_do(services: Services, actor: str, queued: Operation | None) -> list[Write]:
+    """The end of an operation whose change was the record's alone, or was there when its turn came."""
+    if queued is None:
+        return []
+    over = replace(queued, status="succeeded", updated_at=services.now(), version=queued.version + 1)
+    over = replace(over, sequence=queued.sequence + 1)
+    return [Replace(over), *tell(services, actor, over, operation_succeeded(over))]
+
+
+def _may_retag(services: Services, cluster: Cluster) -> bool:
+    """Whether tags can be put on now. A change that has failed is finished first, so that it can still be resumed."""
+    current = current_operation(services, cluster)
+    busy = current is not None and current.status == "running"
+    return cluster.status == "ready" and not busy and not is_unfinished(current)

@@ -1,0 +1,1 @@
+"""Creates clusters: checks, prices and accepts what a caller asks for."""

@@ -1,0 +1,46 @@
+"""What a cluster would make and cost: the plan of a dry run. What stands in the cloud is the driver's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard.domain.pools.node_groups import name_of, worker_groups
+from stockyard.domain.records import Cluster
+from stockyard.domain.values.prices import PriceItem
+from stockyard.operations.pricing import kept_warnings, plan_of
+from stockyard.operations.services import Services
+from stockyard.ports import Finding
+from stockyard.ports.clusters import ClusterPlan, ServesNodeGroups
+
+
+def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+    """Everything of a cluster that is billed while it stands, without its workers."""
+    return services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items
+
+
+def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The body of a dry run's answer."""
+    driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
+    pools = [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
+    driver: object = services.cluster_drivers[cluster.driver]
+    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
+    creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
+    return plan_of(
+        [*driver_plan.items, *nodes],
+        creates=[{"kind": kind, "name": name} for kind, name in creates],
+        warnings=_warnings(cluster, findings, driver_plan),
+    )
+
+
+def warnings_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """What the plan of the cluster warns of: the answer to its creation says the same."""
+    return _warnings(cluster, findings, services.cluster_drivers[cluster.driver].plan(cluster, services.prices))
+
+
+def _warnings(cluster: Cluster, findings: Sequence[Finding], driver_plan: ClusterPlan) -> list[dict[str, str]]:
+    return [
+        *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
+        *({"pointer": remark.pointer, "detail": remark.detail} for remark in driver_plan.remarks),
+        *kept_warnings(cluster.keep_failed, driver_plan.items),
+    ]

@@ -1,0 +1,1 @@
+"""Replaces members of control planes that are lost or unhealthy."""

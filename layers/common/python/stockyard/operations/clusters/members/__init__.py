@@ -1,0 +1,1 @@
+"""The members of control planes: machines, claims and sizes."""

@@ -1,0 +1,1 @@
+"""Deletes clusters with everything that belongs to them."""

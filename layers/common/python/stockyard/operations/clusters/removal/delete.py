@@ -1,0 +1,80 @@
+"""Delete a cluster: in every state, once; a second request points to the same operation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain.clusters.snapshots import SETTING
+from stockyard.domain.records import Cluster, Operation, OperationError
+from stockyard.domain.values import ids
+from stockyard.lifecycle.clusters.cluster import MOVES
+from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.phases import DELETE_CLUSTER
+from stockyard.operations.clusters.changes.queue import closed_writes
+from stockyard.operations.clusters.changes.resume import resume_cluster
+from stockyard.operations.clusters.creation.plan import price_items
+from stockyard.operations.engine.advance import change_writes, until_written
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.engine.ledger import lines_of, places, planned_removals
+from stockyard.operations.pricing import plan_of, removal_verdict
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace, Write
+from stockyard.ports.snapshots import KeepsSnapshots
+
+
+@until_written("cluster changes too often to be deleted")
+def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
+    """The cluster in status ``deleting``. ``NotFound`` when there is none.
+
+    A deletion that is blocked is tried again at once, of its nodes too: who asks again has mended the cause.
+    """
+    from stockyard.operations.clusters.nodes import claims_of
+    from stockyard.operations.node_claims.delete import delete_claim
+
+    cluster = find_cluster(services, id_or_name)
+    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+    if cluster.status == "deleting":
+        for claim in claims_of(services, cluster):
+            if claim.deleting:
+                delete_claim(services, claim.id, actor)
+        is_blocked = current is not None and current.error is not None
+        return resume_cluster(services, cluster.id, actor) if is_blocked else cluster
+    now = services.now()
+    procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster, actor, now)
+    overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
+    change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
+    moved, operation_record, writes = change_writes(services, actor, change)
+    moved = replace(moved, queue=())
+    services.store.commit(Replace(moved), Create(operation_record), *writes, *_unqueued(services, cluster, actor))
+    return moved
+
+
+def _unqueued(services: Services, cluster: Cluster, actor: str) -> list[Write]:
+    """The ends of the changes that waited for their turn."""
+    error = OperationError("ClusterCouldNotBeChanged", "checks", "The cluster was deleted before it began.", "")
+    waiting = [operation for name in cluster.queue if (operation := services.store.get(Operation, name)) is not None]
+    return [write for operation in waiting for write in closed_writes(services, operation, error, actor)]
+
+
+def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
+    """The dry run: everything on the ledger, the client, the node claims, and the price that ends."""
+    from stockyard.operations.clusters.nodes import claims_of
+    from stockyard.operations.node_claims import delete as delete_claim
+
+    cluster = find_cluster(services, id_or_name)
+    lines = lines_of(services, cluster.id)
+    deletes = planned_removals(lines)
+    deletes.append({"kind": "keycloak client", "name": cluster.client_id})
+    claims = claims_of(services, cluster)
+    deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
+    # members of the control plane are items of the cluster
+    workers = [claim for claim in claims if not claim.control_plane]
+    nodes = [item for claim in workers for item in delete_claim.price_items(claim)]
+    driver: object = services.cluster_drivers.get(cluster.driver)
+    kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
+    warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]
+    items = [*price_items(services, cluster), *nodes]
+    verdict = removal_verdict(len(deletes), places(lines), items)
+    return plan_of(items, verdict=verdict, deletes=deletes, warnings=warnings)

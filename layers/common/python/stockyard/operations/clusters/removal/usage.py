@@ -1,0 +1,30 @@
+"""Keeps what a cluster has cost beyond the life of its record, in the very write that removes it."""
+
+from __future__ import annotations
+
+from stockyard.domain.cost_records import ALL_BUT_NODES, Usage, usage_id
+from stockyard.domain.records import Cluster
+from stockyard.operations.clusters.creation.plan import price_items
+from stockyard.operations.pricing import price
+from stockyard.operations.services import Services
+from stockyard.ports import Put, Write
+
+
+def cluster_usage(services: Services, cluster: Cluster) -> list[Write]:
+    """What the cluster has cost until now, without its nodes, at the price of its settings as they are; nothing for one
+    that got no endpoint."""
+    if cluster.endpoint is None or cluster.driver not in services.cluster_drivers:
+        return []
+    now, total = services.now(), price(price_items(services, cluster))
+    usage = Usage(
+        id=usage_id(now, cluster.id),
+        cluster_id=cluster.id,
+        cluster=cluster.name,
+        pool="",
+        type=ALL_BUT_NODES,
+        capacity_type="",
+        usd_hour=total["hour"] if total["complete"] else None,
+        since=cluster.created_at,
+        until=now,
+    )
+    return [Put(usage)]

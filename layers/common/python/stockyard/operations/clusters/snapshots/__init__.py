@@ -1,0 +1,1 @@
+"""Lists snapshots of etcd and restores clusters from them."""

@@ -1,0 +1,171 @@
+"""Why a claim got its node type, or none: each node type with its price and the first rule that ruled it out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.records import NewClaim
+from stockyard.domain.nodes.views import option_views
+from stockyard.domain.pools.limits import PricedType
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.values.prices import PriceItem
+from stockyard.domain.values.quantities import resource_text
+from stockyard.domain.views import attributes
+from stockyard.operations.engine.find import find_claim
+from stockyard.operations.fleet.state import fleet_state, workload_of
+from stockyard.operations.fleet.templates import supply
+from stockyard.operations.node_claims.create import draft_of
+from stockyard.operations.node_providers.allowed_types import allowed_types
+from stockyard.operations.node_providers.catalog import availability, load
+from stockyard.operations.pricing import kept_warnings, plan_of
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
+from stockyard.operations.services import Services
+from stockyard.scheduling.explain import (
+    EXTENDED,
+    FULL,
+    REFUSED,
+    UNAVAILABLE,
+    UNSERVED,
+    Evaluation,
+    explain,
+)
+from stockyard.scheduling.verdict import FITS, Group, excluded, groups, of_interest, verdict
+
+_FITTING = (None, EXTENDED, UNSERVED, FULL, REFUSED, UNAVAILABLE)
+"""Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
+MAX_CANDIDATES = 200
+"""Node types that an answer lists; ``considered`` counts all."""
+
+
+def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
+    """The decision as it was taken, and every node type as it stands now for the claim."""
+    claim = find_claim(services, id_or_name)
+    evaluations, relevant, refused = _evaluations(services, claim)
+    placed = claim.placement
+    selected = None
+    if placed is not None:
+        fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost"))
+        selected = {**fields, "provider": placed.type.partition(".")[0], "zones": list(placed.zones)}
+    message = "; ".join(group.sentence for group in excluded(relevant))
+    return {
+        "claim": claim.id,
+        "decided_at": placed.decided_at if placed else None,
+        "chosen": selected,
+        "options": option_views(placed) if placed else [],
+        "groups": _group_views(groups(relevant)),
+        "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
+        "considered": placed.considered if placed and placed.considered else _counted(evaluations),
+        "message": refused or claim.message or (f"{message}." if message else ""),
+        "node": _node_view(services, claim),
+    }
+
+
+def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
+    """The claim's node as the picture of its cluster has it; None for a claim that is no node now, and where no agent
+    has told of the cluster yet."""
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+    workload = workload_of(services, cluster.id) if cluster is not None else None
+    if cluster is None or workload is None:
+        return None
+    states = fleet_state(services, cluster, supply(services, cluster), [claim], workload).nodes.values()
+    state = next((state for state in states if state.claim.id == claim.id), None)
+    if state is None:
+        return None
+    node = state.node
+    return {
+        "name": node.name,
+        "reported": node.initialized and state.facts is not None,
+        "unschedulable_reason": state.unschedulable_reason,
+        "taints": [
+            "".join((taint.key, f"={taint.value}" * bool(taint.value), f":{taint.effect}")) for taint in node.taints
+        ],
+        "free": {name: resource_text(name, amount) for name, amount in sorted(node.free.items()) if amount > 0},
+    }
+
+
+def _evaluations(
+    services: Services, claim: NodeClaim, *, ahead: bool = False
+) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str]:
+    """Every node type, those of them that tell something, and why the claim cannot be placed at all, if it cannot.
+    ``ahead``: as it will be when the claim's cluster is ready."""
+    catalog = load(services)
+    request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
+    if isinstance(request, Refused):
+        return (), (), request.message
+    evaluations = explain(catalog.index, request, availability(services, catalog, services.clock.now()))
+    return evaluations, of_interest(evaluations, request), ""
+
+
+def _group_views(listed_groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [attributes(group, ("rule", "message", "count", "types")) for group in listed_groups]
+
+
+def _candidate(evaluation: Evaluation) -> dict[str, Any]:
+    node_type = evaluation.node_type
+    fields = attributes(evaluation, ("capacity_type", "usd_hour", "cost", "rule", "message"))
+    return {"type": node_type.name, "provider": node_type.provider, **fields}
+
+
+def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
+    return dict(Counter(evaluation.rule or FITS for evaluation in evaluations))
+
+
+def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
+    """The dry run of a creation: where it would be placed, at what price, and what was ruled out."""
+    draft = draft_of(services, request, "", None)
+    best, judged = cheapest(services, draft, "it will wait")
+    creates = [{"kind": "node-claim", "name": draft.name}]
+    items: list[PriceItem] = []
+    if best is not None:
+        creates.append({"kind": "node", "name": best.node_type.name})
+        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
+    waits = [{"pointer": "", "detail": judged["verdict"]}]
+    warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
+    return plan_of(items, creates=creates, warnings=warnings, **judged)
+
+
+def _kept_for_pods(types: Sequence[NodeType]) -> str:
+    """What a plan says of node types that only some pods get."""
+    names = ", ".join(sorted({name for node_type in types for name in node_type.extended()}))
+    single = len(types) == 1
+    text = f"{len(types)} node type{'' if single else 's'} {'is' if single else 'are'} left"
+    text += f", for pods that ask for {names}" if names else ""
+    reasons = sorted({node_type.unserved or "" for node_type in types})
+    if "" in reasons:
+        return f"{text}."
+    return f"{text}, and no node of {'it' if single else 'them'} can be made yet: {'; '.join(reasons)}."
+
+
+def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
+    """The node types that the claim, or one that asks for what only some have, could get now or when they are free and
+    its cluster is ready, each with the price of the cheapest way to it."""
+    evaluations, _, _ = _evaluations(services, claim, ahead=True)
+    return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
+
+
+def cheapest(
+    services: Services, claim: NodeClaim, waits: str, *, for_pods: bool = False, ahead: bool = False
+) -> tuple[Evaluation | None, dict[str, Any]]:
+    """The way that the claim would be placed now, if any, and what a plan says of that: the ``verdict``, node types in
+    ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits.
+
+    ``for_pods``: the claim stands for those that pods will ask for. Where nothing else fits, node types are not
+    rejected that are kept for pods which ask for what they have; the verdict tells of them. ``ahead``: a cluster that
+    is not ready is taken as it will be, with zones that nobody knows yet.
+    """
+    _, relevant, refused = _evaluations(services, claim, ahead=ahead)
+    best = next((evaluation for evaluation in relevant if evaluation.selected), None)
+    kept_types = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
+    if kept_types and not refused:
+        refused = _kept_for_pods(kept_types)
+        relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
+    rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
+    lacking = unnamed_cluster(claim) if best is None else ""
+    judged = {
+        "verdict": refused or lacking or verdict(relevant, waits=waits),
+        "groups": _group_views(excluded(relevant)),
+    }
+    return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

@@ -1,0 +1,137 @@
+"""Which nodes pods would need and what they would cost: the packer is asked, and nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.errors import InvalidInput
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
+from stockyard.operations.fleet.pools.scale_up import within_quota
+from stockyard.operations.fleet.pools.size import excess
+from stockyard.operations.fleet.state import fleet_state, workload_of
+from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
+from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped, pack
+from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
+from stockyard.scheduling.packing.workloads import Workloads, read_workloads
+
+MOST_PODS, MOST_KINDS = 20_000, 2_000
+"""Pods of one question, and different ones among them."""
+STEPS, STEPS_A_POD = 1_000_000, 50
+"""The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
+DEADLINE_SECONDS = 15
+"""After so many seconds a question ends with what it has, however slow its machine is: a request has 29 seconds."""
+MOST_NAMES, MOST_REMARKS = 20, 20
+EVERY = "*"
+"""The pool that stands for all providers where no cluster is named."""
+
+
+def plan_placements(
+    services: Services, cluster: Cluster | None, manifests: Sequence[Mapping[str, Any]], *, preferences: bool = True
+) -> dict[str, Any]:
+    """The answer as a ``PlacementsView`` document. Raises ``InvalidInput`` with the place in the manifests."""
+    expired = services.expires_in(DEADLINE_SECONDS)
+    workloads = _workloads(manifests)
+    stock = supply(services, cluster)
+    everywhere = Supplied((every_provider(stock, EVERY),))
+    groups = grouped(workloads.pods)
+    pods = [group.pod for group in groups]
+    supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock, pods)
+    daemons = {**supplied.daemons, **workloads.daemon_sets}
+    steps = STEPS + STEPS_A_POD * len(workloads.pods)
+    settings = model.Settings(preferences, preferred_nodes=False, steps=steps, expired=expired)
+    nodes, free = supplied.nodes, stock.availability.free
+    problem = model.Problem(groups, supplied.pools, nodes, tuple(daemons.values()), settings, free)
+    too_large = excess(problem)
+    if too_large:
+        raise InvalidInput.at("/manifests", f"{too_large}; ask for fewer at once")
+    return _view(cluster, workloads, supplied, pack(problem))
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """What pods may go to: nodes that are there or on their way, and new ones of pools. ``daemons`` run on each."""
+
+    pools: tuple[model.Pool, ...]
+    nodes: tuple[model.Node, ...] = ()
+    daemons: Mapping[str, model.Pod] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Sequence[model.Pod]) -> Supplied:
+    claims, quota = claims_of(services, cluster.id), limit_of(services, GROUP_NODES)
+    limited = [within_quota(pool, quota) for pool in pools_of(services, cluster.id)]
+    pools = tuple(templates(stock, limited, claims, pods=pods))
+    remarks = []
+    if not pools:
+        remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
+    report = workload_of(services, cluster.id)
+    if report is not None:
+        nodes = fleet_state(services, cluster, stock, claims, report).packed
+        return Supplied(pools, nodes, report.daemons, tuple(remarks))
+    if claims:
+        remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")
+    return Supplied(pools, remarks=tuple(remarks))
+
+
+def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
+    try:
+        return read_workloads(manifests, MOST_PODS, MOST_KINDS)
+    except ValueError as error:
+        place, _, detail = str(error).partition(": ")
+        raise InvalidInput.at(f"/manifests{place}", detail) from None
+
+
+def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, plan: Plan) -> dict[str, Any]:
+    nodes = [_node(claim) for claim in plan.claims]
+    is_priced = all(node["usd_hour"] is not None for node in nodes)
+    bound = plan.bound if is_priced and plan.bound is not None and plan.bound < UNKNOWN_PRICE else None
+    gap = plan.gap if bound is not None else None
+    return {
+        "cluster_id": cluster.id if cluster is not None else None,
+        "pods": len(workloads.pods),
+        "nodes": nodes,
+        "existing": [{"node": placement.node, "pods": list(placement.pods)} for placement in plan.placements],
+        "left_out": [_left_out(item) for item in plan.left_out],
+        "usd_hour": round(plan.price, 6) if is_priced else None,
+        "bound": None if bound is None else round(bound, 6),
+        "gap": None if gap is None else max(0.0, round(gap, 6)),
+        "warnings": [{"pointer": "", "detail": detail} for detail in _remarks(workloads, supplied, is_priced)],
+    }
+
+
+def _remarks(workloads: Workloads, supplied: Supplied, is_priced: bool) -> Sequence[str]:
+    reasons = sorted(workloads.skipped.items())
+    remarks = [f"Skipped {count}: {why}." for why, count in reasons[:MOST_REMARKS]]
+    if len(reasons) > MOST_REMARKS:
+        remarks.append(f"Skipped {sum(count for _, count in reasons[MOST_REMARKS:])} of other kinds as well.")
+    if not is_priced:
+        remarks.append("Some nodes have no known price, so there is no sum.")
+    return [*remarks, *supplied.remarks]
+
+
+def _node(claim: Claim) -> dict[str, Any]:
+    row = claim.row
+    return {
+        "pool": claim.pool.name,
+        "type": row.node_type.name,
+        "provider": row.node_type.provider,
+        "zone": row.zone,
+        "capacity_type": row.capacity_type,
+        "usd_hour": None if row.price == UNKNOWN_PRICE else row.price,
+        "alternatives": len(claim.node_types) - 1,
+        "pods": list(claim.pods),
+    }
+
+
+def _left_out(item: LeftOut) -> dict[str, Any]:
+    reasons = [
+        {"pool": reason.pool, "rule": reason.rule, "subject": reason.subject, "message": reason.message}
+        for reason in item.reasons
+    ]
+    return {"count": len(item.pods), "pods": list(item.pods[:MOST_NAMES]), "reasons": reasons}

@@ -1,0 +1,109 @@
+"""The dry runs of pools: what the first nodes of a pool would be, and cost; what a deletion gives back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from stockyard.domain.pools.limits import too_small
+from stockyard.domain.pools.records import DYNAMIC, NewPool, Pool
+from stockyard.domain.records import Cluster
+from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.prices import PriceItem
+from stockyard.errors import QuotaExceeded
+from stockyard.lifecycle.pools.pool import wanted_nodes
+from stockyard.operations.fleet.explain import cheapest, fitting_types
+from stockyard.operations.fleet.pools.claims import draft_claim
+from stockyard.operations.fleet.pools.pools import check_deletion, check_pool, claims_of, draft, find_pool, pools_of
+from stockyard.operations.fleet.state import workload_of
+from stockyard.operations.node_claims.delete import price_items
+from stockyard.operations.pricing import plan_of, removal_verdict
+from stockyard.operations.services import Services
+
+if TYPE_CHECKING:
+    from stockyard.scheduling.packing.plan import Claim
+
+DEADLINE_SECONDS = 15
+"""After so many seconds the plan for pods that wait ends with what it has: a request has 29 seconds."""
+
+
+def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[str, Any]:
+    """The dry run of a creation: where each of the first nodes would be placed now, and at what price."""
+    check_pool(services, cluster, new_pool)
+    pool = draft(services, cluster.id, new_pool, "")
+    claim = draft_claim(services, cluster.id, pool)
+    warnings = limit_warnings(services, cluster, new_pool)
+    if cluster.status != "ready":
+        warnings.append(
+            {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
+        )
+    count = wanted_nodes(pool)
+    for_pods = pool.kind == DYNAMIC and not count
+    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=for_pods, ahead=True)
+    creates = [{"kind": "pool", "name": pool.name}]
+    items: list[PriceItem] = []
+    if best is not None:
+        creates += [{"kind": "node", "name": best.node_type.name} for _ in range(count)]
+        total = None if best.usd_hour is None else best.usd_hour * count
+        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
+    else:
+        warnings.append({"pointer": "", "detail": judged["verdict"]})
+    planned = _for_pods(services, cluster, pool) if pool.kind == DYNAMIC and cluster.status == "ready" else ()
+    if planned:
+        creates += [{"kind": "node", "name": node.row.node_type.name} for node in planned]
+        items += _price_items(planned)
+        pods = sum(len(node.pods) for node in planned)
+        judged["verdict"] += f" {pods} pods that wait now get {len(planned)} nodes of it."
+    return plan_of(items, creates=creates, warnings=warnings, **judged)
+
+
+def _for_pods(services: Services, cluster: Cluster, pool: Pool) -> Sequence[Claim]:
+    """The nodes of the pool that the pods which wait now would get, beside the nodes that the cluster has. A floor is
+    left out: its nodes are planned already, and where it has one, the pods may fit on them."""
+    workload = workload_of(services, cluster.id)
+    if workload is None or not workload.pending or wanted_nodes(pool):
+        return ()
+    # The packer is loaded only where something waits.
+    from stockyard.operations.fleet.pools.scale_up import plan_of as nodes_for_pods
+
+    pools = [*pools_of(services, cluster.id), pool]
+    claims = claims_of(services, cluster.id)
+    try:
+        plan = nodes_for_pods(services, cluster, pools, claims, workload, seconds=DEADLINE_SECONDS)
+    except QuotaExceeded:
+        return ()
+    return [claim for claim in plan.claims if claim.pool.name == pool.name]
+
+
+def _price_items(planned: Sequence[Claim]) -> list[PriceItem]:
+    """A line of the bill for each kind of node."""
+    from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
+
+    counts = Counter((node.row.node_type.name, node.row.capacity_type, node.row.price) for node in planned)
+    return [
+        PriceItem(f"{name} ({capacity_type})", count, None if price >= UNKNOWN_PRICE else price * count)
+        for (name, capacity_type, price), count in sorted(counts.items())
+    ]
+
+
+def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
+    """What to say of limits that are below the smallest node type that the pool may have."""
+    if not new_pool.limits:
+        return []
+    types = fitting_types(services, draft_claim(services, cluster.id, draft(services, cluster.id, new_pool, "")))
+    return [
+        {"pointer": pointer("limits", *([name] if name else [])), "detail": words}
+        for name, words in too_small(new_pool.limits, types)
+    ]
+
+
+def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, Any]:
+    """The dry run of a deletion: every node of the pool, and the price that ends."""
+    pool = find_pool(services, cluster, name)
+    check_deletion(cluster, pool)
+    claims = claims_of(services, cluster.id, pool.name)
+    deletes = [{"kind": "node-claim", "name": claim.name} for claim in claims]
+    items = [item for claim in claims for item in price_items(claim)]
+    deletes.append({"kind": "pool", "name": pool.name})
+    return plan_of(items, verdict=removal_verdict(len(deletes), "", items), deletes=deletes)

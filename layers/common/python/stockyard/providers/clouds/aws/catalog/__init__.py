@@ -1,0 +1,1 @@
+"""What a region of AWS offers: types with their labels, images and quotas."""

@@ -1,0 +1,59 @@
+"""Which instance types a region or its zones offer, and what else of the account a cluster's settings may get wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from stockyard.domain.records import CloudAccount
+from stockyard.ports import Finding
+from stockyard.ports.clouds import PublicPrices
+from stockyard.providers.clouds.aws import regions
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
+from stockyard.providers.clouds.aws.policies import template_versions
+
+_NAMES = 100
+"""Of types that one call is asked for."""
+
+
+def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
+    """A region that is not the account's usual one, or none at all: then there is nobody to ask."""
+    usual = str(account.attributes.get("region") or DEFAULT_REGION)
+    if region != usual:
+        yield Finding("/settings/region_name", f"{region} is not the account's default region {usual}.", warning=True)
+    if region not in regions.every():
+        yield Finding("/settings/region_name", f"AWS has no region {region}.")
+
+
+def price_remarks(region: str, prices: PublicPrices) -> Iterator[Finding]:
+    """That nobody has asked for the region's prices yet, so a plan cannot tell them."""
+    if prices.rate(region, "gp3") is None:
+        text = f"Prices of {region} are not known yet: they are asked for once a cluster or a node provider is there."
+        yield Finding("/settings/region_name", text, warning=True)
+
+
+def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:
+    """What the account's template lacks, and whether clusters with these features can be made without it."""
+    shortage = template_versions.shortage(template_versions.deployed(calls, account), features)
+    if shortage is not None:
+        yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
+
+
+def has_key_pair(calls: Calls, name: str) -> bool:
+    """Whether the region has a key pair of this name."""
+    return bool(calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]))
+
+
+def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
+    """The types that are offered, each with the region or, with ``zones``, with each zone that has it."""
+    offers: set[tuple[str, str]] = set()
+    for start in range(0, len(names), _NAMES):
+        pages = calls.pages(
+            "ec2",
+            "describe_instance_type_offerings",
+            "InstanceTypeOfferings",
+            LocationType="availability-zone" if zones else "region",
+            Filters=[{"Name": "instance-type", "Values": list(names[start : start + _NAMES])}],
+        )
+        offers.update((str(offer["InstanceType"]), str(offer["Location"])) for offer in pages)
+    return offers

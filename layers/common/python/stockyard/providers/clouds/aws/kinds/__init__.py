@@ -1,0 +1,1 @@
+"""The kinds of resources in AWS: how each is found, made and removed."""

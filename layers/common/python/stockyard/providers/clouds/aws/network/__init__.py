@@ -1,0 +1,1 @@
+"""Networks in AWS: subnets, security groups and address ranges."""

@@ -1,0 +1,211 @@
+"""What Stockyard may do for clusters on EKS in a tenant's account: the clusters, their roles, their shared files, the
+scaling groups behind their node groups, and capacity blocks. Each is a policy of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.records import CloudAccount
+from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
+from stockyard.providers.clouds.aws.policies.eks_roles import ATTACHED, managed_boundary_name
+from stockyard.providers.clouds.aws.policies.statements import (
+    Place,
+    Statement,
+    allow,
+    both,
+    in_request,
+    on_thing,
+    resolved,
+)
+
+THINGS = ("access-entry", "addon", "cluster", "nodegroup", "podidentityassociation")
+"""Types of EKS's resources that we make; all carry tags."""
+READ = (
+    "eks:DescribeAddonVersions",
+    "eks:ListClusters",
+)
+"""AWS offers no resource narrower than ``*`` for these."""
+IMAGES = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/eks/optimized-ami/*"
+"""The publisher's current images, for nodes of clusters on EKS that are in no managed group."""
+LOOK = (
+    "DescribeAccessEntry",
+    "DescribeAddon",
+    "DescribeCluster",
+    "DescribeNodegroup",
+    "DescribePodIdentityAssociation",
+    "DescribeUpdate",
+    "ListAccessEntries",
+    "ListAddons",
+    "ListAssociatedAccessPolicies",
+    "ListInsights",
+    "ListNodegroups",
+    "ListPodIdentityAssociations",
+)
+"""Of absent things, which a deletion has to see, there is no tag to look at."""
+CREATE_WITHIN = ("CreateAccessEntry", "CreateAddon", "CreateNodegroup", "CreatePodIdentityAssociation")
+CHANGE = {
+    "access-entry": ("AssociateAccessPolicy", "DeleteAccessEntry", "DisassociateAccessPolicy"),
+    "addon": ("DeleteAddon", "UpdateAddon"),
+    "cluster": ("DeleteCluster", "UpdateClusterConfig", "UpdateClusterVersion"),
+    "nodegroup": ("DeleteNodegroup", "UpdateNodegroupConfig", "UpdateNodegroupVersion"),
+    "podidentityassociation": ("DeletePodIdentityAssociation",),
+}
+LINKED = {
+    "autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling",
+    "eks-nodegroup.amazonaws.com": "AWSServiceRoleForAmazonEKSNodegroup",
+    "eks.amazonaws.com": "AWSServiceRoleForAmazonEKS",
+}
+"""Roles of services, which the first cluster of an account makes in the caller's name."""
+_LOOKED_AT = ("eks-nodegroup.amazonaws.com", "eks.amazonaws.com")
+FILES = "elasticfilesystem.amazonaws.com"
+PEOPLE = ("viewer", "operator", "admin")
+VIA_SERVICE = {"Bool": {"aws:ViaAWSService": "true"}}
+OF_GROUP = {"StringLike": {"aws:ResourceTag/eks:nodegroup-name": "?*"}}
+OF_CLUSTER = {"StringLike": {"aws:ResourceTag/aws:eks:cluster-name": "?*"}}
+
+
+def clusters(here: Place, installation: str) -> list[Statement]:
+    """Clusters on EKS with all that is in them, and what they need of EC2."""
+    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
+    every = [here.arn("eks", f"{kind}/*") for kind in THINGS]
+    return [
+        allow("ReadEks", list(READ), ["*"]),
+        allow("LookAtClusters", _eks(*LOOK), every),
+        allow("CreateClusters", _eks("CreateCluster", "TagResource"), every, request_tagged),
+        allow(
+            "CreateInClusters", _eks(*CREATE_WITHIN), [here.arn("eks", "cluster/*")], both(request_tagged, thing_tagged)
+        ),
+        *(
+            allow(f"Change{kind.capitalize().replace('-', '')}", _eks(*actions), [here.arn("eks", f"{kind}/*")], on)
+            for kind, actions in CHANGE.items()
+            for on in [thing_tagged]
+        ),
+        *_network(here, request_tagged, thing_tagged),
+    ]
+
+
+def roles(here: Place, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
+    """Roles within the boundary of such clusters, with policies of AWS that are named; those of people; and those that
+    services make for themselves."""
+    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
+    bound = here.arn("iam", f"policy/{managed_boundary_name(account, prefix)}")
+    boundary = {"StringEquals": {"iam:PermissionsBoundary": resolved(bound)}}
+    policies = [f"arn:${{AWS::Partition}}:iam::aws:policy/{name}" for names in ATTACHED.values() for name in names]
+    attached = {"ArnEquals": {"iam:PolicyARN": [resolved(policy) for policy in policies]}}
+    people = [here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-{name}-role") for name in PEOPLE]
+    thing_tagged = on_thing(installation)
+    return [
+        allow("CreateEksRoles", ["iam:CreateRole"], [role], both(in_request(installation), boundary)),
+        allow("AttachPolicies", ["iam:AttachRolePolicy"], [role], {**both(thing_tagged, boundary), **attached}),
+        allow("ActAsPeople", ["sts:AssumeRole"], people, thing_tagged),
+        allow(
+            "PassPodRoles",
+            ["iam:PassRole"],
+            [role],
+            {"StringEquals": {"iam:PassedToService": "pods.eks.amazonaws.com"}},
+        ),
+        *_linked(here),
+    ]
+
+
+def files(here: Place, installation: str) -> list[Statement]:
+    """File systems and their mount targets, whose interfaces EFS makes in the caller's name."""
+    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
+    system, interface = [here.arn("elasticfilesystem", "file-system/*")], here.arn("ec2", "network-interface/*")
+    create = {"StringEquals": {"elasticfilesystem:CreateAction": "CreateFileSystem"}}
+    linked = here.arn("iam", f"role/aws-service-role/{FILES}/AWSServiceRoleForAmazonElasticFileSystem")
+    change = ["CreateMountTarget", "DeleteFileSystem", "DeleteMountTarget"]
+    return [
+        allow("LookAtFiles", _efs("DescribeFileSystems", "DescribeMountTargets"), system),
+        allow("CreateFiles", _efs("CreateFileSystem"), system, request_tagged),
+        allow("TagNewFiles", _efs("TagResource"), system, both(request_tagged, create)),
+        allow("ChangeOurFiles", _efs(*change), system, thing_tagged),
+        allow(
+            "InterfacesOfTargets",
+            ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"],
+            [interface],
+            VIA_SERVICE,
+        ),
+        allow(
+            "InterfacesWithin",
+            ["ec2:CreateNetworkInterface"],
+            [here.arn("ec2", "security-group/*"), here.arn("ec2", "subnet/*")],
+            {**VIA_SERVICE, **thing_tagged},
+        ),
+        allow("FirstFiles", ["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": FILES}}),
+    ]
+
+
+def groups(here: Place, installation: str) -> list[Statement]:
+    """The scaling groups behind our node groups: how many machines they have, whose each is, which of them goes; and
+    what machines beside them start from."""
+    group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
+    change = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    # EKS reads the version of a group's launch template in the caller's name, when it makes the group and when it gives
+    # it another version.
+    reads = [
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:DescribeScalingActivities",
+        "ec2:DescribeLaunchTemplateVersions",
+    ]
+    return [
+        allow("ReadGroups", reads, ["*"]),
+        allow("ReadEksImages", ["ssm:GetParameter"], [IMAGES]),
+        # EKS makes them without our tags, so we give them.
+        allow("MarkGroups", ["autoscaling:CreateOrUpdateTags"], group, {**in_request(installation), **OF_GROUP}),
+        allow("ChangeOurGroups", change, group, on_thing(installation)),
+        # The claim that takes a machine marks it; from then on it is one of ours.
+        allow(
+            "MarkMachines",
+            ["ec2:CreateTags"],
+            [here.arn("ec2", "instance/*")],
+            {**in_request(installation), **OF_GROUP},
+        ),
+    ]
+
+
+def blocks(here: Place) -> list[Statement]:
+    """Capacity blocks that the account has reserved."""
+    return [
+        allow("ReadReservations", ["ec2:DescribeCapacityReservations"], ["*"]),
+        # EKS tries in the caller's name whether machines can be had by a launch template.
+        allow("UseReservations", ["ec2:RunInstances"], [here.arn("ec2", "capacity-reservation/*")]),
+    ]
+
+
+def _eks(*names: str) -> list[str]:
+    return [f"eks:{name}" for name in names]
+
+
+def _efs(*names: str) -> list[str]:
+    return [f"elasticfilesystem:{name}" for name in names]
+
+
+def _linked(here: Place) -> list[Statement]:
+    arns = {service: here.arn("iam", f"role/aws-service-role/{service}/{name}") for service, name in LINKED.items()}
+    named = {"StringEquals": {"iam:AWSServiceName": sorted(LINKED)}}
+    return [
+        allow("FirstCluster", ["iam:CreateServiceLinkedRole"], sorted(arns.values()), named),
+        # EKS looks in the caller's name whether it is there. IAM knows the path of a role that is there only: before
+        # the first group of an account it asks for the bare name.
+        allow(
+            "LookAtLinkedRole", ["iam:GetRole"], [arn for name in _LOOKED_AT for arn in (arns[name], _bare(here, name))]
+        ),
+    ]
+
+
+def _bare(here: Place, service: str) -> str:
+    """The ARN of a service's role without its path."""
+    return here.arn("iam", f"role/{LINKED[service]}")
+
+
+def _network(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
+    group = here.arn("ec2", "security-group/*")
+    return [
+        allow("ChangeOurSubnets", ["ec2:ModifySubnetAttribute"], [here.arn("ec2", "subnet/*")], thing_tagged),
+        allow("OpenOurGroups", ["ec2:AuthorizeSecurityGroupEgress"], [group], thing_tagged),
+        allow("MarkClusterGroups", ["ec2:CreateTags"], [group], {**request_tagged, **OF_CLUSTER}),
+        allow(
+            "RemoveInterfaces", ["ec2:DeleteNetworkInterface"], [here.arn("ec2", "network-interface/*")], thing_tagged
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""Makes, tags, finds and removes resources in a tenant's account."""

@@ -1,0 +1,223 @@
+"""Making and unmaking by the ledger: intent first, then a look at the world, then at most one creating call.
+
+A crash at any point is found again: a line that is only ``intended`` is looked up by its tags or name before anything
+is made a second time, and what the cloud may still hide is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from stockyard.domain.records import Resource
+from stockyard.domain.values.times import from_text, to_text
+from stockyard.errors import (
+    NotYetVisible,
+    PermissionDenied,
+    VendorConflict,
+    VendorError,
+    VendorRefused,
+    VendorTimeout,
+    VendorUnavailable,
+)
+from stockyard.ports import Ledger, Outcome
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.errors import DUPLICATE, IN_USE, REPEATED
+from stockyard.providers.clouds.aws.kinds.base import Kind, State
+
+Create = Callable[[Resource, dict[str, str]], str]
+"""Makes the thing of a ledger line with these tags and returns its vendor id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fulfilment:
+    """A thing that is there. ``pending``: it cannot be used yet."""
+
+    vendor_id: str
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted. ``identity``: the name is unique in AWS, so that it is looked up by name."""
+
+    kind: Kind
+    key: str
+    name: str
+    create: Create
+    configure: Callable[[str], None] | None = None
+    detail: Mapping[str, object] | None = None
+    extra_tags: Mapping[str, str] | None = None
+    identity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """One phase of one owner's work.
+
+    ``visibility_seconds`` is how long the cloud may hide what was just made; ``kinds`` are all that the ledger may
+    name, in an order in which deletion succeeds. ``lost`` is what a person does when the cloud has lost a part.
+    """
+
+    calls: Calls
+    ledger: Ledger
+    owner: tags.Owner
+    now: datetime
+    visibility_seconds: int
+    kinds: Mapping[str, Kind]
+    lost: str
+
+    def name(self, suffix: str) -> str:
+        """``{prefix}-{client_id}-{suffix}``, as the reference names things."""
+        return f"{self.owner.prefix}-{self.owner.client_id}-{suffix}"
+
+    def recent(self, moment: str | None) -> bool:
+        """Whether the cloud may still hide what was made at ``moment``."""
+        if moment is None:
+            return False
+        return (self.now - from_text(moment)).total_seconds() < self.visibility_seconds
+
+    def hiding(self) -> bool:
+        """Whether any line of the owner is so new that a "not found" proves nothing."""
+        return any(self.recent(line.made_at or line.intended_at) for line in self.ledger.lines())
+
+    # --- making -----------------------------------------------------------------------------------------------------
+
+    def want(self, wish: Wish) -> Fulfilment:
+        """Bring one thing about, or find it. Raises ``NotYetVisible`` when it may be there but hidden."""
+        line = self.ledger.find(wish.kind.name, wish.key)
+        state = State.PRESENT
+        if line is not None and line.state == "made":
+            state = wish.kind.state(self.calls, line.vendor_id)
+            if state in (State.LEAVING, State.FAILED):
+                raise VendorRefused(f"{wish.kind.name} {line.vendor_id} is {state.value}", hint=self.lost)
+            if state is State.ABSENT and not self.recent(line.made_at):
+                self.ledger.gone(line)
+                line = None
+        if line is None or line.state != "made":
+            line = self._adopted(wish, line) or self._created(wish, line)
+            state = wish.kind.state(self.calls, line.vendor_id)
+        if wish.configure is not None and not line.detail.get("configured"):
+            wish.configure(line.vendor_id)
+            line = self.ledger.made(line, line.vendor_id, {**line.detail, "configured": True})
+        return Fulfilment(line.vendor_id, state is State.PENDING)
+
+    def _adopted(self, wish: Wish, line: Resource | None) -> Resource | None:
+        """The line, made, when an earlier try has made the thing and could not say so."""
+        if line is None:
+            return None
+        vendor_id = self._owned_id(wish, line)
+        if vendor_id:
+            return self.ledger.made(line, vendor_id, line.detail)
+        if not wish.kind.repeatable and self.recent(line.intended_at):
+            raise NotYetVisible(f"{wish.kind.name} {wish.key} may have been made and is not shown yet")
+        return None
+
+    def _owned_id(self, wish: Wish, line: Resource) -> str:
+        line_tags = tags.of_key(self.owner, line.kind, line.key)
+        matches = wish.kind.search(self.calls, line_tags, wish.name if wish.identity else None)
+        owned = sorted(item.vendor_id for item in matches if tags.carries(item.tags, line_tags))
+        return owned[0] if owned else ""
+
+    def _created(self, wish: Wish, before: Resource | None) -> Resource:
+        detail = {**(wish.detail or {}), "name": wish.name}
+        if before is not None and not wish.kind.repeatable:
+            detail = {**detail, **before.detail}
+        # Also after an earlier try: a new intent starts a new wait, should this try's answer be lost too.
+        line = self.ledger.intend(wish.kind.name, wish.key, detail)
+        if line.state == "made":
+            return line
+        try:
+            # The first try's moment: a repeated call must not differ, or its client token is refused.
+            since = str(line.detail.get("since") or line.intended_at)
+            marks = tags.full(self.owner, line.kind, line.key, wish.name, since) | dict(wish.extra_tags or {})
+            vendor_id = wish.create(line, marks)
+        except (VendorTimeout, VendorUnavailable):
+            raise  # It may have happened: the line stays intended.
+        except VendorError as error:
+            vendor_id = self._despite(error, wish, line)
+        return self.ledger.made(line, vendor_id, line.detail)
+
+    def _despite(self, error: VendorError, wish: Wish, line: Resource) -> str:
+        """What is there already under the name, if it is ours. Otherwise nothing was made, and the line says so."""
+        if DUPLICATE.fullmatch(error.code) or error.code == IN_USE:
+            vendor_id = self._owned_id(wish, line)
+            if vendor_id:
+                return vendor_id
+            if self.recent(self._taken_at(wish, line)):
+                raise NotYetVisible(f"{wish.name} exists and is not shown yet", code=error.code) from error
+        if error.code == REPEATED:
+            raise error  # The thing is there: the line stays intended until it is shown, or a removal finds it.
+        self.ledger.gone(line)
+        if error.code == IN_USE and wish.identity and wish.kind.search(self.calls, {}, wish.name):
+            hint = "Something that is not ours has the same name; rename or remove it."
+            raise VendorRefused(error.detail, code=error.code, hint=hint) from error
+        raise error
+
+    def _taken_at(self, wish: Wish, line: Resource) -> str:
+        """When the cloud first said that the name is taken. What is ours is shown soon after, else it is not ours."""
+        taken_at = line.detail.get("taken_at")
+        if taken_at is None:
+            taken_at = to_text(self.now)
+            self.ledger.intend(wish.kind.name, wish.key, {"taken_at": taken_at})
+        return str(taken_at)
+
+    # --- unmaking ---------------------------------------------------------------------------------------------------
+
+    def unmake(self, phase: str | None = None, kept_kinds: Collection[str] = ()) -> Outcome:
+        """Remove the lines of a phase, or all, in the reverse order of making, as far as it goes now. Those of
+        ``kept_kinds`` stay."""
+        # By kind, since lines of one moment have no order on the ledger; within a kind the younger first, which may
+        # refer to an older one.
+        order = list(self.kinds)
+        younger_first = [line for line in self.ledger.lines(phase)[::-1] if line.kind not in kept_kinds]
+        lines = sorted(younger_first, key=lambda line: order.index(line.kind))
+        for index, line in enumerate(lines):
+            waiting = self.remove(line)
+            if waiting:
+                remaining = tuple(f"{item.kind} {item.vendor_id or item.key}" for item in lines[index:])
+                return Outcome(done=False, message=waiting, remaining=remaining)
+        return Outcome(done=True)
+
+    def remove(self, line: Resource) -> str:
+        """Remove the thing of one line. Empty when it is gone for sure, else what is waited for."""
+        kind = self.kinds[line.kind]
+        if kind.borrowed:
+            self.ledger.gone(line)
+            return ""
+        line_tags = tags.of_key(self.owner, line.kind, line.key)
+        named = str(line.detail.get("name") or "") if kind.named else ""
+        matches = kind.search(self.calls, line_tags, named or None)
+        # Both: what the line names, and what carries its tags; a thing of another owner with our name is neither.
+        ids = {item.vendor_id for item in matches if tags.carries(item.tags, line_tags)}
+        if line.state == "made":
+            ids.add(line.vendor_id)
+        for vendor_id in sorted(ids):
+            waiting = self._deleted(kind, vendor_id, self.recent(line.made_at or line.intended_at))
+            if waiting:
+                return waiting
+        if line.state != "made" and not ids and self.recent(line.intended_at):
+            return f"{line.kind} {line.key} may have been made and is not shown yet"
+        if line.state == "made" and not matches and self.recent(line.made_at):
+            return f"{line.kind} {line.vendor_id} is new, its deletion is confirmed in a moment"
+        self.ledger.gone(line)
+        return ""
+
+    def _deleted(self, kind: Kind, vendor_id: str, recent: bool) -> str:
+        state = kind.state(self.calls, vendor_id)
+        if state is State.ABSENT and not recent:
+            return ""
+        if state is not State.LEAVING:
+            try:
+                # Also when it is not shown: what was just made may be hidden, and deleting an absent thing is fine.
+                kind.delete(self.calls, vendor_id)
+            except VendorConflict as error:
+                return f"{kind.name} {vendor_id}: {error.detail}"
+            except PermissionDenied:
+                # Our right hangs on the thing's tags, and AWS knows none of what is gone, or so new that it is hidden.
+                if kind.state(self.calls, vendor_id) is not State.ABSENT:
+                    raise
+        state = kind.state(self.calls, vendor_id)
+        return "" if state is State.ABSENT else f"{kind.name} {vendor_id} is being deleted"

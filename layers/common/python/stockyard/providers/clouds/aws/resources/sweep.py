@@ -1,0 +1,81 @@
+"""Orphans: everything in an account that carries our tags, and the removal of one such thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from stockyard.errors import PermissionDenied, VendorConflict, VendorError
+from stockyard.ports import Skipped, Tagged
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.kinds.base import Kind, State, TaggedThing
+from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, KINDS
+from stockyard.providers.clouds.aws.sessions import Clients
+
+
+def tagged(
+    clients: Clients, installation: str, tenant: str, regions: Sequence[str], skipped: Skipped | None = None
+) -> list[Tagged]:
+    """What carries all four tags, in an order in which removal succeeds. Things of no region get the first one's.
+
+    A region that fails is told to ``skipped`` and left out as a whole; see ``ports.Cloud.tagged``.
+    """
+    things: list[Tagged] = []
+    failed: dict[str, VendorError] = {}
+    for region in regions:
+        try:
+            first = len(failed) == regions.index(region)
+            things += list(_in_region(Calls(clients, region), installation, tenant, with_global=first))
+        except VendorError as error:
+            if skipped is None:
+                raise
+            failed[region] = error
+    if failed and len(failed) == len(regions):
+        # No region's fault then, but the account's.
+        raise failed[regions[0]]
+    for region, reason in failed.items():
+        if skipped is not None:
+            skipped(region, reason)
+    return things
+
+
+def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: bool) -> Iterator[Tagged]:
+    for kind in DELETION_ORDER:
+        if kind.name in GLOBAL and not with_global:
+            continue
+        for item in _matches(calls, kind, tags.of_tenant(installation, tenant)):
+            if tags.RESOURCE in item.tags and tags.GENERATION in item.tags:
+                yield Tagged(
+                    kind.name,
+                    item.vendor_id,
+                    calls.region,
+                    tenant,
+                    item.tags[tags.RESOURCE],
+                    item.tags[tags.GENERATION],
+                    item.tags.get(tags.SINCE),
+                )
+
+
+def _matches(calls: Calls, kind: Kind, required_tags: Mapping[str, str]) -> Sequence[TaggedThing]:
+    try:
+        return kind.search(calls, required_tags, None)
+    except PermissionDenied:
+        if not kind.later:
+            raise
+        return ()
+
+
+def discard(calls: Calls, thing: Tagged) -> bool:
+    """Remove one orphan. False while it is still there, also when something still uses it."""
+    kind = KINDS[thing.kind]
+    required_tags = {tags.TENANT: thing.tenant, tags.RESOURCE: thing.resource_id, tags.GENERATION: thing.generation}
+    matches = kind.search(calls, required_tags, None)
+    living = {item.vendor_id for item in matches if tags.INSTALLATION in item.tags}
+    if thing.vendor_id not in living:
+        # Gone, or no longer marked as ours: then it is not removed.
+        return kind.state(calls, thing.vendor_id) is State.ABSENT
+    try:
+        kind.delete(calls, thing.vendor_id)
+    except VendorConflict:
+        return False
+    return kind.state(calls, thing.vendor_id) is State.ABSENT

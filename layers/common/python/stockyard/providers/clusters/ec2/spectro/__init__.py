@@ -1,0 +1,1 @@
+"""Clusters as documents of Spectro Cloud."""

@@ -1,0 +1,1 @@
+"""Who may do what in a cluster on EKS."""

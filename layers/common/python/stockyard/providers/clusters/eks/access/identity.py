@@ -1,0 +1,68 @@
+"""The identity phase: the roles of the control plane, the nodes, the EFS driver, and of people by what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.ports import Outcome
+from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
+from stockyard.providers.clouds.aws.policies.eks_roles import ATTACHED, managed_boundary_arn, policy_arn
+from stockyard.providers.clouds.aws.policies.statements import policy, trust
+from stockyard.providers.clouds.aws.resources import roles
+from stockyard.providers.clouds.aws.sessions import principal_arn
+from stockyard.providers.clusters.eks import names
+from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.configuration import has_storage
+
+CONTROL_PLANE, NODE, FILES = "cluster", "node", "efs-csi"
+PEOPLE = (VIEWER, OPERATOR, ADMIN)
+_PODS = "pods.eks.amazonaws.com"
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    key: str
+    trust: Mapping[str, Any]
+
+
+def ensure(builder: Builder) -> Outcome:
+    """The roles with their policies. Those of people have none: what they may do, the cluster says."""
+    cluster = builder.work.cluster
+    boundary = managed_boundary_arn(builder.work.account, builder.config.name_prefix)
+    for role in _roles(builder):
+        name = role_name(builder, role.key)
+        roles.bounded_role(builder, role.key, name, role.trust, boundary, partial(_attach, builder, role.key, name))
+    return Outcome(True, f"roles of {cluster.client_id}")
+
+
+def role_name(builder: Builder, key: str) -> str:
+    """What the role is called."""
+    return names.role_name(builder.config.name_prefix, builder.work.cluster.client_id, f"{key}-role")
+
+
+def arn(builder: Builder, key: str) -> str:
+    """The ARN of one of the roles."""
+    return roles.arn(builder.work.account, role_name(builder, key))
+
+
+def keys(cluster: Cluster) -> tuple[str, ...]:
+    """The roles of a cluster."""
+    return (CONTROL_PLANE, NODE, *((FILES,) if has_storage(cluster) else ()), *PEOPLE)
+
+
+def _roles(builder: Builder) -> list[_Role]:
+    pods = {**trust(_PODS), "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    own = {"Effect": "Allow", "Principal": {"AWS": principal_arn(builder.work.account)}, "Action": "sts:AssumeRole"}
+    statements = {CONTROL_PLANE: trust("eks.amazonaws.com"), NODE: trust("ec2.amazonaws.com"), FILES: pods}
+    return [_Role(key, policy([statements.get(key, own)])) for key in keys(builder.work.cluster)]
+
+
+def _attach(builder: Builder, key: str, name: str, _role: str) -> None:
+    for attached in ATTACHED.get(key, ()):
+        builder.calls.call(
+            "iam", "attach_role_policy", RoleName=name, PolicyArn=policy_arn(builder.work.account, attached)
+        )

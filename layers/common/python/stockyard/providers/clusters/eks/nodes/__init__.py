@@ -1,0 +1,1 @@
+"""Node groups of EKS: launch templates, sizes and replacement."""

@@ -1,0 +1,1 @@
+"""EC2 as it behaves: machines, capacity, prices of spot, consoles and balancers."""

@@ -1,0 +1,1 @@
+"""EKS as it behaves: clusters, add-ons, access, node groups and their scaling groups."""

@@ -1,0 +1,1 @@
+"""Clusters with pods to be told about: for packing, consolidation and pools."""

@@ -1,0 +1,1 @@
+"""Worlds in memory: clouds, clusters and the workflows, without a socket."""

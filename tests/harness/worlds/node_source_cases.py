@@ -1,0 +1,185 @@
+"""Every node source of the registry with a cloud in memory, as the contract of node sources needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import boto3
+import httpx
+from moto import mock_aws
+
+from local.aws.corrections.compute.compute import instant_fleets
+from local.testing.memory_store import MemoryStore
+from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
+from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.domain.values.ids import client_id
+from stockyard.ports.nodes import NodeSource, TakesFromGroups
+from stockyard.providers import registry
+from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clouds.cudo.cloud import CudoCloud
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
+from stockyard.providers.descriptors import SourceTools
+from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
+from stockyard.providers.nodes.cudo.provider import CudoNodes
+from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
+from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
+from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.memory import FixedClock, MemorySecrets
+from tests.harness.worlds.node_groups import FullTypes, NodeGroups, scarce_groups
+from tests.harness.worlds.stage import Stage
+
+CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "ncl", "npr", "nev"))
+MOMENT = "2026-01-31T12:00:00.000Z"
+FIRST, SECOND = "m6i.large", "m5.large"
+"""Two types that each source offers, the cheaper one first."""
+ROLE = "arn:aws:iam::222222222222:role/stockyard"
+AWS_ACCOUNT = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
+
+
+@dataclass
+class Case:
+    """A source, the document of a provider, and how its machines are counted and run out."""
+
+    source: NodeSource
+    spec: dict[str, Any]
+    zone: str
+    machines: Callable[[], list[str]]
+    full: set[str] = field(default_factory=set)
+    """Types of which there is none."""
+    cluster_driver: Ec2ClusterDriver | None = None
+    cloud: AwsCloud | CudoCloud | None = None
+    clock: FixedClock = field(default_factory=FixedClock)
+    types: tuple[str, str] = (FIRST, SECOND)
+    """Two types that the source offers, the cheaper one first."""
+    account: CloudAccount = AWS_ACCOUNT
+    driver: str = ""
+    """Of the cluster, where it is not the first one of its cloud."""
+    pool: str = ""
+    """The claim's, where its machine comes out of the pool's group."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the machines come out of a group, which has one type and switches none of them off."""
+        return isinstance(self.source, TakesFromGroups)
+
+
+def described(kind: str, store: MemoryStore, stack: ExitStack) -> Case:
+    """A source that needs nothing but its registry line: its provider declares types and has no account.
+
+    What runs out is played by the source's ``refuses``, as the simulated source has it.
+    """
+    full: set[str] = set()
+    source: Any = registry.node_sources()[kind](
+        SourceTools(Stage(), MemorySecrets, lambda _tenant: store, lambda _region: None)
+    )
+    source.refuses = lambda _provider, name, _zone: name in full
+    block = {"nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)]}
+    provider = NodeProvider(PROVIDER, "yard", kind, {kind: block}, MOMENT, MOMENT)
+
+    def machines() -> list[str]:
+        return [thing.vendor_id for thing in source.tagged(provider, "inst", "acme")]
+
+    return Case(source, provider.spec, "global", machines, full)
+
+
+def simulated(store: MemoryStore, stack: ExitStack) -> Case:
+    """As ``described``, and it takes its time."""
+    case = described("simulated", store, stack)
+    case.spec["simulated"] |= {"launchSeconds": 5, "joinSeconds": 5}
+    return case
+
+
+def ec2(store: MemoryStore, stack: ExitStack) -> Case:
+    full: set[str] = set()
+    stack.enter_context(mock_aws())
+    stack.enter_context(direct_aws())
+    stack.enter_context(instant_fleets(FullTypes(full)))
+    keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
+    tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+    client = tenant.client("ec2")
+    client.create_key_pair(KeyName="my-key")
+    rows = [InstanceOffer(FIRST, 2, 8192, "x86_64", 3, 10, 0.09), InstanceOffer(SECOND, 2, 8192, "x86_64", 3, 10, 0.1)]
+    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows})
+    url = "https://api.example.test"
+
+    def machines() -> list[str]:
+        listed = client.describe_instances()["Reservations"]
+        return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] != "terminated"]
+
+    nodes = Ec2Nodes(Ec2NodesConfig("vantage", url, 60), boto3.Session, {"us-east-1": offers}.get)
+    clusters = Ec2ClusterDriver(Ec2Config("vantage", url, "https://id.example.test", 60), boto3.Session)
+    block = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
+    return Case(nodes, {"ec2": block}, ANY, machines, full, clusters, AwsCloud(Stage(), boto3.Session))
+
+
+def cudo(store: MemoryStore, stack: ExitStack) -> Case:
+    """A project with the network and the group of the cluster, where two machine types are sold."""
+    full: set[str] = set()
+    yard = CudoYard("epyc", "intel")
+    types = (yard.type_name("epyc"), yard.type_name("intel"))
+
+    def machines() -> list[str]:
+        yard.run_out(name.rpartition("-")[0] for name in full)
+        return yard.machines()
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        yard.run_out(name.rpartition("-")[0] for name in full)
+        return yard.cudo.answer(request)
+
+    access = yard.access(httpx.MockTransport(answered))
+    nodes = CudoNodes(CudoNodesConfig("vantage", "https://api.example.test"), access)
+    source = nodes.with_sheet(CudoCloud(access).offers(yard.account, "acme", MOMENT))
+    yard.cluster_network(client_id("acme", CLUSTER, "c"))
+    return Case(
+        source,
+        yard.spec(),
+        DALLAS,
+        machines,
+        full,
+        cloud=CudoCloud(access),
+        clock=yard.clock,
+        types=types,
+        account=yard.account,
+    )
+
+
+def eks(store: MemoryStore, stack: ExitStack) -> Case:
+    """A cluster on EKS with one node group."""
+    full: set[str] = set()
+    stack.enter_context(mock_aws())
+    stack.enter_context(direct_aws())
+    stack.enter_context(scarce_groups(full))
+    keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
+    tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+    groups = NodeGroups(tenant, cluster_of("aws", 1, "eks"))
+    groups.group("workers", FIRST)
+    rows = [InstanceOffer(FIRST, 2, 8192, "x86_64", 3, 10, 0.09), InstanceOffer(SECOND, 2, 8192, "x86_64", 3, 10, 0.1)]
+    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows})
+    nodes = EksNodes(EksNodesConfig("vantage"), boto3.Session, {"us-east-1": offers}.get)
+    block = {"cloudAccount": 1, "region": "us-east-1"}
+    cloud = AwsCloud(Stage(), boto3.Session)
+    return Case(nodes, {"eks": block}, ANY, groups.machines, full, cloud=cloud, driver="eks", pool="workers")
+
+
+def cluster_of(cloud: str, account: int, driver: str = "") -> Cluster:
+    """The cluster that the claim is for."""
+    return Cluster(
+        CLUSTER, "c", "d", "k8s", cloud, account, client_id("acme", CLUSTER, "c"), "ready", {"key_pair": "my-key"},
+        MOMENT, MOMENT, operation_id="op_0", driver=driver,
+    )  # fmt: skip
+
+
+WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
+    "cudo": cudo,
+    "ec2": ec2,
+    "eks": eks,
+    "simulated": simulated,
+}
+SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()}
+"""Every source in the registry; those that need a cloud to be tried are made by a function of their own."""
