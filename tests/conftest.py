@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 from stockyard.providers.registry import introduce
-from tests.distribution import Units, longest_first
+from tests.distribution import Units, ordered
 from tests.gate import Gate
 from tests.silence import Silence
 
@@ -40,8 +40,6 @@ STACK = pytest.StashKey[ExitStack]()
 """What is closed at the end of the run."""
 SILENCE = pytest.StashKey[Silence]()
 GATE = pytest.StashKey[Gate]()
-STRETCH = pytest.StashKey[float]()
-"""By how much the limits were stretched."""
 SLOW = pytest.StashKey[list[str]]()
 """What took too long."""
 
@@ -57,8 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     stack = config.stash[STACK] = ExitStack()
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if os.environ.get("STOCKYARD_GATE") == "1" and not run:
-        config.stash[GATE] = gate = Gate()
+    if (limit := float(os.environ.get("STOCKYARD_GATE") or 0)) and not run:
+        config.stash[GATE] = gate = Gate(limit)
         config.pluginmanager.register(gate, "gate")
     if run and SOAKING:
         folder = Path(tempfile.gettempdir()) / f"stockyard-silence-{run}"
@@ -92,8 +90,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Fail a run that took too long."""
     gate = session.config.stash.get(GATE, None)
     if gate is not None:
-        stretch = session.config.stash[STRETCH] = gate.stretch()
-        session.config.stash[SLOW] = gate.faults(stretch)
+        session.config.stash[SLOW] = gate.faults()
         if session.config.stash[SLOW] and exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -145,8 +142,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first."""
-    longest_first(items)
+    """Long units come first."""
+    ordered(items)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -167,7 +164,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     gate, slow = (terminalreporter.config.stash.get(key, None) for key in (GATE, SLOW))
     if gate is not None:
         terminalreporter.section("slowest")
-        for text in gate.lines(terminalreporter.config.stash.get(STRETCH, 1.0)):
+        for text in gate.lines():
             terminalreporter.write_line(text)
     stats = terminalreporter.stats
     figures = {

@@ -1,4 +1,4 @@
-"""Which worker runs what, and in which order: what takes longest comes first, so that all workers end together.
+"""Which worker runs what, and in which order: long files come first, so that all workers end together.
 
 A file is a unit of work, as with ``--dist loadfile``; files that need one expensive thing are one unit, so that it is
 made once.
@@ -6,7 +6,6 @@ made once.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -44,56 +43,10 @@ UNITS = {
     "tests/stacks/test_service_stack.py": STACKS,
     "tests/stacks/test_synth.py": STACKS,
 }
-SECONDS = {
-    SERVED: 290,
-    PRIVILEGE: 260,
-    "tests/kubernetes/day/test_day.py": 250,
-    REAL: 75,
-    "tests/kubernetes/test_served.py": 70,
-    KEYCLOAK: 80,
-    API: 100,
-    "tests/e2e/test_readme.py": 77,
-    "tests/api/test_schemathesis.py": 74,
-    "tests/local/test_cloud.py": 57,
-    "tests/e2e/test_canary.py": 50,
-    "tests/kubernetes/test_keycloak.py": 45,
-    "tests/local/test_new_provider.py": 45,
-    STACKS: 40,
-    "tests/local/test_interruption.py": 25,
-    "tests/local/test_fault_plan.py": 16,
-    "tests/unit/machines/test_start_scripts.py": 14,
-    "tests/workflows/test_node_group_crash_matrix.py": 14,
-    "tests/workflows/test_crash_matrix.py": 12,
-    "tests/workflows/test_eks_cluster_crash_matrix.py": 12,
-    "tests/client/cli/test_process.py": 12,
-    "tests/workflows/test_group_crash_matrix.py": 11,
-    "tests/unit/agent/test_crashes.py": 10,
-    "tests/local/corrections/compute/test_interfaces.py": 10,
-    "tests/conformance/test_run.py": 9,
-    "tests/workflows/test_crash_judge.py": 8,
-    "tests/local/corrections/test_refusals.py": 8,
-    "tests/contracts/test_node_source.py": 7,
-    "tests/unit/agent/test_process.py": 7,
-    "tests/properties/test_consolidation.py": 6,
-    "tests/properties/test_packing.py": 6,
-    "tests/unit/providers/clusters/ec2/test_provider.py": 6,
-    "tests/local/corrections/test_retention.py": 6,
-    "tests/local/corrections/compute/test_spot_prices.py": 5,
-    "tests/local/corrections/quick/test_answers.py": 5,
-    "tests/local/test_inprocess.py": 5,
-    "tests/contracts/test_cluster_driver.py": 5,
-    "tests/workflows/test_disruption_crash_matrix.py": 5,
-    "tests/workflows/test_ec2_member_crash_matrix.py": 5,
-    "tests/workflows/test_member_crash_matrix.py": 5,
-    "tests/workflows/test_pool_crash_matrix.py": 5,
-    "tests/workflows/test_direct_aws.py": 4,
-    "tests/workflows/test_node_crash_matrix.py": 4,
-    "tests/workflows/test_simulated_hours.py": 4,
-    "tests/workflows/test_hours_with_people.py": 12,
-    "tests/unit/scheduling/simulation/test_replay.py": 4,
-}
-"""About how long the longest take on a machine that does nothing else; of the others, ``EACH`` a test."""
-EACH = 0.05
+FIRST = ("tests/e2e/", "tests/kubernetes/", API, "tests/stacks/", "tests/api/", "tests/local/", "tests/conformance/")
+"""Folders whose tests start processes and wait for them: they come before the others, in this order."""
+AFTER = ("tests/workflows/", "tests/properties/", "tests/contracts/", "tests/client/")
+"""Folders whose files are longer than those of the rest, which are unit tests of a second or two."""
 
 
 def unit(nodeid: str) -> str:
@@ -107,11 +60,21 @@ def on_real(unit: str) -> bool:
     return unit == REAL or unit.startswith("tests/kubernetes/")
 
 
-def longest_first(items: list[pytest.Item]) -> None:
-    """Order the tests by what their unit takes, within a unit as they were."""
-    sizes = Counter(unit(item.nodeid) for item in items)
-    expected = {name: SECONDS.get(name, EACH * size) for name, size in sizes.items()}
-    items.sort(key=lambda item: (-expected[unit(item.nodeid)], unit(item.nodeid)))
+def rank(file: str) -> int:
+    """Where a file comes in a run: lower is earlier. What is shared by files comes first."""
+    if file in UNITS:
+        return 0
+    folders = (*FIRST, *AFTER)
+    return next((1 + number for number, folder in enumerate(folders) if file.startswith(folder)), 1 + len(folders))
+
+
+def ordered(items: list[pytest.Item]) -> None:
+    """Order the tests so that long units come first, and those of one unit follow each other, as they were."""
+    places: dict[str, tuple[int, int]] = {}
+    for number, item in enumerate(items):
+        name = unit(item.nodeid)
+        places[name] = min(places.get(name, (99, number)), (rank(item.nodeid.split("::", 1)[0]), number))
+    items.sort(key=lambda item: places[unit(item.nodeid)])
 
 
 class Units(LoadScopeScheduling):

@@ -59,7 +59,7 @@ def conformance(root: Path, suite: str) -> subprocess.CompletedProcess[str]:
     """The suite in that tree, for the toy."""
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "toy", suite]
     path = os.pathsep.join((str(root), str(root / "layers/common/python")))
-    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "300"}
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "300", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
-from tests.distribution import PRIVILEGE, SECONDS, SERVED, UNITS, unit
+from tests.distribution import AFTER, FIRST, PRIVILEGE, SERVED, UNITS, ordered, unit
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -19,5 +20,16 @@ def test_whoever_wants_the_served_cloud_is_where_it_is_served() -> None:
 
 
 def test_what_is_listed_is_there() -> None:
-    names = {name for name in {*UNITS, *SECONDS} if name.startswith("tests/")}
-    assert [name for name in sorted(names) if not (TESTS.parent / name).exists()] == []
+    assert [name for name in (*UNITS, *FIRST, *AFTER) if not (TESTS.parent / name).exists()] == []
+
+
+def test_shared_units_come_first_and_stay_together() -> None:
+    files = (
+        *("tests/unit/domain/test_ids.py", "tests/workflows/test_rolling.py", "tests/e2e/test_claims.py"),
+        *("tests/local/test_cloud.py", "tests/unit/edge/test_body.py", "tests/e2e/test_zones.py"),
+    )
+    items = [SimpleNamespace(nodeid=f"{file}::{number}") for file in files for number in (1, 2)]
+    ordered(items)  # type: ignore[arg-type]
+    assert [item.nodeid for item in items] == [
+        f"{files[place]}::{number}" for place in (2, 5, 3, 1, 0, 4) for number in (1, 2)
+    ]
