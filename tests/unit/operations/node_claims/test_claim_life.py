@@ -231,6 +231,29 @@ def test_transient_failures_are_retried_and_final_ones_fail(nodes: Nodes) -> Non
     assert nodes.relay() == ["gone"]
 
 
+def test_a_type_whose_launch_is_refused_is_tried_again_after_sixteen_minutes(nodes: Nodes) -> None:
+    """Until then a pool that pauses twice as long after each refusal has come to other types."""
+    nodes.provider("lab", SMALL, LARGE)
+    source: Any = nodes.services.node_sources["simulated"]
+    refused_types, launch = {"lab.small"}, source.launch
+
+    def refusing(work: Any) -> Any:
+        if work.claim.type_ref in refused_types:
+            raise VendorRefused("not here")
+        return launch(work)
+
+    source.launch = refusing
+    placed = []
+    for seconds in (0, 900, 100):
+        nodes.clock.advance(seconds)
+        claim = nodes.claim()
+        nodes.schedule()
+        placed.append(nodes.now(claim).type_ref)
+        nodes.relay()
+        refused_types.clear()
+    assert placed == ["lab.small", "lab.large", "lab.small"]
+
+
 def test_claim_can_be_created_switched_off(nodes: Nodes) -> None:
     nodes.provider("lab", SMALL)
     claim = nodes.claim(power="Off")

@@ -34,9 +34,16 @@ class StoredUnavailableOfferings:
                 return frozenset(offerings)
             after = page.next_id
 
-    def remember(self, scope: str, refused: Sequence[tuple[str, str, str]], reason: str, now: datetime) -> None:
+    def remember(
+        self,
+        scope: str,
+        refused: Sequence[tuple[str, str, str]],
+        reason: str,
+        now: datetime,
+        seconds: int | None = None,
+    ) -> None:
         """See ``ports.nodes.UnavailableOfferings.remember``."""
-        expires = times.epoch(now + timedelta(seconds=self._seconds))
+        expires = times.epoch(now + timedelta(seconds=self._seconds if seconds is None else seconds))
         stamp = times.to_text(now)
         records = [
             Refusal(f"{scope}/{'/'.join(offering)}", stamp, expires, reason) for offering in dict.fromkeys(refused)

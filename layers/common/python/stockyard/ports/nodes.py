@@ -329,5 +329,12 @@ class UnavailableOfferings(Protocol):
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """Type, capacity type and zone (``*``: all) of what was refused in the scope and is not forgotten yet."""
 
-    def remember(self, scope: str, refused: Sequence[tuple[str, str, str]], reason: str, now: datetime) -> None:
-        """Keep it for some minutes. Said again, it counts from then."""
+    def remember(
+        self,
+        scope: str,
+        refused: Sequence[tuple[str, str, str]],
+        reason: str,
+        now: datetime,
+        seconds: int | None = None,
+    ) -> None:
+        """Keep it for so many ``seconds``, by default for some minutes. Said again, it counts from then."""

@@ -50,6 +50,9 @@ LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
 UNLIMITED = 2**40
 """Seconds that never pass: a drain that waits as long as it takes."""
+REFUSED_SECONDS = 960
+"""For how long a type counts as not to be had whose launch was refused for good: longer than all pauses of a pool after
+five such claims, so that the next one is of another type than these."""
 FIRST_LOOK = 45
 """Seconds after its launch at which such a machine is looked at for the first time."""
 
@@ -78,7 +81,8 @@ def _remember_refusal(services: Services, claim: NodeClaim, refusal: VendorError
         offering = (placed.type.partition(".")[2], placed.capacity_type, ANY)
         reason = refusal.code or refusal.error_type
         scope = own_scope(placed.provider_id)
-        services.unavailable_offerings.remember(scope, [offering], reason, services.clock.now())
+        now = services.clock.now()
+        services.unavailable_offerings.remember(scope, [offering], reason, now, REFUSED_SECONDS)
 
 
 def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
