@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness.hours.traces import trace_of
 from tests.harness.hours.world import Hours
-from tests.harness.people.acts import ACTS, FOLLOWING
+from tests.harness.people.acts import ACTS, FOLLOWING, OF_VENDOR
 from tests.harness.people.mutants import MUTANTS
 from tests.harness.people.traces import with_people
 
@@ -25,10 +25,13 @@ SOAK_RUNS, RUNS = (10, 100), (3, 9)
 SIZES = (1.0, 0.5, 0.7, 0.5, 0.6)
 """How large the clusters are, in turn: with 1 some have ten nodes, and more than twice the hours pass in the same time
 with the smaller ones."""
-KINDS = (*ACTS, *FOLLOWING)
+KINDS = (*ACTS, *OF_VENDOR, *FOLLOWING)
 LEAST = 30
 """Acts of each kind in each part: 300 in all. Each run draws all kinds in turn, so it needs no luck."""
-WRONG = ("budget", "forbidden", "homeless", "runaway", "silent", "kept out", "held", "ghost", "lost", "endless")
+WRONG = (
+    "budget", "forbidden", "homeless", "runaway", "silent", "kept out", "held", "ghost", "lost", "endless", "imageless",
+    "hopeless",
+)  # fmt: skip
 COMPARED = 5
 """Every so many-th run passes without people too, for the money."""
 

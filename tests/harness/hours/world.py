@@ -45,6 +45,7 @@ from tests.harness.hours.policies import NEVER, PRODUCT, deciding
 from tests.harness.hours.timeline import Timeline, tick
 from tests.harness.hours.traces import SIZES, Trace
 from tests.harness.hours.writes import HourStore, Writes
+from tests.harness.people import vendor
 from tests.harness.people.acts import act_of_people
 from tests.harness.people.waits import Waits
 from tests.harness.worlds.memory import FixedClock
@@ -85,7 +86,8 @@ class Hours:
         self.going: list[str] = []
         self.time = Timeline(self.clock, self._invoke, trace.number)
         self.factor: Mapping[str, float] = {}
-        self.sizes = {f"sim.{size.name}": size for size in SIZES}
+        sizes = (*SIZES, *(vendor.IMAGELESS if trace.people else ()))
+        self.sizes = {f"sim.{size.name}": size for size in sizes}
         self._make()
 
     def _make(self) -> None:
@@ -94,7 +96,8 @@ class Hours:
         writes = Writes(self)
         self.store.spoil, self.store.wrote = writes.spoil, writes.follow
         services = memory_services(registry, self.clock)
-        source = SimulatedNodes(lambda _: self.store, lambda *way: way in self.refused)
+        kind = vendor.ImagedNodes if self.trace.people else SimulatedNodes
+        self.source = source = kind(lambda _: self.store, lambda *way: way in self.refused)
         self.services: Services = replace(
             with_ports(
                 services,
@@ -125,6 +128,7 @@ class Hours:
 
     def block(self) -> dict[str, Any]:
         types = [size.entry(self.factor, self.trace.zones) for size in SIZES]
+        types += vendor.entries(self.factor, self.trace.zones) if self.trace.people else []
         return {"nodeTypes": types, "launchSeconds": 5, "joinSeconds": self.trace.launch_seconds}
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -157,6 +161,8 @@ class Hours:
         return spot if machine.capacity_type == "spot" else size.usd
 
     def _begin(self) -> None:
+        if self.trace.people:
+            vendor.plan_early(self)
         for fields in self.trace.pools:
             self.make_pool(fields)
         for app in self.trace.apps:

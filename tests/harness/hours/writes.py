@@ -75,6 +75,7 @@ class Writes:
         if isinstance(record, NodeClaim):
             before = self._world.claims.get(record.id)
             self._world.claims[record.id] = record
+            self._world.waits.see(record)
             if before is None:
                 self._world.judge.counts["claims made"] += 1
             if before is not None and record.deleting and not before.deleting:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.stockyard_agent.kubernetes import Object, Refused
 from tests.harness.hours.pods import App, Daemon
+from tests.harness.people import vendor
 
 if TYPE_CHECKING:
     from tests.harness.hours.world import Hours
@@ -31,7 +32,7 @@ MORE_CPU = 50
 
 def act_of_people(world: Hours, kind: str, number: float) -> None:
     """One act; ``number`` from 0 to 1 says on whom, and for how long. It is done as soon as there is somebody."""
-    if ACTS[kind](world, number):
+    if (ACTS | OF_VENDOR)[kind](world, number):
         world.judge.counts[f"act {kind}"] += 1
         world.waits.changed()
     else:
@@ -226,7 +227,7 @@ def _hurry(world: Hours, number: float) -> bool:
     return True
 
 
-ACTS: Mapping[str, Callable[[Hours, float], bool]] = {
+ACTS: dict[str, Callable[[Hours, float], bool]] = {
     "cordon": _on_node(_cordon),
     "taint": _on_node(_taint),
     "drain by hand": _on_node(_drain),
@@ -241,5 +242,7 @@ ACTS: Mapping[str, Callable[[Hours, float], bool]] = {
     "urgent pod": _hurry,
 }
 """Acts by the name that figures have. An act that finds nobody to be done to returns False, and counts as none."""
+OF_VENDOR: dict[str, Callable[[Hours, float], bool]] = {vendor.LAUNCH_REFUSED: vendor.refuse_launches}
+"""What the vendor does, at times of its own."""
 FOLLOWING = ("uncordon", "untaint", "ready again", "late binding", "preemption")
 """What comes of these acts, and is counted with them."""

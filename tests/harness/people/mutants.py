@@ -9,14 +9,18 @@ from typing import Any
 from unittest.mock import patch
 
 from agent.stockyard_agent.cluster import pod_picture, pods
+from stockyard.adapters.unavailable_offerings import REMEMBERED_SECONDS
 from stockyard.domain.pools.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
 from stockyard.lifecycle.waiting.unused import GroupMemory
+from stockyard.operations.fleet import explain, templates
 from stockyard.operations.fleet.disruption import carry_out, hopeless
 from stockyard.operations.fleet.disruption.give_up import HOLD_SECONDS
-from stockyard.operations.fleet.pools import unused_room
+from stockyard.operations.fleet.pools import plan, unused_room
 from stockyard.operations.fleet.state import PendingGroup, Workload, picture, reported
 from stockyard.operations.machines import pending_pods
+from stockyard.operations.node_claims import phases
+from stockyard.operations.scheduler import claim_reader
 from stockyard.scheduling.packing import model, row_source
 from stockyard.scheduling.packing.classes import Level
 from stockyard.scheduling.packing.model import Settings
@@ -31,6 +35,7 @@ from tests.harness.people.scenes import (
     daemon,
     delete_young,
     on_all,
+    refuse_launches,
     refuse_types,
     spoil,
 )
@@ -86,6 +91,17 @@ FAILED = Scene(
     nodes_later=(29.0, 1),
 )
 """A node could be replaced by a smaller one, but none can be had; later another node could leave without."""
+REFUSED_REPLACEMENT = replace(FAILED, acts=[(15.0, refuse_launches())], nodes_later=(39.0, 1))
+"""The same where the vendor refuses the launch for good."""
+FOUR_REFUSED = Scene([app("a")], [(2.0, "a", 2)], [(1.0, refuse_launches("c-2", "m-2", "c-4", "m-4"))], hours=0.5)
+"""The fifth type can be had."""
+
+
+def _hopeless(*arguments: Any, **fields: Any) -> Any:
+    return _CHEAPEST(*arguments, **{**fields, "ahead": False})
+
+
+_CHEAPEST = explain.cheapest
 
 MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "a cordoned node is room": (
@@ -178,5 +194,32 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "a failed replacement holds the pool": (
         FAILED,
         lambda: patch.object(carry_out, "failed_holds", _holds_of_all),
+    ),
+    "a refused replacement holds the pool": (
+        REFUSED_REPLACEMENT,
+        lambda: patch.object(carry_out, "failed_holds", _holds_of_all),
+    ),
+    "a decision waits for a replacement that the vendor refuses": (
+        REFUSED_REPLACEMENT,
+        lambda: patch.object(hopeless, "_lost_replacement", lambda *_: None),
+    ),
+    "types without an image are placed": (
+        Scene([app("a")], [(0.0, "a", 1)], hours=0.02),
+        lambda: _without(
+            patch.object(templates, "images_of", lambda *_: ({}, {})),
+            patch.object(claim_reader, "images_of", lambda *_: ({}, {})),
+        ),
+    ),
+    "a type whose launch is refused is not remembered": (
+        FOUR_REFUSED,
+        lambda: patch.object(phases, "_remember_refusal", lambda *_: None),
+    ),
+    "a type whose launch is refused is forgotten before the pool tries again": (
+        FOUR_REFUSED,
+        lambda: patch.object(phases, "REFUSED_SECONDS", REMEMBERED_SECONDS),
+    ),
+    "a pool that is made while its cluster is prepared is hopeless": (
+        Scene([app("a")], [(0.0, "a", 1)], hours=0.05),
+        lambda: patch.object(plan, "cheapest", _hopeless),
     ),
 }

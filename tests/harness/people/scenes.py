@@ -10,6 +10,7 @@ from typing import Any
 from tests.harness.hours.pods import App, Daemon
 from tests.harness.hours.traces import CAPACITY, SIZES, Trace
 from tests.harness.hours.world import Hours
+from tests.harness.people import vendor
 from tests.harness.people.scheduler import SPREAD
 from tests.harness.people.traces import RULES, ZONES
 
@@ -92,6 +93,15 @@ def bind_slowly(world: Hours) -> None:
 def refuse_types(world: Hours) -> None:
     """No type can be had any more."""
     world.refused |= {("sim", size.name, zone) for size in SIZES for zone in ZONES}
+
+
+def refuse_launches(*names: str) -> Act:
+    """The vendor refuses launches of these types for good; of all where none is named."""
+
+    def refuse(world: Hours) -> None:
+        vendor.deny(world, frozenset(names or (size.name for size in SIZES)))
+
+    return refuse
 
 
 def delete_young(seconds: float) -> Act:

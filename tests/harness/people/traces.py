@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.harness.hours.pods import LATE, App
 from tests.harness.hours.traces import HOUR, Trace
+from tests.harness.people import vendor
 from tests.harness.people.acts import ACTS, CLAIMING, URGENT
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -44,7 +45,7 @@ def with_people(trace: Trace) -> Trace:
             steps.append((seconds, app.name, chance.randint(1, most)))
             seconds += chance.expovariate(1 / (5 * HOUR))
     slots = chance.choice((None, 2, 3))
-    acts = sorted(_acts(chance, int(trace.hours)))
+    acts = sorted([*_acts(chance, int(trace.hours)), *vendor.refusals(trace.number, trace.hours)])
     return replace(trace, apps=apps, steps=sorted(steps), acts=acts, zones=ZONES, slots=slots, people=True)
 
 

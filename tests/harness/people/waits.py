@@ -13,6 +13,8 @@ What it counts as wrong, beside what ``hours.judge`` does:
 - ``ghost``: a claim is there for longer than ``GHOST_AFTER`` although somebody has deleted its Node object.
 - ``lost``: a pod that the product took off its node has no place for longer than ``LOST_AFTER``, although no fault of
   the world holds it.
+- ``imageless``: a claim is placed on a type for whose architecture there is no image.
+- ``hopeless``: the plan of a pool, asked for while its cluster is prepared, says that nothing fits (``vendor``).
 - ``endless``: more than ``MOST_IN_VAIN`` nodes have come, taken no pod and gone within two hours, while the same pod
   waited and people did nothing that could have changed it.
 """
@@ -29,6 +31,7 @@ from agent.stockyard_agent.kubernetes import Object
 from stockyard.domain.pools.disruption_records import REPLACING
 from stockyard.domain.records import Cluster, NodeClaim
 from tests.harness.hours.traces import SIZES
+from tests.harness.people import vendor
 from tests.harness.people.places import would_take
 from tests.harness.people.scheduler import board_of, read
 from tests.harness.people.texts import CAPACITY, LIMIT, PAUSE, WaitingPod, rules_of, unsaid
@@ -46,6 +49,7 @@ REFUSED_FOR = timedelta(hours=1)
 MOST_IN_VAIN, WINDOW = 5, timedelta(hours=2)
 MOST_NODES = 40
 """The limit of each pool."""
+_IMAGELESS = frozenset(f"sim.{size.name}" for size in vendor.IMAGELESS)
 BY_PRODUCT = ("Empty", "Underutilized", "Drifted", "Expired")
 """Why the product takes pods off their nodes without need."""
 
@@ -90,11 +94,18 @@ class Waits:
         """Somebody did something: what was waited for in vain may have come of it."""
         self._changed_at = self.world.clock.now()
 
+    def see(self, claim: NodeClaim) -> None:
+        """A claim is written."""
+        name = claim.placement.type if claim.placement is not None else ""
+        if name in _IMAGELESS and ("imageless", claim.id) not in self._judged:
+            self._judged.add(("imageless", claim.id))
+            self.world.judge.fault("imageless", f"{claim.name} is placed on {name}")
+
     def _look(self) -> None:
         self.world.time.later(LOOK, self._look)
         now = self.world.clock.now()
         pending = [pod for pod in self.world.kube.pending() if pod["status"]["conditions"]]
-        if self.world.refused:
+        if self.world.refused or vendor.denied(self.world):
             self._refused_at = now
         if self.world.agent.silent:
             self._deaf_until = now + timedelta(minutes=5)
@@ -133,7 +144,7 @@ class Waits:
     def _judge(self, pending: Iterable[Object], now: datetime) -> None:
         text = self._text()
         coming: dict[str, bool] = {}
-        any_comes = any(map(_is_coming, self._claims()))
+        any_comes = any(_is_coming(claim, now) for claim in self._claims())
         for pod in pending:
             uid, app = pod["metadata"]["uid"], pod["app"]
             since = max(filter(None, (self._told_at.get(uid), self._excused_until)), default=None)
@@ -143,7 +154,7 @@ class Waits:
                 # Nothing is judged yet, so it is not looked which claim takes it.
                 coming.setdefault(app, any_comes)
             elif app not in coming:
-                coming[app] = any_comes and self._comes(pod)
+                coming[app] = any_comes and self._comes(pod, now)
             if coming[app]:
                 self._came_at[uid] = now
             else:
@@ -170,7 +181,7 @@ class Waits:
         elif now - max(since, self._helped_since.setdefault(uid, now)) > KEPT_AFTER:
             self._fault("kept out", pod, text)
 
-    def _comes(self, pod: Object) -> bool:
+    def _comes(self, pod: Object, now: datetime) -> bool:
         """Whether a claim on its way is made for the pod or for pods like it, or will take it by its type and zone."""
         pending = self.world.agent.picture.pending
         groups = {
@@ -179,7 +190,7 @@ class Waits:
             if any(name.rpartition("/")[2].rpartition("-")[0] == pod["app"] for name in entry["names"])
         }
         for claim in self._claims():
-            if not _is_coming(claim):
+            if not _is_coming(claim, now):
                 continue
             if claim.placement is None or not groups.isdisjoint(claim.pod_groups):
                 return True
@@ -263,9 +274,11 @@ class Waits:
         )
 
 
-def _is_coming(claim: NodeClaim) -> bool:
-    """Whether the claim becomes a node."""
-    return not claim.deleting and claim.phase not in ("Available", "Failed")
+def _is_coming(claim: NodeClaim, now: datetime) -> bool:
+    """Whether the claim becomes a node, or has only just failed, so that the next pass hears of it."""
+    if claim.deleting or claim.phase == "Available":
+        return False
+    return claim.phase != "Failed" or now - datetime.fromisoformat(claim.updated_at) < timedelta(seconds=LOOK)
 
 
 def _has_failed(claim: NodeClaim, now: datetime) -> bool:
