@@ -69,6 +69,13 @@ class Kubelet:
         return document
 
 
+HOPS = "STOCKYARD_METADATA_HOPS"
+"""In the environment of a machine's programs: how many hops its metadata's answers go, one where it says nothing. A pod
+in a network of its own is two away."""
+PodKeys = Callable[[str, str], Mapping[str, str]]
+"""(namespace, service account) -> what the environment tells a pod of its role in the cloud; nothing without one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """The fields of kubeadm's ``JoinConfiguration`` that a kubelet registers its node by."""

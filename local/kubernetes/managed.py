@@ -9,14 +9,17 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from local.aws.corrections.eks import eks
+from local.aws.corrections.eks.access import PODS
 from local.aws.corrections.eks.eks import eks_backends
 from local.aws.corrections.eks.scaling_groups import LOCK
+from local.aws.corrections.roles import service_session
 from local.aws.token_webhook import AccessEntry, TokenWebhook, asked_at, policy_bindings
-from local.kubernetes.cluster import Cluster, InitFailed, Kubelet
+from local.kubernetes.cluster import Cluster, InitFailed, Kubelet, PodKeys
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.people import Webhook
 from local.kubernetes.simulated import SimulatedCluster
@@ -36,6 +39,9 @@ class ManagedCluster(Cluster, Protocol):
     @property
     def certificate(self) -> str:
         """Its authority's certificate, PEM."""
+
+    def take_keys(self, keys: PodKeys) -> None:
+        """Take from where pods get the keys of the roles of their service accounts."""
 
     def admit(self, name: str, kubelet: Kubelet, labels: Mapping[str, str], taints: Sequence[Object]) -> None:
         """Register a node. Raises ``InitFailed``, also while there is one of that name of another instance."""
@@ -66,6 +72,9 @@ class SimulatedManagedCluster(SimulatedCluster):
     def certificate(self) -> str:
         """See ``ManagedCluster``."""
         return self.authority.pem
+
+    def take_keys(self, keys: PodKeys) -> None:
+        """See ``ManagedCluster``: no pod of it is a program of the cloud."""
 
     def admit(self, name: str, kubelet: Kubelet, labels: Mapping[str, str], taints: Sequence[Object]) -> None:
         """See ``ManagedCluster``."""
@@ -158,6 +167,7 @@ class ManagedClusters:
         shutil.rmtree(folder, ignore_errors=True)
         webhook = TokenWebhook(name, lambda: entries(account, region, name), self._ask)
         cluster = self._make(name, f"v{version}.0", folder, self._log, webhook.review)
+        cluster.take_keys(partial(pod_keys, *key))
         cluster.start()
         return cluster
 
@@ -216,6 +226,26 @@ def entries(account: str, region: str, name: str) -> list[AccessEntry]:
             )
             for principal, entry in cluster.entries.items()
         ]
+
+
+def pod_keys(cluster_account: str, region: str, name: str, namespace: str, service_account: str) -> Mapping[str, str]:
+    """What the environment tells a pod of the role that EKS's agent on its machine gives its service account, by the
+    association of that moment; nothing without one."""
+    with LOCK:
+        cluster = eks_backends[cluster_account][region].clusters.get(name)
+        documents = [] if cluster is None else [each.document for each in cluster.associations.values()]
+    of_account = [
+        each for each in documents if (each["namespace"], each["serviceAccount"]) == (namespace, service_account)
+    ]
+    if not of_account:
+        return {}
+    keys = service_session(of_account[0]["roleArn"], PODS, f"eks-{name}-{service_account}"[:64], region)
+    names = {
+        "AccessKeyId": "AWS_ACCESS_KEY_ID",
+        "SecretAccessKey": "AWS_SECRET_ACCESS_KEY",
+        "Token": "AWS_SESSION_TOKEN",
+    }
+    return {variable: keys[field] for field, variable in names.items()}
 
 
 def _without_path(principal: str) -> str:

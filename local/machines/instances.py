@@ -19,11 +19,13 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.models import iam_backends
 
-from local.aws.corrections.eks.node_groups import GROUP_TAG
+from local.aws.corrections.eks.eks import eks_backends
+from local.aws.corrections.eks.node_groups import CLUSTER_TAG, GROUP_TAG
+from local.aws.corrections.eks.scaling_groups import LOCK
 from local.aws.corrections.roles import AccessDenied, service_session
 from local.aws.corrections.scarcity import OUTAGE
 from local.fault_plan import MachinePlan
-from local.kubernetes.cluster import Kubelet
+from local.kubernetes.cluster import HOPS, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import ManagedClusters
 from local.machines.booted import TERMINATED, Machine, MachineWatch
@@ -129,22 +131,34 @@ class Machines(MachineWatch):
             return
         elif GROUP_TAG in _tags(instance) and self._managed is not None:
             self._seen.add(instance.id)
-            self._boot_managed(instance, self._group_node(account, instance, self._managed))
+            keys = partial(_node_keys, account, instance)
+            self._boot_managed(instance, self._group_node(account, instance, self._managed), keys)
         elif TAG in _tags(instance):
             # An instance without the tag is checked again, because moto shows an instance before its tags.
             self._seen.add(instance.id)
             self._boot(account, instance)
 
     def _group_node(self, account: str, instance: Any, managed: ManagedClusters) -> ManagedNode:
-        place = (account, _region(instance), instance, _with_gpus(instance), managed, self._log)
+        place = (account, _region(instance), instance, self._managed_kubelet(instance), managed, self._log)
         return GroupNode(*place, _tags(instance))
 
-    def _boot_managed(self, instance: Any, node: ManagedNode) -> None:
-        """A machine of a cluster of EKS, which has no script of ours."""
+    def _managed_kubelet(self, instance: Any) -> Kubelet:
+        """That of a machine of EKS, whose pods can ask for its metadata too: two hops are what EKS gives its groups."""
+        programs = partial(self._programs, instance.id, hops=2)
+        return replace(_kubelet(instance, programs), gpus=_gpus(instance.instance_type))
+
+    def _boot_managed(
+        self, instance: Any, node: ManagedNode, keys: Callable[[str], tuple[str, dict[str, str]]]
+    ) -> None:
+        """A machine of a cluster of EKS, which has no script of ours. ``keys`` are those of its role, by the region."""
         if self._silent:
             self._silent -= 1
             return
-        machine = Machine(instance.id, self._plan.boot_seconds, lambda: None)
+        region = _region(instance)
+        data = InstanceData(region, partial(keys, region), instance.id, str(instance.placement.zone), lambda: None)
+        kind, architecture = _kind(instance)
+        self._metadata.add(instance.id, replace(data, type=kind, architecture=architecture))
+        machine = Machine(instance.id, self._plan.boot_seconds, lambda: self._metadata.remove(instance.id))
         machine.program = node
         self._machines[instance.id] = machine
         machine.start()
@@ -154,8 +168,11 @@ class Machines(MachineWatch):
             return
         config = node_config(instance.user_data) if self._managed is not None else None
         if config is not None and self._managed is not None:
-            there = (account, _region(instance), instance, _with_gpus(instance), self._managed, self._log)
-            self._boot_managed(instance, ConfiguredNode(*there, config, partial(_role_arn, account, instance)))
+            there = (account, _region(instance), instance, self._managed_kubelet(instance), self._managed, self._log)
+            role = partial(_role_arn, account, instance)
+            self._boot_managed(
+                instance, ConfiguredNode(*there, config, role), partial(_profile_keys, account, instance)
+            )
             return
         if self._silent:
             self._silent -= 1
@@ -199,14 +216,15 @@ class Machines(MachineWatch):
             self._machines[instance.id] = machine
             machine.start()
 
-    def _programs(self, instance_id: str) -> dict[str, str]:
+    def _programs(self, instance_id: str, hops: int = 1) -> dict[str, str]:
         """What a program that was written for AWS finds on a machine, told by the environment; nothing on one that is
-        gone."""
+        gone. ``hops``: how far its metadata's answers go."""
         try:
             metadata = self._metadata.own_url(instance_id)
         except KeyError:
             return {}
-        return {"AWS_ENDPOINT_URL": self._store, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+        place = {"AWS_ENDPOINT_URL": self._store, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+        return {**place, HOPS: str(hops)} if hops > 1 else place
 
 
 def _regions(account: str) -> dict[str, Any]:
@@ -237,10 +255,6 @@ def _kind(instance: Any) -> tuple[str, str]:
     return str(instance.instance_type), str(kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0])
 
 
-def _with_gpus(instance: Any) -> Kubelet:
-    return replace(_kubelet(instance), gpus=_gpus(instance.instance_type))
-
-
 def _gpus(kind: str) -> int:
     """How many GPUs of NVIDIA machines of a type have."""
     gpus = INSTANCE_TYPES.get(kind, {}).get("GpuInfo", {}).get("Gpus", [])
@@ -258,6 +272,18 @@ def _profile_keys(account: str, instance: Any, region: str) -> tuple[str, dict[s
     if role is None:
         raise AccessDenied(instance.id, "(the instance has no profile)")
     return role.name, service_session(role.arn, "ec2.amazonaws.com", instance.id, region)
+
+
+def _node_keys(account: str, instance: Any, region: str) -> tuple[str, dict[str, str]]:
+    """The same for a machine of a managed group: its profile is EKS's, with the group's role."""
+    tags = _tags(instance)
+    with LOCK:
+        cluster = eks_backends[account][region].clusters.get(tags[CLUSTER_TAG])
+        group = cluster.groups.get(tags[GROUP_TAG]) if cluster is not None else None
+    if group is None:
+        raise AccessDenied(instance.id, "(its group is gone)")
+    arn = str(group.document["nodeRole"])
+    return arn.rpartition("/")[2], service_session(arn, "ec2.amazonaws.com", instance.id, region)
 
 
 def _role_arn(account: str, instance: Any) -> str:

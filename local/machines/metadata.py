@@ -19,6 +19,8 @@ Keys = Callable[[], tuple[str, dict[str, str]]]
 """Name of the instance's role and keys of a session of it. Raises ``AccessDenied``."""
 
 
+MAC = "0e:00:00:00:00:01"
+"""The one interface of each machine."""
 _LIFETIME = "X-aws-ec2-metadata-token-ttl-seconds"
 
 
@@ -152,6 +154,8 @@ def _value_of(data: InstanceData, path: str) -> str | None:
         "placement/availability-zone": data.zone,
         "instance-id": data.id,
         "instance-life-cycle": data.life_cycle,
+        "network/interfaces/macs": f"{MAC}/",
+        "block-device-mapping": "ami\nroot",
         **data.notices,
     }
     if path in facts:

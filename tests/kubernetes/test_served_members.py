@@ -5,11 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,9 +16,11 @@ from local.kubernetes.real.client import Client
 from local.kubernetes.real.cloud import WITH_DRIVER
 from local.kubernetes.real.control_plane import program
 from local.kubernetes.real.kubelet import UNINITIALIZED
-from stockyard.machines import manifests
+from stockyard.domain.values import ids
 from stockyard.providers.clouds.aws import tags
 from tests.harness.stories.pools import administrator, story_body
+from tests.kubernetes.members.plane import Plane, cluster_names
+from tests.kubernetes.members.volumes import ZONE, Driver
 from tests.kubernetes.test_served import files_of, good, programs_of, succeeded
 
 if TYPE_CHECKING:
@@ -30,125 +28,44 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 MAPS = "/api/v1/namespaces/default/configmaps"
-CONTROLLERS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Daws-cloud-controller-manager"
-OF_NODE, OF_CONTROLLER = "csi/csi.sock", "var/lib/csi/sockets/pluginproxy/csi.sock"
-"""Where the driver of volumes listens in its pods."""
-ZONE = "topology.kubernetes.io/zone"
+PODS = "/api/v1/namespaces/kube-system/pods"
 OLD, NEW = "1.34", "1.35"
 
 
-@dataclass
-class Plane:
-    """A cluster of the served cloud and its administrator."""
-
-    cloud: Served
-    cluster: dict[str, Any]
-    kube: Client
-
-    def machines(self) -> set[str]:
-        """The instances that are there for the cluster."""
-        return {path.name for path in (self.cloud.home / "machines").iterdir()}
-
-    def members(self) -> list[dict[str, Any]]:
-        """The instances of the control plane that run."""
-        marks = [
-            {"Name": "tag:vantage-cluster", "Values": [self.cluster["client_id"]]},
-            {"Name": "instance-state-name", "Values": ["running"]},
-        ]
-        listed = self.ec2.describe_instances(Filters=marks)["Reservations"]
-        instances = [instance for reservation in listed for instance in reservation["Instances"]]
-        return [instance for instance in instances if cluster_names(instance)]
-
-    @cached_property
-    def ec2(self) -> Any:
-        return self.cloud.aws("ec2", ACME_ACCOUNT)
-
-    @property
-    def path(self) -> str:
-        return f"clusters/{self.cluster['id']}"
-
-    def change(self, document: dict[str, Any]) -> None:
-        """Change the cluster, and wait until that is done."""
-        answer = self.cloud.wait("that nobody else changes it", lambda: self._changed(document), 30)
-        assert answer.status in (200, 202), answer.text
-        succeeded(self.cloud, answer.body["operation_id"])
-
-    def _changed(self, document: dict[str, Any]) -> Any:
-        etag = self.cloud.call("GET", f"/v1/{self.path}").headers["etag"]
-        answer = self.cloud.call("PATCH", f"/v1/{self.path}", document, headers={"If-Match": etag})
-        return None if answer.status == 412 else answer
-
-    def claim(self) -> str:
-        """A new claim; its id."""
-        return str(
-            good(self.cloud, "POST", "node-claims", {"cluster": self.cluster["id"], "resources": {"cpu": 1}})["id"]
-        )
-
-    def node_comes(self) -> None:
-        """A node becomes Available, which the cloud's controller has initialized; it is of no use any more then."""
-        claim = self.claim()
-        self.available(claim)
-        good(self.cloud, "DELETE", f"node-claims/{claim}")
-
-    def available(self, claim: str) -> None:
-        """Wait until the claim is, and look what the controller has told of its node."""
-        document = self.cloud.wait(f"the node of {claim}", lambda: self._available(claim), 120)
-        node = self.node(claim)
-        assert UNINITIALIZED not in node["spec"].get("taints", ())
-        zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"]
-        assert node["spec"]["providerID"].startswith(f"aws:///{zone}/i-")
-        # What no kubelet of ours says.
-        assert node["metadata"]["labels"]["topology.kubernetes.io/region"] == REGION
-        assert {"InternalIP", "InternalDNS"} <= {address["type"] for address in node["status"]["addresses"]}, document
-
-    def node(self, claim: str) -> Any:
-        """The claim's node; None while there is none."""
-        items = self.kube.call("GET", "/api/v1/nodes")["items"]
-        own = [item for item in items if item["metadata"]["labels"].get("stockyard.dev/claim") == claim]
-        return own[0] if own else None
-
-    def controllers(self) -> list[dict[str, Any]]:
-        """The pods of the cloud's controller."""
-        return list(self.kube.call("GET", CONTROLLERS)["items"])
-
-    def ask_driver(self, root: Path, socket: str, call: str, request: dict[str, Any]) -> Any:
-        """The answer of the driver of volumes whose pod's files are below ``root``. Raises ``AssertionError``."""
-        command = [str(program(build.CALLER)), f"unix:/proc/self/cwd/{socket}", *call.split("/")]
-        done = subprocess.run(command, cwd=root, input=json.dumps(request), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def places(self, machines: set[str]) -> dict[str, str]:
-        """Instance -> zone, as the driver on each node tells them; empty until it tells those of the ``machines``."""
-        zones = {}
-        for root in self.pod_folders(OF_NODE):
-            # A machine on its way out has a driver that may answer no more.
-            with suppress(AssertionError, OSError):
-                answer = self.ask_driver(root, OF_NODE, "Node/NodeGetInfo", {})
-                assert int(answer["maxVolumesPerNode"]) > 0
-                zones[answer["nodeId"]] = answer["accessibleTopology"]["segments"][ZONE]
-        return zones if machines <= zones.keys() else {}
-
-    def pod_folders(self, socket: str) -> list[Path]:
-        """The files of each pod that listens at the socket."""
-        sockets = (self.cloud.home / "planes").glob(f"*/pod-*/{socket}")
-        return [Path(str(path).removesuffix(f"/{socket}")) for path in sockets]
-
-    def log_of(self, node: str) -> str:
-        """What the controllers on a node have printed."""
-        (log,) = (self.cloud.home / "planes").glob(f"*/{build.CLOUD_CONTROLLER}-{node}.log")
-        return log.read_text(errors="replace")
-
-    def _available(self, claim: str) -> dict[str, Any] | None:
-        document: dict[str, Any] = good(self.cloud, "GET", f"node-claims/{claim}")
-        assert document["phase"] != "Failed", document
-        return document if document["phase"] == "Available" else None
+OWN_MARK = "ebs.csi.aws.com/cluster"
+"""The tag that the driver gives each volume of its own accord."""
+VOLUMES: Sequence[dict[str, Any]] = [
+    {"Action": ["ec2:AttachVolume", "ec2:DetachVolume"]},
+    {"Action": ["ec2:CreateVolume"], "Condition": {"StringEquals": {f"aws:RequestTag/{OWN_MARK}": "true"}}},
+    {"Action": ["ec2:CreateTags"], "Condition": {"StringEquals": {"ec2:CreateAction": "CreateVolume"}}},
+    {"Action": ["ec2:DeleteVolume"], "Condition": {"StringEquals": {f"aws:ResourceTag/{OWN_MARK}": "true"}}},
+]
+"""What AWS's policy for the driver comes to: volumes with its own tag."""
 
 
-def cluster_names(instance: dict[str, Any]) -> list[dict[str, str]]:
-    """The tags of an instance by which the cloud's controller knows its cluster."""
-    own = (tags.CLUSTER_OF_MEMBER, tags.kubernetes(""))
-    return [tag for tag in instance["Tags"] if tag["Key"].startswith(own)]
+def give_pods_a_role(cloud: Served, account: str, statements: Sequence[dict[str, Any]]) -> None:
+    """A role for the pods of a service account of the one cluster on EKS, by the pod identities of EKS."""
+    iam, eks = cloud.aws("iam", ACME_ACCOUNT), cloud.aws("eks", ACME_ACCOUNT)
+    principal = {"Service": "pods.eks.amazonaws.com"}
+    trust = {"Effect": "Allow", "Principal": principal, "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    arn = iam.create_role(RoleName=account, AssumeRolePolicyDocument=policy([trust]))["Role"]["Arn"]
+    allowed = [{"Effect": "Allow", "Resource": "*", **statement} for statement in statements]
+    iam.put_role_policy(RoleName=account, PolicyName="own", PolicyDocument=policy(allowed))
+    (name,) = eks.list_clusters()["clusters"]
+    eks.create_pod_identity_association(clusterName=name, namespace="kube-system", serviceAccount=account, roleArn=arn)
+
+
+def policy(statements: Sequence[dict[str, Any]]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+def is_made(driver: Driver, zone: str) -> bool:
+    """Whether the driver makes a volume, which it deletes again."""
+    try:
+        driver.controller("DeleteVolume", volumeId=driver.new_volume(zone))
+    except AssertionError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +84,23 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def plane(cloud: Served, tmp_path_factory: pytest.TempPathFactory) -> Plane:
+def on_eks(cloud: Served) -> dict[str, Any]:
+    """A cluster on EKS that is being made, with the one node of the group that every such cluster has."""
+    (account,) = (item for item in good(cloud, "GET", "cloud-accounts")["items"] if item["provider"] == "aws")
+    body = {
+        "name": "on-eks",
+        "description": "d",
+        "cloud_account_id": account["id"],
+        "cluster_type": "k8s",
+        "driver": "eks",
+    }
+    return dict(good(cloud, "POST", "clusters", {**body, "settings": {"region_name": REGION}}))
+
+
+@pytest.fixture(scope="module")
+def plane(cloud: Served, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Plane:
+    """The cluster on EC2. That on EKS comes up meanwhile."""
+    request.getfixturevalue("on_eks")
     body = story_body(kubernetes_version=OLD)
     # Nodes come for claims: those of a group would be rolled by a schedule, which keeps real time.
     body["settings"]["autoscaler_node_groups"][1] |= {"min_size": 0, "max_size": 0}
@@ -178,12 +111,37 @@ def plane(cloud: Served, tmp_path_factory: pytest.TempPathFactory) -> Plane:
     return Plane(cloud, cluster, kube)
 
 
+@pytest.mark.usefixtures("plane")
+def test_the_driver_serves_a_node_of_a_managed_group_as_its_role_allows(cloud: Served, on_eks: dict[str, Any]) -> None:
+    """Somebody installs it, as its own manifests say. With the node's role its controller may make nothing."""
+    if reason := build.missing_driver():
+        pytest.skip(reason)
+    succeeded(cloud, on_eks["operation_id"])
+    (folder,) = (cloud.home / "managed").iterdir()
+    driver = Driver(cloud, f"../managed/{folder.name}", cloud.aws("ec2", ACME_ACCOUNT))
+    kubeconfig = folder / "super-admin.conf"
+    kubectl = [str(program("kubectl")), "--kubeconfig", str(kubeconfig)]
+    subprocess.run([*kubectl, "apply", "-k", str(build.driver_manifests())], check=True, capture_output=True)
+    kube = Client.of_kubeconfig(kubeconfig)
+    (node,) = kube.call("GET", "/api/v1/nodes")["items"]
+    machine, zone = node["spec"]["providerID"].rpartition("/")[2], node["metadata"]["labels"][ZONE]
+    with pytest.raises(AssertionError, match=r"-node-role/i-\w+ is not authorized to perform: ec2:CreateVolume"):
+        driver.new_volume(zone)
+    give_pods_a_role(cloud, "ebs-csi-controller-sa", VOLUMES)
+    for pod in kube.call("GET", f"{PODS}?labelSelector=app%3Debs-csi-controller")["items"]:
+        kube.call("DELETE", f"{PODS}/{pod['metadata']['name']}")
+    cloud.wait("pods with the role", lambda: is_made(driver, zone), 60)
+    driver.serves({machine: zone}, {OWN_MARK: "true"})
+    good(cloud, "DELETE", f"clusters/{on_eks['id']}")
+
+
 def is_kept(plane: Plane) -> bool:
     return bool(plane.kube.call("GET", f"{MAPS}/kept")["data"] == {"from": "the first machine"})
 
 
 def test_an_upgrade_leaves_a_controller_that_initializes_nodes(plane: Plane) -> None:
     assert plane.kube.call("GET", "/version")["minor"] == OLD.split(".")[1]
+    plane.take_volumes()
     before = plane.machines()
     plane.change({"kubernetes_version": NEW})
     plane.cloud.wait("the end of every machine of before", lambda: not before & plane.machines(), 60)
@@ -218,38 +176,22 @@ def test_a_member_without_the_tag_of_its_cluster_has_a_controller_that_ends(plan
     good(plane.cloud, "DELETE", f"node-claims/{claim}")
 
 
-def test_the_driver_makes_volumes_for_members_and_nodes(plane: Plane) -> None:
+def test_nodes_that_are_launched_together_take_volumes(plane: Plane) -> None:
     if reason := build.missing_driver():
         pytest.skip(reason)
-    claim = plane.claim()
-    plane.available(claim)
-    (member,), node = plane.members(), plane.node(claim)
-    machine = node["spec"]["providerID"].rpartition("/")[2]
-    zones = plane.cloud.wait("the driver on both", lambda: plane.places({machine, member["InstanceId"]}), 90)
-    zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"]
-    assert (zones[machine], zones[member["InstanceId"]]) == (zone, member["Placement"]["AvailabilityZone"])
-    (root,) = plane.cloud.wait("the driver's controller", lambda: plane.pod_folders(OF_CONTROLLER), 60)
-
-    def call(method: str, **request: Any) -> Any:
-        return plane.ask_driver(root, OF_CONTROLLER, f"Controller/{method}", request)
-
-    way = {"mount": {"fsType": "ext4"}, "accessMode": {"mode": "SINGLE_NODE_WRITER"}}
-    wish = {"name": "pvc-1", "capacityRange": {"requiredBytes": 2**30}, "volumeCapabilities": [way]}
-    place = {"requisite": [{"segments": {ZONE: zone}}], "preferred": [{"segments": {ZONE: zone}}]}
-    parameters = dict(manifests.STORAGE_CLASS["parameters"])  # type: ignore[call-overload]
-    volume = call("CreateVolume", **wish, parameters=parameters, accessibilityRequirements=place)["volume"]["volumeId"]
-    (disk,) = plane.ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
-    assert (disk["Encrypted"], disk["VolumeType"], disk["AvailabilityZone"]) == (True, "gp3", zone)
-    marks = tags.mapping(disk["Tags"])
-    assert marks[tags.kubernetes(plane.cluster["client_id"])] == "owned", "a deletion finds it by this"
-    assert marks["stockyard:tenant"] == "acme"
-    call("ControllerPublishVolume", volumeId=volume, nodeId=machine, volumeCapability=way)
-    (disk,) = plane.ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
-    assert [(item["InstanceId"], item["State"]) for item in disk["Attachments"]] == [(machine, "attached")]
-    call("ControllerUnpublishVolume", volumeId=volume, nodeId=machine)
-    call("DeleteVolume", volumeId=volume)
-    assert volume not in [item["VolumeId"] for item in plane.ec2.describe_volumes()["Volumes"]]
-    good(plane.cloud, "DELETE", f"node-claims/{claim}")
+    spec = {"region": REGION, "cloudAccount": plane.cluster["cloud_account_id"], "instanceTypes": ["t3.large"]}
+    good(plane.cloud, "POST", "node-providers", {"name": "launched", "kind": "ec2", "spec": spec})
+    good(plane.cloud, "POST", f"{plane.path}/pools", {"name": "pair", "quantity": 2, "provider": "launched"})
+    plane.cloud.wait("two claims", lambda: len(plane.claims_of("pair")) == 2, 90)
+    claims = [claim["id"] for claim in plane.claims_of("pair")]
+    for claim in claims:
+        plane.available(claim)
+    machines = plane.instances_of(claims)
+    (owner,) = {tags.mapping(machine["Tags"])[tags.RESOURCE] for machine in machines}
+    assert owner.startswith(f"{ids.LAUNCH_GROUP}_"), "one launch has made both"
+    plane.take_volumes(machines)
+    good(plane.cloud, "DELETE", f"{plane.path}/pools/pair")
+    plane.cloud.wait("the end of both", lambda: not plane.claims_of("pair"), 90)
 
 
 def test_a_restored_control_plane_has_a_controller_that_initializes_nodes(plane: Plane) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -16,15 +17,18 @@ import pytest
 from moto.core.base_backend import BackendDict
 from moto.ec2.models import ec2_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.sts.models import sts_backends
 
 from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.eks.access import PODS
 from local.aws.corrections.eks.eks import eks_service
 from local.aws.corrections.eks.tables import POLICY_ARN
 from local.aws.corrections.eks.things import played_control_planes
 from local.aws.presigned import presigned_requests
 from local.fault_plan import MachinePlan
+from local.kubernetes.cluster import HOPS
 from local.kubernetes.clusters import Clusters
-from local.kubernetes.managed import GPU, ManagedClusters
+from local.kubernetes.managed import GPU, ManagedClusters, pod_keys
 from local.machines.instances import TAG, Machines
 from stockyard.errors import CredentialsRevoked, PermissionDenied
 from stockyard.providers.clouds.aws.cluster_tokens import presign
@@ -52,6 +56,7 @@ class World(Setting):
     clients: list[KubernetesApi]
     log: Path
     """What machines say."""
+    played: Machines
 
     def api(self, role: str) -> KubernetesApi:
         """The cluster's API for a session of a role."""
@@ -92,7 +97,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         stack.callback(machines.close)
         machines.start()
         world = World(lambda service: make(service, endpoint_url=url, **KEYS), Time())
-        world.clients, world.log = [], tmp_path / "machines.log"
+        world.clients, world.log, world.played = [], tmp_path / "machines.log", machines
         yield world
         for client in world.clients:
             client.close()
@@ -143,6 +148,45 @@ def admitted(world: World, policy: str) -> str:
         clusterName="demo", principalArn=role, policyArn=POLICY_ARN + policy, accessScope={"type": "cluster"}
     )
     return role
+
+
+def test_a_machine_of_a_group_has_metadata_that_go_two_hops(world: World) -> None:
+    """Its role is the group's: EKS makes the profile."""
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    world.group(scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 1})
+    (machine,) = until(world.machines)
+    (node,) = until(lambda: list(world.played._machines.values()))
+    environment = until(node.program.kubelet.programs)
+    assert environment[HOPS] == "2"
+
+    def ask(path: str, **headers: str) -> str:
+        method = "PUT" if path == "api/token" else "GET"
+        url = f"{environment['AWS_EC2_METADATA_SERVICE_ENDPOINT']}/latest/{path}"
+        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers), timeout=5) as answer:  # noqa: S310
+            return str(answer.read().decode())
+
+    token = ask("api/token", **{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+    headers = {"X-aws-ec2-metadata-token": token}
+    assert ask("meta-data/instance-id", **headers) == machine["InstanceId"]
+    role = ask("meta-data/iam/security-credentials/", **headers)
+    assert world.look_at_group()["nodeRole"].endswith(f"/{role}")
+    assert json.loads(ask(f"meta-data/iam/security-credentials/{role}", **headers))["AccessKeyId"]
+
+
+def test_pods_have_the_role_of_their_service_account(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    role = world.role("volumes", PODS)
+    assert pod_keys(ACCOUNT, REGION, "demo", "kube-system", "driver") == {}
+    world.eks.create_pod_identity_association(
+        clusterName="demo", namespace="kube-system", serviceAccount="driver", roleArn=role
+    )
+    assert pod_keys(ACCOUNT, REGION, "demo", "kube-system", "another") == {}
+    keys = pod_keys(ACCOUNT, REGION, "demo", "kube-system", "driver")
+    session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(keys["AWS_ACCESS_KEY_ID"])
+    assert session is not None
+    assert session.role_arn == role
 
 
 def test_machines_of_a_group_are_nodes_while_they_live(world: World) -> None:

@@ -78,6 +78,8 @@ class Guard:
         if session is None or not self.is_asked(session.account):
             return None
         call = Call(service, operation, parameters, session.account, region)
+        if session.is_of_service and call.action not in table.OF_CLUSTERS:
+            return None
         code, status = CODES.get(service, ("AccessDenied", 403))
         try:
             asks = table.asks(call, Account(session.account, region, self.settings))

@@ -55,6 +55,8 @@ class Session:
     role: str
     policy: str = ""
     """What the session was narrowed to; empty: it was not."""
+    is_of_service: bool = False
+    """Whether a service has taken the role, as for a machine or a pod: no person nor another account may."""
 
     def refuses(self, ask: Ask) -> str:
         """Why the role's policies do not allow the check, as AWS says it; empty where they do."""
@@ -88,8 +90,7 @@ class Sessions:
         self._known: dict[str, Session | None] = {}
 
     def of(self, access_key: str) -> Session | None:
-        """The session of a role that people or other accounts may take; None for keys of users and for what a service
-        runs under a role, as machines do."""
+        """The session of a role; None for keys of users."""
         if not access_key.startswith(SESSION_KEYS):
             return None
         if access_key not in self._known:
@@ -106,9 +107,10 @@ def _session(access_key: str) -> Session | None:
         return None
     roles = list(iam_backends[account]["aws"].roles.values())
     role = next((role for role in roles if role.arn == session.role_arn), None)
-    if role is None or not _is_of_people(json.loads(role.assume_role_policy_document)):
+    if role is None:
         return None
-    return Session(account, str(session.arn), str(session.role_arn), str(session.policy or ""))
+    is_of_service = not _is_of_people(json.loads(role.assume_role_policy_document))
+    return Session(account, str(session.arn), str(session.role_arn), str(session.policy or ""), is_of_service)
 
 
 def _is_of_people(trust: Mapping[str, Any]) -> bool:

@@ -188,6 +188,11 @@ TABLE: Mapping[str, Mapping[str, Row]] = {
     "sts": _rows(identities.assumed, "AssumeRole"),
 }
 """Prefix of a service's actions -> operation -> its row."""
+OF_CLUSTERS = frozenset(
+    {"ec2:AttachVolume", "ec2:CreateVolume", "ec2:DeleteVolume", "ec2:DetachVolume", "ec2:ModifyVolume"}
+)
+"""What programs that run under a machine's role are asked for too: the calls by which a cluster's driver of volumes
+changes anything. All else that machines call is more than the table has."""
 NOTHING: Mapping[str, str] = {"sts:GetCallerIdentity": "AWS answers it to everybody who has keys"}
 """Operation that asks nothing -> why."""
 PREFIXES: Mapping[str, str] = {

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from local.children import start
+from local.kubernetes.cluster import HOPS
 from local.kubernetes.processes import ACCOUNT
 from local.kubernetes.real.build import (
     BINARIES,
@@ -101,8 +102,7 @@ def run(
     arguments = [re.sub(r"\$\((\w+)\)", lambda name: own[name[1]], text) for text in container.get("args", ())]
     flags = [flag.format(kubeconfig=kubeconfig) for flag in _PLACES[program.name]]
     environment = {"HOME": str(place.root), **place.environment, **own}
-    if not spec.get("hostNetwork"):
-        # The machine's metadata are one hop away, and no answer of theirs goes two.
+    if int(environment.pop(HOPS, "1")) < (1 if spec.get("hostNetwork") else 2):
         del environment[_METADATA]
         environment["AWS_EC2_METADATA_DISABLED"] = "true"
     with (logs / f"{program.name}-{fields['spec.nodeName']}.log").open("ab", buffering=0) as log:

@@ -23,6 +23,7 @@ from local.kubernetes.cluster import (
     InitFailed,
     JoinFailed,
     Kubelet,
+    PodKeys,
     Registration,
     Restored,
     Saved,
@@ -48,6 +49,7 @@ class RealCluster:
         self.endpoint, self.plane = endpoint, plane
         self._log, self._environment = log, environment
         self._pods: Pods | None = None
+        self._keys: PodKeys = lambda _namespace, _account: {}
         self._kubelets: dict[str, Kubelet] = {}
         self._down: set[str] = set()
         self._looked_at = 0.0
@@ -127,8 +129,9 @@ class RealCluster:
                 raise InitFailed(str(error)) from None
             administrator = Client.of_kubeconfig(self.plane.kubeconfig)
             self._pods = Pods(
-                administrator, self.plane.url, self.plane.folder, self._log, self._environment, self._programs
-            )
+                administrator, self.plane.url, self.plane.folder, self._log, self._environment, self._programs,
+                self._keys,
+            )  # fmt: skip
 
     def stop(self) -> None:
         """See ``Cluster``."""

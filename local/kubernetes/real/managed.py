@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from local.aws.token_server import served_reviews
 from local.aws.token_webhook import policy_bindings
-from local.kubernetes.cluster import InitFailed, Kubelet, Registration
+from local.kubernetes.cluster import InitFailed, Kubelet, PodKeys, Registration
 from local.kubernetes.people import Webhook
 from local.kubernetes.real import kubelet as real_kubelet
 from local.kubernetes.real.build import missing, release
@@ -65,12 +65,17 @@ class RealManagedCluster(RealCluster):
         super().remove()
         self._reviews.close()
 
+    def take_keys(self, keys: PodKeys) -> None:
+        """See ``ManagedCluster``."""
+        self._keys = keys
+
     def admit(self, name: str, kubelet: Kubelet, labels: Mapping[str, str], taints: Sequence[Object]) -> None:
         """See ``ManagedCluster``."""
         try:
             present = self._node(name)
             if present is not None and present["spec"].get("providerID") != kubelet.provider_id:
                 raise InitFailed(f"there is a node {name} of another instance")
+            self._kubelets[name] = kubelet
             real_kubelet.register(self._administrator, Registration(name, labels, taints, "110"), kubelet)
         except (OSError, Refused) as error:
             raise InitFailed(str(error)) from None
@@ -91,6 +96,7 @@ class RealManagedCluster(RealCluster):
         try:
             node = self._node(name)
             if node is not None and node["spec"].get("providerID") == provider_id:
+                self._kubelets.pop(name, None)
                 self._administrator.call("DELETE", _path(name))
         except (OSError, Refused) as error:
             self._say(f"node {name}: {error}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local.kubernetes import processes
+from local.kubernetes.cluster import PodKeys
 from local.kubernetes.processes import Restarts
 from local.kubernetes.real import cloud
 from local.kubernetes.real.client import Client, Refused
@@ -35,7 +36,7 @@ class _Container:
 class Pods:
     """The processes of one cluster. ``client`` is the administrator; ``folder`` takes what the pods mount, ``log``
     their output. ``environment`` is added to theirs; ``machine`` tells by a node's name what programs of its cloud find
-    in theirs."""
+    in theirs, ``keys`` which role of the cloud a pod's service account has."""
 
     def __init__(
         self,
@@ -45,9 +46,10 @@ class Pods:
         log: Path,
         environment: Mapping[str, str],
         machine: Callable[[str], Mapping[str, str]],
+        keys: PodKeys = lambda _namespace, _account: {},
     ) -> None:
         self._client, self._url, self._folder, self._log = client, url, folder, log
-        self._extra, self._machine = dict(environment), machine
+        self._extra, self._machine, self._keys = dict(environment), machine, keys
         self._containers: dict[str, _Container] = {}
         self._restarts = Restarts[str]()
         self._number = itertools.count(1)
@@ -103,9 +105,10 @@ class Pods:
         spec = pod["spec"]
         program = cloud.program_of(spec)
         if program is None:
-            own = {**processes.environment(root, self._url, spec, _fields(pod)), **self._extra}
-            return processes.run(spec, own, self._log)
-        place = cloud.Place(root, self._url, {**self._extra, **self._machine(spec["nodeName"])})
+            values = {**processes.environment(root, self._url, spec, _fields(pod)), **self._extra}
+            return processes.run(spec, values, self._log)
+        own = self._keys(pod["metadata"]["namespace"], spec.get("serviceAccountName", "default"))
+        place = cloud.Place(root, self._url, {**self._extra, **self._machine(spec["nodeName"]), **own})
         return cloud.run(program, spec, _fields(pod), place, self._folder)
 
     def _mount(self, root: Path, pod: Object) -> bool:

@@ -22,6 +22,7 @@ from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.quick.clients import quick_clients
 from local.aws.corrections.quick.images import quick_images
+from local.aws.corrections.roles import service_session
 from local.aws.permissions import linked
 from local.aws.permissions.account import Settings
 from local.aws.permissions.asked import Guard, asked_permissions, make_linked_role
@@ -280,6 +281,20 @@ def test_volumes_with_a_key_of_the_account_need_it(tenant: Tenant) -> None:
         refused = tenant.guard.refusal(key, REGION, "ec2", operation, parameters)
         assert refused is not None
         assert f"kms:CreateGrant on resource: arn:aws:kms:{REGION}:{ACCOUNT}:key/own" in refused.message
+
+
+def test_machines_are_asked_for_what_they_do_to_volumes(tenant: Tenant) -> None:
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    arn = tenant.iam.create_role("node", document, "/", None, "", [], "3600").arn
+    key = service_session(arn, "ec2.amazonaws.com", "i-1", REGION)["AccessKeyId"]
+    for operation in ("AttachVolume", "CreateVolume", "DeleteVolume", "DetachVolume", "ModifyVolume"):
+        refused = tenant.guard.refusal(
+            key, REGION, "ec2", operation, {"VolumeId": "vol-01234567", "InstanceId": "i-01234567"}
+        )
+        assert refused is not None
+        assert f":assumed-role/node/i-1 is not authorized to perform: ec2:{operation}" in refused.message
+    assert tenant.guard.refusal(key, REGION, "ec2", "ModifyHosts", {}) is None, "machines call more than the table has"
 
 
 def test_checks_are_recorded_once(tenant: Tenant) -> None:
