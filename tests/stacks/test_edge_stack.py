@@ -11,8 +11,6 @@ import pytest
 
 from benchmarks import cost, rates
 from stacks.config import StageConfig, load
-from stacks.constructs.web_acl import COUNTED
-from stacks.environment import variables
 from stacks.node import use_bundled_node
 from stacks.routes import routes
 from stockyard.settings import ORIGIN_KEY_HEADER
@@ -116,6 +114,8 @@ def test_origin_is_the_api_of_the_stage_and_gets_the_key(edge: dict[str, Any]) -
 
 
 def test_web_acl_limits_addresses_that_it_sees_itself(edge: dict[str, Any]) -> None:
+    from stacks.constructs.web_acl import COUNTED
+
     (acl,) = of_type(edge, "AWS::WAFv2::WebACL")
     assert (acl["Scope"], acl["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     rules = {rule["Name"]: rule for rule in acl["Rules"]}
@@ -135,6 +135,8 @@ def test_web_acl_limits_addresses_that_it_sees_itself(edge: dict[str, Any]) -> N
 
 
 def test_rules_on_bodies_of_the_common_group_only_count(edge: dict[str, Any]) -> None:
+    from stacks.constructs.web_acl import COUNTED
+
     (acl,) = of_type(edge, "AWS::WAFv2::WebACL")
     overrides = {
         override["Name"]: override["ActionToUse"]
@@ -178,6 +180,8 @@ def test_alarms_stand_where_the_metrics_are_and_in_the_operators_table(edge: dic
 
 
 def test_the_name_is_the_distributions_alone_and_functions_demand_its_key() -> None:
+    from stacks.environment import variables
+
     config = configuration()
     template = http_api(config)
     assert of_type(template, "AWS::ApiGatewayV2::DomainName") == []
@@ -188,6 +192,8 @@ def test_the_name_is_the_distributions_alone_and_functions_demand_its_key() -> N
 
 
 def test_while_the_name_moves_both_ways_lead_to_the_api() -> None:
+    from stacks.environment import variables
+
     config = configuration(accept_direct=True)
     (domain,) = of_type(http_api(config), "AWS::ApiGatewayV2::DomainName")
     assert domain["DomainName"] == "api.example.com"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from local.functions.patterns import any_filter
-from stacks.constructs.layers import BESIDE
 from stacks.functions import FUNCTIONS
 from stacks.routes import routes
 from stacks.workflows import documents, text
@@ -319,6 +318,8 @@ def test_service_stack_has_no_custom_resource(assembly: Any) -> None:
 
 
 def test_function_asset_has_own_folder_and_declared_extras_only(assembly: Any) -> None:
+    from stacks.constructs.layers import BESIDE
+
     for name in NAMES:
         beside = (f"{extra}/" if (ROOT / extra).is_dir() else extra for extra in BESIDE.get(name, ()))
         folders = (f"functions/{name}/", *beside)
