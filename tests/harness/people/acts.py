@@ -172,11 +172,11 @@ def _roll(world: Hours, daemon: Daemon) -> None:
 def _open_port(world: Hours, number: float) -> bool:
     """Somebody installs a DaemonSet with a host port, or takes it away."""
     if "metrics" in world.kube.daemons:
-        del world.kube.daemons["metrics"]
         for name in list(world.kube.nodes):
             for pod in world.kube.daemons_on(name):
                 if pod["app"] == "metrics":
                     world.kube.drop(pod)
+        del world.kube.daemons["metrics"]
     else:
         port = DAEMON_PORT if number < 0.7 else 8080
         daemon = world.kube.daemons["metrics"] = Daemon("metrics", 50, 32, 50, port)
