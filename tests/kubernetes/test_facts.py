@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent.cluster import csi, daemon_sets, namespaces
-from agent.stockyard_agent.cluster.pod_picture import daemon_sets as listed_daemon_sets
 from agent.stockyard_agent.cluster.volumes import CLASSES, VOLUMES, Volumes
 from agent.stockyard_agent.kubernetes import Kubernetes
 from local.kubernetes import pods as kube_pods
@@ -154,7 +153,7 @@ def test_a_pod_of_a_daemon_set_is_as_admission_makes_it(real_rig: RealRig) -> No
     assert sizes() == ["300m"], "before there is a pod, and beside it"
     until(lambda: any(item["metadata"].get("labels", {}).get("app") == "log" for item in pods_of(real_rig)))
     (pod,) = [item for item in pods_of(real_rig) if item["metadata"].get("labels", {}).get("app") == "log"]
-    (log_daemon,) = [daemon for daemon in listed_daemon_sets(kube_of(real_rig)) if daemon.name == "web/log"]
+    (log_daemon,) = [daemon for daemon in daemon_sets.daemon_sets(kube_of(real_rig)) if daemon.name == "web/log"]
     assert pod["metadata"]["labels"][daemon_sets.GENERATION] == log_daemon.generation == "1"
     assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "300m"}
     assert sizes() == ["300m"]

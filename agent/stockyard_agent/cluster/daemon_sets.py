@@ -1,13 +1,16 @@
-"""What a pod of a DaemonSet takes: as the pods that run, which admission has made larger than their template."""
+"""What a pod of a DaemonSet takes: as its newest pod, which admission has made larger than its template."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..kubernetes import Kubernetes, Object
+from .pod_templates import daemon_part
 from .pods import KnownPod
 
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
 LIMIT_RANGES = "/api/v1/limitranges"
 GENERATION = "pod-template-generation"
 """The label that the controller gives to pods: of which generation of the DaemonSet's template they are."""
@@ -15,25 +18,100 @@ OF_SET = "deprecated.daemonset.template.generation"
 """The annotation of a DaemonSet with the same number."""
 SIZE_FIELDS = ("containers", "initContainers", "overhead", "resources", "resourceClaims", "hostNetwork")
 """The members of a scheduling part that say what a pod takes; the others say where it may be."""
-_PAGE = 250
+REMEMBERED_SECONDS = 3600.0
+"""How long a pod that is gone says what the next one takes. A pod that admission made larger may have come with a node
+that nothing else used, and nothing but another node would say it again; admission may also make less of the next."""
+_PAGE, _SETS_PAGE = 250, 100
 Defaults = Mapping[str, str]
 """Quantities by resource."""
 
 
-def current_pods(pods: Iterable[KnownPod], generations: Mapping[str, str]) -> dict[str, KnownPod]:
-    """The newest pod of each DaemonSet, by the set's namespace and name, of those of its template of now.
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """What a DaemonSet makes. ``name`` has its namespace before a slash."""
 
-    ``generations`` has the number of that template; empty where the set does not say it, and any pod counts then.
-    """
+    name: str
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    part: Mapping[str, Any]
+    generation: str = ""
+    """Which generation of its template is the one of now; empty where it does not say it."""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """The specification of the template, whole."""
+    created_at: str = ""
+    gone_pod: KnownPod | None = None
+    """A pod of its template of now that is gone or ends and is newer than those that stay; None where there is none."""
+
+    def has_made(self, pod: KnownPod) -> bool:
+        """Whether its template of now has made the pod. One that is older than the DaemonSet is of an earlier one of
+        that name."""
+        number = dict(pod.labels).get(GENERATION, self.generation)
+        return self.generation in ("", number) and pod.created_at >= self.created_at
+
+
+def daemon_sets(kube: Kubernetes) -> list[DaemonSet]:
+    """All DaemonSets. Raises ``Refused``, ``Unreachable``."""
+    return kube.collect(DAEMON_SETS, {}, _daemon_set, _SETS_PAGE)
+
+
+def _daemon_set(item: Object) -> DaemonSet | None:
+    meta, template = item["metadata"], (item.get("spec") or {}).get("template") or {}
+    if "deletionTimestamp" in meta:
+        return None
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    name, spec = f"{meta['namespace']}/{meta['name']}", template.get("spec") or {}
+    generation = str((meta.get("annotations") or {}).get(OF_SET) or "")
+    created_at = str(meta.get("creationTimestamp") or "")
+    part = daemon_part(spec)
+    return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), part, generation, spec, created_at)
+
+
+def current_pods(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet]) -> dict[str, KnownPod]:
+    """The newest pod of each DaemonSet that its template of now has made, by the set's namespace and name."""
+    by_name = {daemon.name: daemon for daemon in daemons}
+    gone_pods = (daemon.gone_pod for daemon in by_name.values())
     newest: dict[str, KnownPod] = {}
-    for pod in pods:
-        number = generations.get(pod.daemon_set)
-        if number is None or pod.ending or number not in ("", dict(pod.labels).get(GENERATION, number)):
+    for pod in (*pods, *(pod for pod in gone_pods if pod is not None)):
+        daemon = by_name.get(pod.daemon_set)
+        if daemon is None or pod.ending or not daemon.has_made(pod):
             continue
         newest_pod = newest.get(pod.daemon_set)
         if newest_pod is None or (pod.created_at, pod.part) > (newest_pod.created_at, newest_pod.part):
             newest[pod.daemon_set] = pod
     return newest
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """The newest pod of a DaemonSet, and when it was there last. ``made_by`` differs when the template does."""
+
+    pod: KnownPod
+    made_by: tuple[object, ...]
+    seen_at: float
+
+
+class NewestPods:
+    """Remembers the newest pod of each DaemonSet for a while after it is gone. Not for threads."""
+
+    def __init__(self) -> None:
+        self._sights: dict[str, _Sight] = {}
+
+    def with_gone_pods(self, daemons: Iterable[DaemonSet], pods: Iterable[KnownPod], now: float) -> list[DaemonSet]:
+        """The DaemonSets with their ``gone_pod``; ``pods`` are those that are there, ``now`` is in seconds."""
+        plain = [replace(daemon, gone_pod=None) for daemon in daemons]
+        current, sights = current_pods(pods, plain), {}
+        for daemon in plain:
+            made_by = (daemon.created_at, daemon.generation, daemon.spec)
+            sight, pod = self._sights.get(daemon.name), current.get(daemon.name)
+            if sight is not None and (sight.made_by != made_by or now - sight.seen_at >= REMEMBERED_SECONDS):
+                sight = None
+            if pod is not None and (sight is None or pod.created_at >= sight.pod.created_at):
+                sight = _Sight(pod, made_by, now)
+            if sight is not None:
+                sights[daemon.name] = sight
+        self._sights = sights
+        gone_pods = {name: sight.pod for name, sight in sights.items() if sight.pod is not current.get(name)}
+        return [replace(daemon, gone_pod=gone_pods.get(daemon.name)) for daemon in plain]
 
 
 def sized(template: Mapping[str, Any], running: Mapping[str, Any]) -> dict[str, Any]:

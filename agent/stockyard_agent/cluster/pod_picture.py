@@ -8,20 +8,17 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..kubernetes import Kubernetes, Object
 from .csi import Handle
-from .daemon_sets import OF_SET, current_pods, sized
+from .daemon_sets import DaemonSet, current_pods, sized
 from .namespaces import Labels, resolved
-from .pod_templates import GANG, daemon_part, group_id, selected_keys
+from .pod_templates import GANG, group_id, selected_keys
 from .pods import KnownPod
 
 MOST_GROUPS = 5_000
 MOST_NAMES = 5
-DAEMON_SETS = "/apis/apps/v1/daemonsets"
 MAPS = ("groups", "pending", "running", "nominated", "daemon_sets")
 FACTS = ("nodes", "budgets")
 """Maps that are None where nothing can be told of them."""
-_PAGE = 100
 _RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetwork")
 """What is kept of pods that have a node when there are too many different ones: the room that they take."""
 SINCE_0200 = {
@@ -93,35 +90,6 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
     return {**changes, **{name: None for name in before if name not in after}}
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSet:
-    """What a DaemonSet makes."""
-
-    name: str
-    namespace: str
-    labels: tuple[tuple[str, str], ...]
-    part: Mapping[str, Any]
-    generation: str = ""
-    """Which generation of its template is the one of now; empty where it does not say it."""
-    spec: Mapping[str, Any] = field(default_factory=dict)
-    """The specification of the template, whole."""
-
-
-def daemon_sets(kube: Kubernetes) -> list[DaemonSet]:
-    """All DaemonSets. Raises ``Refused``, ``Unreachable``."""
-    return kube.collect(DAEMON_SETS, {}, _daemon_set, _PAGE)
-
-
-def _daemon_set(item: Object) -> DaemonSet | None:
-    meta, template = item["metadata"], (item.get("spec") or {}).get("template") or {}
-    if "deletionTimestamp" in meta:
-        return None
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    name, spec = f"{meta['namespace']}/{meta['name']}", template.get("spec") or {}
-    generation = str((meta.get("annotations") or {}).get(OF_SET) or "")
-    return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), daemon_part(spec), generation, spec)
-
-
 def picture_of(
     pods: Iterable[KnownPod],
     daemons: Iterable[DaemonSet],
@@ -134,7 +102,7 @@ def picture_of(
     ``attached`` says what volumes a pod attaches to its node, ``namespaces`` what labels namespaces have.
 
     A pod that was given a node which is gone waits as others do. A DaemonSet's pod is as large as the newest of its
-    pods that was made by its template of now: admission may have made it larger.
+    pods that was made by its template of now, also where that one is gone: admission may have made it larger.
     Of labels only those are kept that some rule selects pods by, so that pods which differ in others alone are equal.
     Where more different pods are than ``MOST_GROUPS``, of those with a node only the room is told that they take; what
     waits in the smallest groups is left out and counted.
@@ -143,9 +111,11 @@ def picture_of(
     parts = {pod.part: json.loads(pod.part) for pod in pods}
     if namespaces is not None:
         parts = {text: resolved(part, namespaces) for text, part in parts.items()}
-    current = current_pods(pods, {daemon.name: daemon.generation for daemon in daemons})
+    current = current_pods(pods, daemons)
     daemons = [
-        replace(daemon, part=sized(daemon.part, parts[current[daemon.name].part])) if daemon.name in current else daemon
+        replace(daemon, part=sized(daemon.part, json.loads(current[daemon.name].part)))
+        if daemon.name in current
+        else daemon
         for daemon in daemons
     ]
     keys = frozenset({GANG}).union(*map(selected_keys, parts.values()))

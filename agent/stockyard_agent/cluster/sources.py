@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from ..kubernetes import Kubernetes, Refused
 from .csi import Handle
-from .daemon_sets import current_pods, defaults, limited
+from .daemon_sets import DaemonSet, NewestPods, current_pods, daemon_sets, defaults, limited
 from .namespaces import Labels, has_selector, labels_of_namespaces
-from .pod_picture import DaemonSet, daemon_sets
 from .pod_templates import daemon_part
 from .pods import KnownPod
 from .volumes import Volumes
@@ -56,6 +55,7 @@ class Sources:
         self._daemons_at = self._volumes_at = self._namespaces_at = -AGAIN_SECONDS
         self._waited: Set[tuple[str, str]] = frozenset()
         """The pods that waited when it was last read, by namespace and name."""
+        self._newest_pods = NewestPods()
         self.daemons: Sequence[DaemonSet] = ()
         self.namespaces: Labels | None = None
 
@@ -66,6 +66,7 @@ class Sources:
         waiting = {(pod.namespace, pod.name) for pod in pods if pod.waits}
         if now - self._daemons_at >= READ_SECONDS or not waiting <= self._waited:
             self.daemons, self._daemons_at = self._daemon_sets(pods), now
+        self.daemons = self._newest_pods.with_gone_pods(self.daemons, pods, now)
         self._waited = waiting
         if self._needs_volumes(pods, now - self._volumes_at):
             self._volumes, self._volumes_at = Volumes.read(self._kube), now
@@ -113,7 +114,7 @@ class Sources:
     def _daemon_sets(self, pods: Sequence[KnownPod]) -> Sequence[DaemonSet]:
         """All DaemonSets, those that have no pod yet as LimitRanges will complete it."""
         daemons = daemon_sets(self._kube)
-        current = current_pods(pods, {daemon.name: daemon.generation for daemon in daemons})
+        current = current_pods(pods, daemons)
         if all(daemon.name in current for daemon in daemons):
             return daemons
         ranges = self._permits.read("Defaults of LimitRanges", lambda: defaults(self._kube)) or {}

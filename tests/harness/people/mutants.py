@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from agent.stockyard_agent.cluster import pod_picture, pods
+from agent.stockyard_agent.cluster import daemon_sets, pod_picture, pods
 from stockyard.adapters.unavailable_offerings import REMEMBERED_SECONDS
 from stockyard.domain.pools.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
@@ -131,6 +131,15 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "daemon sets are as large as their templates": (
         Scene([app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, daemon(cpu=1200, template_cpu=100))], in_vain=1),
         lambda: patch.object(pod_picture, "current_pods", lambda *_: {}),
+    ),
+    "a daemon set is as small again as before when its newest pod is gone": (
+        Scene(
+            (app("a", cpu=7500), app("b")),
+            [(2.0, "b", 1), (15.0, "a", 1)],
+            [(1.0, daemon(cpu=100)), (10.0, daemon(cpu=1200, template_cpu=100))],
+            in_vain=1,
+        ),
+        lambda: patch.object(daemon_sets.NewestPods, "with_gone_pods", lambda _, daemons, *__: daemons),
     ),
     "only a report that says something new shows that a node is gone": (
         Scene([app("a")], [(0.0, "a", 2)], [(0.0, delete_young(5.0))]),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from agent.stockyard_agent.cluster.daemon_sets import limited
+from agent.stockyard_agent.cluster.daemon_sets import REMEMBERED_SECONDS, DaemonSet, NewestPods, limited
+from agent.stockyard_agent.cluster.pods import KnownPod
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.store import Key, stamp
 from tests.unit.agent.rig import Rig
@@ -19,7 +21,8 @@ def containers(cpu: str = "", **more: Any) -> list[dict[str, Any]]:
 
 
 def daemon_set(rig: Rig, generation: str = "", **spec: Any) -> None:
-    meta: dict[str, Any] = {"name": "log", "namespace": "web"}
+    created_at = stamp(rig.clock.now - timedelta(hours=1))
+    meta: dict[str, Any] = {"name": "log", "namespace": "web", "creationTimestamp": created_at}
     meta |= {"annotations": {GENERATION: generation}} if generation else {}
     about = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta}
     rig.kube.install([{**about, "spec": {"template": {"metadata": {"labels": {"app": "log"}}, "spec": spec}}}])
@@ -71,6 +74,47 @@ def test_pods_of_the_template_of_now_count_alone(rig: Rig) -> None:
     running(rig, "log-1", "1", age=60, generation="2")
     running(rig, "log-2", "2", generation="1")
     assert cpu_of(told_spec(rig)) == ["1"]
+
+
+def test_pods_that_are_older_than_their_set_say_nothing(rig: Rig) -> None:
+    daemon_set(rig, "1", containers=containers("100m"))
+    running(rig, "log-1", "2", age=7200, generation="1")
+    assert cpu_of(told_spec(rig)) == ["100m"], "a set of that name that is gone has made it"
+
+
+SET = DaemonSet("web/log", "web", (), {}, "1", {}, "2026-01-01T00:00:00Z")
+
+
+def pod_of_set(name: str, created_at: str, **more: Any) -> KnownPod:
+    labels = (("pod-template-generation", "1"),)
+    return KnownPod("web", name, labels, "{}", "a", False, (), "web/log", created_at=created_at, **more)
+
+
+OLD, NEW = (pod_of_set(f"log-{minute}", f"2026-01-01T00:0{minute}:00Z") for minute in (1, 2))
+
+
+def gone_pod(newest: NewestPods, pods: list[KnownPod], now: float, daemon: DaemonSet = SET) -> KnownPod | None:
+    (daemon,) = newest.with_gone_pods([daemon], pods, now)
+    return daemon.gone_pod
+
+
+def test_the_newest_pod_is_remembered_for_a_while_when_it_goes() -> None:
+    newest = NewestPods()
+    assert gone_pod(newest, [OLD, NEW], 0) is None
+    assert gone_pod(newest, [OLD, replace(NEW, ending=True)], 5) == NEW
+    assert gone_pod(newest, [], REMEMBERED_SECONDS - 1) == NEW
+    assert gone_pod(newest, [OLD], REMEMBERED_SECONDS) is None
+
+
+def test_another_pod_template_or_set_makes_it_forgotten() -> None:
+    newer = pod_of_set("log-3", "2026-01-01T00:03:00Z")
+    changed_sets = [replace(SET, spec={"nodeSelector": {}}), replace(SET, generation="2")]
+    changed_sets.append(replace(SET, created_at="2026-01-01T00:01:30Z"))
+    for pods, daemon in [([OLD, newer], SET), *(([OLD], daemon) for daemon in changed_sets)]:
+        newest = NewestPods()
+        gone_pod(newest, [NEW], 0)
+        assert gone_pod(newest, pods, 1, daemon) is None
+        assert gone_pod(newest, [OLD], 2) == (newer if newer in pods else None)
 
 
 def test_a_limit_range_completes_the_template_where_no_pod_runs(rig: Rig) -> None:

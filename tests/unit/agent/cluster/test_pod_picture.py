@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent.cluster import pod_picture
-from agent.stockyard_agent.cluster.pod_picture import DaemonSet, Picture, picture_of, without_news
+from agent.stockyard_agent.cluster.daemon_sets import DaemonSet
+from agent.stockyard_agent.cluster.pod_picture import Picture, picture_of, without_news
 from agent.stockyard_agent.cluster.pod_templates import (
     canonical,
     claims_of,
