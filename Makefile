@@ -11,7 +11,7 @@ STAGE ?= dev
 PORT ?= 0
 SEED ?= 1
 # Seconds that all tests may take on two cores; a slower or busier machine gives more, and 0 is no limit.
-LIMIT ?= 900
+LIMIT ?= 1500
 LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 .DEFAULT_GOAL := help
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.distribution import on_real, unit
 
-REAL_SECONDS = 320.0
+REAL_SECONDS = 900.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10
 
