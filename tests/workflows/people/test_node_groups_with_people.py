@@ -27,6 +27,8 @@ SAMPLED = 2
 """Acts of each story in a run outside the soak."""
 CRASHES = 4
 """Faults of each act at each step in the soak."""
+LATE = "the fault never came"
+"""Of a life that ended before its fault: ids of machines are random, so that a life may have some calls less."""
 
 
 def lived(cell: Cell) -> PeopleNodeGroupLife:
@@ -42,8 +44,9 @@ def wrong(cell: Cell) -> list[str]:
         life = lived(cell)
     except Exception as error:
         return [f"{type(error).__name__}: {error}"]
-    came = bool(life.people.node) and (not cell.fault or life.injection.fired)
-    return life.faults if came else ["the act or the fault never came"]
+    if not life.people.node:
+        return ["the act never came"]
+    return life.faults or ([LATE] if cell.fault and not life.injection.fired else [])
 
 
 def with_crashes(cell: Cell) -> list[Cell]:
@@ -66,14 +69,18 @@ def test_people_act_on_nodes_of_a_group(
             selection += [crash for cell in alone for crash in with_crashes(cell)]
         else:
             selection += sample(life.sites_at, seed, SAMPLED, name)
-    bad = {cell: texts for cell in selection if (texts := wrong(cell))}
+    found = {cell: texts for cell in selection if (texts := wrong(cell))}
+    bad = {cell: texts for cell, texts in found.items() if texts != [LATE]}
+    late = len(found) - len(bad)
     figures: dict[str, Any] = {
         "run": len(selection),
         "by_act": dict(Counter(cell.act for cell in selection)),
+        "late": late,
         "bad": len(bad),
     }
     record_property("figure:node_group_crashes_with_people", figures)
     assert not bad, f"{len(bad)} of {len(selection)}\n" + "\n".join(f"{cell}: {bad[cell]}" for cell in [*bad][:20])
+    assert late * 20 <= len(selection), f"the fault of {late} of {len(selection)} never came"
 
 
 def test_the_judge_sees_a_deleted_node_whose_claim_stays(monkeypatch: pytest.MonkeyPatch) -> None:
