@@ -151,6 +151,7 @@ EVENTS: Mapping[str, Mapping[str, Any]] = {
     "catalog": _SCHEDULE,
     "cloud_accounts": request("GET", "/v1/cloud-accounts"),
     "cluster_phases": {**_PHASE, "phase": "network", "cluster_id": "clu_0"},
+    "cluster_profiles": request("GET", "/v1/cluster-profiles"),
     "clusters": request("GET", "/v1/clusters"),
     "disruptor": _SCHEDULE,
     "machines": request(
