@@ -69,9 +69,9 @@ def test_people_act_on_nodes_of_a_group(
             selection += [crash for cell in alone for crash in with_crashes(cell)]
         else:
             selection += sample(life.sites_at, seed, SAMPLED, name)
-    found = {cell: texts for cell in selection if (texts := wrong(cell))}
-    bad = {cell: texts for cell, texts in found.items() if texts != [LATE]}
-    late = len(found) - len(bad)
+    texts_by_cell = {cell: texts for cell in selection if (texts := wrong(cell))}
+    bad = {cell: texts for cell, texts in texts_by_cell.items() if texts != [LATE]}
+    late = len(texts_by_cell) - len(bad)
     figures: dict[str, Any] = {
         "run": len(selection),
         "by_act": dict(Counter(cell.act for cell in selection)),
