@@ -18,9 +18,10 @@ OF_SET = "deprecated.daemonset.template.generation"
 """The annotation of a DaemonSet with the same number."""
 SIZE_FIELDS = ("containers", "initContainers", "overhead", "resources", "resourceClaims", "hostNetwork")
 """The members of a scheduling part that say what a pod takes; the others say where it may be."""
-REMEMBERED_SECONDS = 3600.0
-"""How long a pod that is gone says what the next one takes. A pod that admission made larger may have come with a node
-that nothing else used, and nothing but another node would say it again; admission may also make less of the next."""
+FIRST_SECONDS, MOST_SECONDS = 300.0, 3600.0
+"""How long a pod that is gone says what the next one takes: at first, and at most. A pod that admission made larger may
+have come with a node that nothing else used, and nothing but another node would say it again; admission may also make
+less of the next. Each time that the same size comes again after it was forgotten, it is remembered twice as long."""
 _PAGE, _SETS_PAGE = 250, 100
 Defaults = Mapping[str, str]
 """Quantities by resource."""
@@ -88,6 +89,19 @@ class _Sight:
     pod: KnownPod
     made_by: tuple[object, ...]
     seen_at: float
+    seconds: Mapping[str, float]
+    """How long pods of the set are remembered, by their scheduling part: ``FIRST_SECONDS`` where it is not there."""
+
+    def is_over(self, now: float) -> bool:
+        """Whether the pod is gone for too long to say anything."""
+        return now - self.seen_at >= self.seconds.get(self.pod.part, FIRST_SECONDS)
+
+    def seconds_after(self, now: float) -> Mapping[str, float]:
+        """How long pods are remembered from now on: twice as long as before, for one that was just forgotten."""
+        if not self.is_over(now):
+            return self.seconds
+        doubled = 2 * self.seconds.get(self.pod.part, FIRST_SECONDS)
+        return {**self.seconds, self.pod.part: min(doubled, MOST_SECONDS)}
 
 
 class NewestPods:
@@ -100,17 +114,20 @@ class NewestPods:
         """The DaemonSets with their ``gone_pod``; ``pods`` are those that are there, ``now`` is in seconds."""
         plain = [replace(daemon, gone_pod=None) for daemon in daemons]
         current, sights = current_pods(pods, plain), {}
+        gone_pods: dict[str, KnownPod] = {}
         for daemon in plain:
             made_by = (daemon.created_at, daemon.generation, daemon.spec)
             sight, pod = self._sights.get(daemon.name), current.get(daemon.name)
-            if sight is not None and (sight.made_by != made_by or now - sight.seen_at >= REMEMBERED_SECONDS):
+            if sight is not None and sight.made_by != made_by:
                 sight = None
-            if pod is not None and (sight is None or pod.created_at >= sight.pod.created_at):
-                sight = _Sight(pod, made_by, now)
+            lasting = sight if sight is not None and not sight.is_over(now) else None
+            if pod is not None and (lasting is None or pod.created_at >= lasting.pod.created_at):
+                sight = _Sight(pod, made_by, now, sight.seconds_after(now) if sight is not None else {})
+            elif lasting is not None:
+                gone_pods[daemon.name] = lasting.pod
             if sight is not None:
                 sights[daemon.name] = sight
         self._sights = sights
-        gone_pods = {name: sight.pod for name, sight in sights.items() if sight.pod is not current.get(name)}
         return [replace(daemon, gone_pod=gone_pods.get(daemon.name)) for daemon in plain]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from agent.stockyard_agent.cluster.daemon_sets import REMEMBERED_SECONDS, DaemonSet, NewestPods, limited
+from agent.stockyard_agent.cluster.daemon_sets import FIRST_SECONDS, MOST_SECONDS, DaemonSet, NewestPods, limited
 from agent.stockyard_agent.cluster.pods import KnownPod
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.store import Key, stamp
@@ -87,7 +87,8 @@ SET = DaemonSet("web/log", "web", (), {}, "1", {}, "2026-01-01T00:00:00Z")
 
 def pod_of_set(name: str, created_at: str, **more: Any) -> KnownPod:
     labels = (("pod-template-generation", "1"),)
-    return KnownPod("web", name, labels, "{}", "a", False, (), "web/log", created_at=created_at, **more)
+    fields: dict[str, Any] = {"part": "{}", **more}
+    return KnownPod("web", name, labels, fields.pop("part"), "a", False, (), "web/log", created_at=created_at, **fields)
 
 
 OLD, NEW = (pod_of_set(f"log-{minute}", f"2026-01-01T00:0{minute}:00Z") for minute in (1, 2))
@@ -102,8 +103,21 @@ def test_the_newest_pod_is_remembered_for_a_while_when_it_goes() -> None:
     newest = NewestPods()
     assert gone_pod(newest, [OLD, NEW], 0) is None
     assert gone_pod(newest, [OLD, replace(NEW, ending=True)], 5) == NEW
-    assert gone_pod(newest, [], REMEMBERED_SECONDS - 1) == NEW
-    assert gone_pod(newest, [OLD], REMEMBERED_SECONDS) is None
+    assert gone_pod(newest, [], FIRST_SECONDS - 1) == NEW
+    assert gone_pod(newest, [OLD], FIRST_SECONDS) is None
+
+
+def test_a_size_that_comes_again_is_remembered_twice_as_long() -> None:
+    newest, now, spans = NewestPods(), 0.0, []
+    for minute in range(3, 9):
+        large = pod_of_set(f"log-{minute}", f"2026-01-01T00:0{minute}:00Z", part='{"containers": []}')
+        assert gone_pod(newest, [OLD, large], now) is None
+        began = now
+        while gone_pod(newest, [OLD], now + 60) is not None:
+            now += 60
+        spans.append(now + 60 - began)
+        now += 120
+    assert spans == [min(FIRST_SECONDS * 2**times, MOST_SECONDS) for times in range(6)]
 
 
 def test_another_pod_template_or_set_makes_it_forgotten() -> None:
