@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.accounts import ACME_ACCOUNT, REGION
 from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
 from stacks.names import Names
 from tests.harness.beside import side_by_side
 from tests.harness.crash.machine_report import machine_report
+from tests.stacks.privilege_events import change_event_accounts, send_events
 
 if TYPE_CHECKING:
     from local.testing.serving import Answer, Served
@@ -65,14 +65,14 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     _pools(served, "privilege")
     _disruption(served, cluster_path)
     _instances(served, "privilege")
-    _event_accounts(served)
+    change_event_accounts(served)
     return cluster_path
 
 
 def _by_a_key_and_by_events(served: Served, body: dict[str, Any], with_key: int) -> None:
     """One after the other: both ask for a cluster of one name in the account that a key opens."""
     _cluster_by_a_key(served, with_key)
-    _events(served, body, with_key)
+    send_events(served, body, with_key)
 
 
 def _invoke(served: Served, function: str) -> None:
@@ -378,35 +378,3 @@ def _disruption(served: Served, cluster: str) -> None:
             answer = served.call("PUT", path, {"paused": paused})
             assert (answer.status, answer.body["paused"]) == (200, paused), answer.text
             assert served.call("GET", path).body["paused"] is paused
-
-
-def _event_accounts(served: Served) -> None:
-    """The accounts of a tenant's events: one more, and one less."""
-    for version, accounts in ((1, [ACME_ACCOUNT, "999999999999"]), (2, [ACME_ACCOUNT])):
-        headers = {"If-Match": f'"{version}"', "X-Stockyard-Tenant": "acme"}
-        token = "STOCKYARD_TOKEN_PLATFORM"
-        answer = served.call("PUT", "/v1/event-accounts", {"accounts": accounts}, headers=headers, token=token)
-        assert answer.status == 200, answer.text
-    assert served.call("GET", "/v1/event-accounts").body["version"] == 3
-
-
-def _events(served: Served, body: dict[str, Any], with_key: int) -> None:
-    """A creation by an event, and a deletion by another while it runs; and one that the cloud's own lists refuse."""
-    client = served.aws("events", ACME_ACCOUNT)
-    bus = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/{Names('dev').bus}"
-
-    def send(kind: str, detail: dict[str, Any]) -> None:
-        entry = {"Source": "stockyard.request", "DetailType": kind, "Detail": json.dumps(detail), "EventBusName": bus}
-        assert client.put_events(Entries=[entry])["FailedEntryCount"] == 0
-
-    def named() -> dict[str, Any] | None:
-        items = served.call("GET", "/v1/clusters").body["items"]
-        return next((item for item in items if item["name"] == "by-event"), None)
-
-    unsold = cudo_body(with_key)
-    unsold["settings"]["autoscaler_node_groups"][0]["machine_type"] = "none"
-    send("CreateCluster", {"body": unsold})
-    send("CreateCluster", {"body": {**body, "name": "by-event"}})
-    cluster = served.wait("the cluster of the event", named)
-    send("DeleteCluster", {"cluster": cluster["id"]})
-    served.wait("its deletion", lambda: named() is None)
