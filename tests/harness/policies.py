@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from local.aws.corrections.roles import many
+from local.aws.conditions import many
 from local.aws.permissions.policies import Ask, Statement, allowed_by
 
 Policies = Mapping[str, list[dict[str, Any]]]

@@ -15,6 +15,8 @@ from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 from moto.sts.responses import TokenResponse
 
+from local.aws.conditions import holds, many
+
 
 class AccessDenied(AccessDeniedError):  # type: ignore[misc]
     """The role is missing or does not trust the caller: STS does not say which."""
@@ -87,50 +89,6 @@ def _named(principal: Any, caller: str, role: str) -> bool:
     account = caller.split(":")[4]
     principals = {"*", account, f"arn:aws:iam::{account}:root", caller, role}
     return bool(principals & set(map(str, many(principal.get("AWS")))))
-
-
-EACH, ANY = "ForAllValues:", "ForAnyValue:"
-
-
-def holds(operator: str, value: str | tuple[str, ...] | None, accepted: list[str]) -> bool:
-    """Whether ``value`` meets a condition of a policy. None stands for a missing key, and a tuple is of a key that has
-    many values."""
-    if operator.startswith(EACH):
-        values = (value,) if isinstance(value, str) else value or ()
-        return all(_holds(operator.removeprefix(EACH), single, accepted) for single in values)
-    if operator.startswith(ANY):
-        values = (value,) if isinstance(value, str) else value or ()
-        return any(_holds(operator.removeprefix(ANY), single, accepted) for single in values)
-    if isinstance(value, tuple):
-        return operator == "Null" and accepted != ["true"]
-    return _holds(operator, value, accepted)
-
-
-def _holds(operator: str, value: str | None, accepted: list[str]) -> bool:
-    if operator == "Null":
-        return (value is None) == (accepted == ["true"])
-    if operator.endswith("IfExists"):
-        return value is None or _holds(operator.removesuffix("IfExists"), value, accepted)
-    if value is None:
-        return "Not" in operator
-    if operator in {"Bool", "StringEquals", "ArnEquals"}:
-        return value in accepted or (operator == "ArnEquals" and _like(value, accepted))
-    if operator in {"StringLike", "ArnLike"}:
-        return _like(value, accepted)
-    if operator in {"StringNotEquals", "StringNotLike"}:
-        return value not in accepted and not _like(value, accepted)
-    raise NotImplementedError(f"the local cloud does not know the condition operator {operator}")
-
-
-def _like(value: str, patterns: list[str]) -> bool:
-    return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
-
-
-def many(value: Any) -> list[Any]:
-    """A value of a policy as a list; it may be a list or a single value."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
 
 
 def service_session(role_arn: str, service: str, name: str, region: str) -> dict[str, str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from local.aws.permissions.account import Account
 from local.aws.permissions.policies import Ask, Wording
+
+if TYPE_CHECKING:
+    from local.aws.permissions.account import Account
 
 BALANCING = "elasticloadbalancing.amazonaws.com"
 EKS, NODE_GROUPS = "eks.amazonaws.com", "eks-nodegroup.amazonaws.com"

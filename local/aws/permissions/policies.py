@@ -1,5 +1,5 @@
 """Permission checks, and an evaluator of the policies that decide them: statements that allow or deny, resources with
-wildcards, conditions with the operators that ``roles`` knows."""
+wildcards, conditions with the operators that ``conditions`` knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from local.aws.corrections.roles import holds, many
+from local.aws.conditions import holds, many
 
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 """A condition key as a variable of a policy."""

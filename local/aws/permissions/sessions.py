@@ -12,7 +12,7 @@ from typing import Any
 from moto.iam.models import get_account_id_from, iam_backends
 from moto.sts.models import sts_backends
 
-from local.aws.corrections.roles import many
+from local.aws.conditions import many
 from local.aws.permissions.policies import Ask, Statement, allowed_by, denied_by
 
 SESSION_KEYS = "ASIA"
