@@ -9,9 +9,9 @@ from typing import Any
 from unittest.mock import patch
 
 from agent.stockyard_agent.cluster import daemon_sets, pod_picture, pods
-from stockyard.adapters.unavailable_offerings import REMEMBERED_SECONDS
 from stockyard.domain.pools.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
+from stockyard.lifecycle.pools import pool
 from stockyard.lifecycle.waiting.unused import GroupMemory
 from stockyard.operations.fleet import explain, templates
 from stockyard.operations.fleet.disruption import carry_out, hopeless
@@ -223,9 +223,9 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
         FOUR_REFUSED,
         lambda: patch.object(phases, "_remember_refusal", lambda *_: None),
     ),
-    "a type whose launch is refused is forgotten before the pool tries again": (
+    "a pool pauses longer after each other type that is refused": (
         FOUR_REFUSED,
-        lambda: patch.object(phases, "REFUSED_SECONDS", REMEMBERED_SECONDS),
+        lambda: patch.object(pool, "OTHER_TYPES", 1),
     ),
     "a pool that is made while its cluster is prepared is hopeless": (
         Scene([app("a")], [(0.0, "a", 1)], hours=0.05),

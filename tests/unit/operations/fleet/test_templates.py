@@ -17,6 +17,7 @@ from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
 from stockyard.operations.node_providers.allowed_types import set_allowed_types
+from stockyard.operations.node_providers.catalog import own_scope
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.model import Pod, Pool, Problem, Taint, term
 from stockyard.scheduling.packing.plan import grouped, pack
@@ -107,6 +108,33 @@ def test_what_is_full_not_allowed_or_refused_of_late_is_none_of_its_types(yard: 
     assert names(now(yard)) == ["sim.small", "sim.large"], "the only place is taken"
     set_allowed_types(services, ["sim.large"], 0)
     assert names(now(yard)) == ["sim.large"]
+
+
+def test_a_pod_that_fits_only_on_refused_types_is_told_so(yard: Yard) -> None:
+    yard.nodes.provider("lab", GPU)
+    pool, asking = template(yard, provider="sim"), pod(3000)
+    assert pool.refused == ()
+    services = yard.nodes.services
+    assert services.unavailable_offerings is not None
+    scopes = {name: own_scope(provider.id) for name, provider in stock(yard).catalog.providers.items()}
+    for name in ("sim.large", "lab.gpu"):
+        provider, _, node_type = name.partition(".")
+        way = (node_type, "on-demand", "*")
+        services.unavailable_offerings.remember(scopes[provider], [way], "x", services.clock.now())
+    refused = [now(yard), every_provider(stock(yard), "*")]
+    assert [[node_type.name for node_type in pool.refused] for pool in refused] == [
+        ["sim.large"],
+        ["sim.large", "lab.gpu"],
+    ]
+
+    def texts(*pods: Pod) -> list[tuple[str, str]]:
+        plan = pack(Problem(grouped((f"pod-{number}", each) for number, each in enumerate(pods)), (refused[0],)))
+        return [(reason.rule, reason.message) for item in plan.left_out for reason in item.reasons]
+
+    text = "The pod fits only on node types that their cloud refused a moment ago (sim.large); they are tried again."
+    assert texts(pod(), asking) == [("UnavailableOfferings", text)]
+    assert texts(pod(99_000))[0][0] == "Resource", "it fits on no type of the pool"
+    assert texts(pod(3000, disk="ssd"))[0][0] == "Requirement"
 
 
 def test_claims_count_against_the_limits_until_they_are_gone(yard: Yard) -> None:

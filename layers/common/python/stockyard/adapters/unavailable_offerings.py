@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from stockyard.domain.records import Refusal
 from stockyard.domain.values import times
@@ -11,6 +11,8 @@ from stockyard.ports import Put, Store
 
 REMEMBERED_SECONDS = 180
 """As long as Karpenter's AWS provider keeps an offering that failed (systems change; minutes, not hours)."""
+LONGEST_SECONDS = 3600
+"""For how long an offering counts at most that is refused again and again."""
 
 
 class StoredUnavailableOfferings:
@@ -27,7 +29,7 @@ class StoredUnavailableOfferings:
         while True:
             page = self._store.list(Refusal, prefix=f"{scope}/", after=after, limit=200)
             for refusal in page.items:
-                if refusal.expires_at > times.epoch(now):
+                if _until(refusal) > times.epoch(now):
                     name, capacity_type, zone = refusal.id.removeprefix(f"{scope}/").rsplit("/", 2)
                     offerings.add((name, capacity_type, zone))
             if page.next_id is None:
@@ -40,13 +42,29 @@ class StoredUnavailableOfferings:
         refused: Sequence[tuple[str, str, str]],
         reason: str,
         now: datetime,
-        seconds: int | None = None,
+        *,
+        growing: bool = False,
     ) -> None:
         """See ``ports.nodes.UnavailableOfferings.remember``."""
-        expires = times.epoch(now + timedelta(seconds=self._seconds if seconds is None else seconds))
-        stamp = times.to_text(now)
         records = [
-            Refusal(f"{scope}/{'/'.join(offering)}", stamp, expires, reason) for offering in dict.fromkeys(refused)
+            self._refusal(f"{scope}/{'/'.join(offering)}", reason, now, growing=growing)
+            for offering in dict.fromkeys(refused)
         ]
         for start in range(0, len(records), 100):
             self._store.commit(*(Put(record) for record in records[start : start + 100]))
+
+    def _refusal(self, refusal_id: str, reason: str, now: datetime, *, growing: bool) -> Refusal:
+        stamp, begins = times.to_text(now), times.epoch(now)
+        if not growing:
+            return Refusal(refusal_id, stamp, begins + self._seconds, reason)
+        seconds = self._seconds
+        last = self._store.get(Refusal, refusal_id)
+        if last is not None and last.expires_at > begins:
+            seconds = _until(last) - times.epoch(times.from_text(last.refused_at))
+            # Claims that were launched together are refused together: that is one refusal.
+            seconds = seconds if _until(last) > begins else min(2 * seconds, LONGEST_SECONDS)
+        return Refusal(refusal_id, stamp, begins + 2 * seconds, reason, begins + seconds)
+
+
+def _until(refusal: Refusal) -> int:
+    return refusal.expires_at if refusal.until is None else refusal.until

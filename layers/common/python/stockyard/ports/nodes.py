@@ -335,6 +335,8 @@ class UnavailableOfferings(Protocol):
         refused: Sequence[tuple[str, str, str]],
         reason: str,
         now: datetime,
-        seconds: int | None = None,
+        *,
+        growing: bool = False,
     ) -> None:
-        """Keep it for so many ``seconds``, by default for some minutes. Said again, it counts from then."""
+        """Keep it for some minutes; said again, it counts from then. With ``growing`` an offering that is refused again
+        soon after it was forgotten is kept twice as long as the last time, an hour at most."""

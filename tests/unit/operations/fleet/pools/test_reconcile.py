@@ -138,6 +138,21 @@ def test_a_claim_that_never_became_a_node_is_replaced_after_a_pause_that_doubles
     assert (yard.now().failures, len(yard.claims())) == (0, 1), "a node that comes ends the pauses"
 
 
+def test_a_pool_asks_at_once_for_another_type_where_a_launch_was_refused(yard: Yard) -> None:
+    """The refused type is left out for a while. Where two dozen were refused in a row, the types are
+    hardly to blame."""
+    yard.pool(quantity=1)
+    pauses = []
+    for refused in [True] * 26 + [False]:
+        yard.look()
+        (claim,) = [claim for claim in yard.claims() if not claim.deleting]
+        _fail(yard, claim, node_name="", launch_refused=refused)
+        yard.look()
+        pauses.append(-round(yard.nodes.services.seconds_since(str(yard.now().retry_at))))
+        yard.nodes.clock.advance(pauses[-1] + 1)
+    assert pauses == [0] * 24 + [30, 60, 120]
+
+
 def test_claims_of_one_time_that_fail_one_after_the_other_are_one_failure(yard: Yard) -> None:
     yard.pool(quantity=3)
     yard.look()

@@ -225,6 +225,8 @@ class NodeClaim(NodeClaimSpec):
     attempt: int = 1
     last_refusal: str | None = None
     """What was said when the last machine could not be had that the claim was placed on; None: none was refused."""
+    launch_refused: bool = False
+    """It has failed because its cloud refused the launch for good; other claims become other types for a while."""
     remaining: tuple[str, ...] = ()
     created_by: str = ""
     sequence: int = 0
@@ -308,6 +310,9 @@ class Refusal(VersionedRecord):
     expires_at: int
     """Epoch seconds; the table drops it then."""
     reason: str = ""
+    until: int | None = None
+    """Until when it counts, in epoch seconds; the record is kept longer, so that the next refusal soon after counts for
+    longer. None: until it expires."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ class Pool(PoolSpec):
     """When a pass must look at the pool, unless something wakes it earlier; None: never by the schedule."""
     failures: int = 0
     """How often in a row its claims became no node: each time lets the pool wait longer before it makes the next."""
+    refusals: int = 0
+    """How many of these failures left a type out for a while, so that the next claim became another one."""
     retry_at: str | None = None
     """Until when the pool makes no claim, because earlier ones became no node."""
     claims_made: int = 0

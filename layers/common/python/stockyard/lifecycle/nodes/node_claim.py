@@ -99,7 +99,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         if failure.undone and placement is not None:
             placement = replace(placement, counted=False)
         reason = {"phase": FAILED, "reason": error.error_type, "message": error.cause}
-        subject = self.touch(subject, now, due_at=None, placement=placement, **reason)
+        refused = error.phase == phases.MACHINE_PHASE and error.cause_type in phases.LAUNCH_REFUSALS
+        subject = self.touch(subject, now, due_at=None, placement=placement, launch_refused=refused, **reason)
         condition = failure.procedure.phase(error.phase).condition
         subject = self.condition(subject, condition, "False", error.error_type, error.cause, now)
         return subject, failure.message

@@ -11,6 +11,9 @@ SCHEDULE = "schedule"
 ENVIRONMENT_PHASE = "environment"
 MACHINE_PHASE = "launch"
 """The phase whose ledger lines are the machine and what was made for it alone."""
+LAUNCH_REFUSALS = ("VendorRefused", "VendorQuotaExceeded")
+"""Types of the errors that say that a cloud refuses a machine for good. The type is left out for a while, so that the
+next claim becomes another one."""
 
 SCHEDULED, PROVISIONED, JOINED = "Scheduled", "Provisioned", "Joined"
 READINESS: tuple[str, ...] = (SCHEDULED, PROVISIONED, JOINED)

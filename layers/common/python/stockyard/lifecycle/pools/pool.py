@@ -36,6 +36,9 @@ WITHIN_LIMITS, LIMIT_REACHED = "WithinLimits", "LimitReached"
 NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
+OTHER_TYPES = 24
+"""After so many refused launches in a row a pool pauses after these too: the types are hardly to blame. Until then the
+next claim is made at once, of another type."""
 FORGOTTEN_SECONDS = 24 * 3600
 """After so long without another failure the next one is the first again."""
 LOOK_AGAIN_SECONDS = 300
@@ -186,12 +189,16 @@ def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:
     # A node that was there and is lost is replaced at once; one that never came would fail again just so.
     # Claims that were made before a pause failed for the reason that it was made for, and make it no longer.
     since = pool.retry_at or ""
-    if not any(not claim.node_name and claim.created_at >= since for claim in failed):
+    never_joined = [claim for claim in failed if not claim.node_name and claim.created_at >= since]
+    if not never_joined:
         return pool
-    failures = 1 if since and later_than(since, FORGOTTEN_SECONDS) < now else pool.failures + 1
-    wait = min(BACKOFF_SECONDS * 2 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
+    earlier = replace(pool, failures=0, refusals=0) if since and later_than(since, FORGOTTEN_SECONDS) < now else pool
+    refusals = earlier.refusals + all(claim.launch_refused for claim in never_joined)
+    failures = earlier.failures + 1
+    steps = failures - refusals + max(0, refusals - OTHER_TYPES)
+    wait = min(BACKOFF_SECONDS * 2 ** (min(steps, 10) - 1), LONGEST_BACKOFF_SECONDS) if steps else 0
     retry_at = later_than(now, wait)
-    return replace(pool, failures=failures, retry_at=retry_at, due_at=retry_at)
+    return replace(pool, failures=failures, refusals=refusals, retry_at=retry_at, due_at=retry_at)
 
 
 def _recovered(pool: Pool, current: Sequence[NodeClaim]) -> Pool:
@@ -199,7 +206,7 @@ def _recovered(pool: Pool, current: Sequence[NodeClaim]) -> Pool:
     since = pool.retry_at
     if since is None or not any(claim.phase == "Available" and claim.created_at >= since for claim in current):
         return pool
-    return replace(pool, failures=0, retry_at=None)
+    return replace(pool, failures=0, refusals=0, retry_at=None)
 
 
 def _due_within(pool: Pool, now: str, seconds: int) -> Pool:

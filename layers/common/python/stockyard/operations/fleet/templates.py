@@ -7,8 +7,9 @@ refuse to a claim of the pool is none of the pool's types here, so what is plann
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from stockyard.domain.nodes.disks import of_catalogue, with_disk
 from stockyard.domain.nodes.manifests import is_planned, matched
@@ -130,7 +131,10 @@ def templates(
 
 def every_provider(stock: Supply, name: str) -> model.Pool:
     """One pool of that name over all providers, without limits."""
-    return model.Pool(name, node_types(stock, Requirements()), unserved=_unserved(stock, Requirements(), ""))
+    offered = partial(node_types, requirements=Requirements())
+    known_types = offered(stock)
+    refused_types = tuple(_refused(stock, offered, known_types))
+    return model.Pool(name, known_types, unserved=_unserved(stock, Requirements(), ""), refused=refused_types)
 
 
 def node_types(
@@ -258,14 +262,18 @@ def _template(
     limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
     money = pool.limits.get(USD_HOUR)
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
+    offered = partial(
+        node_types,
+        requirements=requirements,
+        provider=pool.provider_ref,
+        pods=pods,
+        dearest=dearest,
+        bid=Bid.of(pool.max_price),
+    )
+    known_types = offered(stock)
     return model.Pool(
         pool.name,
-        tuple(
-            with_disk(node_type, pool.properties)
-            for node_type in node_types(
-                stock, requirements, pool.provider_ref, pods, dearest=dearest, bid=Bid.of(pool.max_price)
-            )
-        ),
+        tuple(with_disk(node_type, pool.properties) for node_type in known_types),
         requirements,
         {**pool.labels, POOL_LABEL: pool.name},
         tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),
@@ -275,6 +283,7 @@ def _template(
         None if money is None else _usd(money),
         spent,
         _unserved(stock, requirements, pool.provider_ref),
+        tuple(with_disk(node_type, pool.properties) for node_type in _refused(stock, offered, known_types)),
         ids,
         not ids and any(name == pool.provider_ref or not pool.provider_ref for name in stock.zone_ids),
     )
@@ -286,6 +295,32 @@ def _unserved(stock: Supply, requirements: Requirements, provider: str) -> Mappi
     request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.beyond(provider))
     types = unserved_types(stock.catalog.index, request)
     return {name: str(node_type.unserved) for node_type in types for name in node_type.extended() or ("",)}
+
+
+def _refused(
+    stock: Supply, offered: Callable[[Supply], Sequence[NodeType]], known_types: Iterable[NodeType]
+) -> Iterator[NodeType]:
+    """The types of which offerings are ``offered`` but not among ``known_types``, because their cloud refused them of
+    late; each with the offerings that are missing."""
+    if not stock.availability.refused:
+        return
+    ways = {
+        (t.name, offering.capacity_type, zone)
+        for t in known_types
+        for offering in t.offerings
+        for zone in offering.zones
+    }
+    for node_type in offered(replace(stock, availability=replace(stock.availability, refused=frozenset()))):
+        zones = [
+            (
+                offering,
+                tuple(zone for zone in offering.zones if (node_type.name, offering.capacity_type, zone) not in ways),
+            )
+            for offering in node_type.offerings
+        ]
+        missing = tuple(replace(offering, zones=names) for offering, names in zones if names)
+        if missing:
+            yield replace(node_type, offerings=missing)
 
 
 def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[Mapping[str, int], float]:

@@ -50,9 +50,6 @@ LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
 UNLIMITED = 2**40
 """Seconds that never pass: a drain that waits as long as it takes."""
-REFUSED_SECONDS = 960
-"""For how long a type counts as not to be had whose launch was refused for good: longer than all pauses of a pool after
-five such claims, so that the next one is of another type than these."""
 FIRST_LOOK = 45
 """Seconds after its launch at which such a machine is looked at for the first time."""
 
@@ -75,14 +72,14 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
 
 def _remember_refusal(services: Services, claim: NodeClaim, refusal: VendorError) -> None:
     """Remember that the claim's type could not be launched, of its provider alone, so that for a while the next claim
-    becomes another one. Whether the type is to blame is not known."""
+    becomes another one, and for longer each time: whether the type is to blame is not known."""
     placed = claim.placement
     if services.unavailable_offerings is not None and placed is not None:
         offering = (placed.type.partition(".")[2], placed.capacity_type, ANY)
         reason = refusal.code or refusal.error_type
         scope = own_scope(placed.provider_id)
         now = services.clock.now()
-        services.unavailable_offerings.remember(scope, [offering], reason, now, REFUSED_SECONDS)
+        services.unavailable_offerings.remember(scope, [offering], reason, now, growing=True)
 
 
 def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:

@@ -251,8 +251,9 @@ class Pool:
     ``limits`` are thousandths of a unit by resource; ``nodes`` counts nodes. ``used`` is what its nodes have already,
     by capacity. ``money`` is the most that its nodes may cost in USD an hour, ``spent`` what they do. Pools of a larger
     ``weight`` come first. ``node_types`` are those of its provider that it may use. ``unserved`` says of
-    extended resources why no node of the types that have them can be made yet. ``zone_ids`` are the ids of its zones by
-    name, where they are known; ``opens_zone_ids`` says that they will be.
+    extended resources why no node of the types that have them can be made yet. ``refused`` are the types with the
+    offerings that their cloud refused of late, which are none of ``node_types``. ``zone_ids`` are the ids of its zones
+    by name, where they are known; ``opens_zone_ids`` says that they will be.
     """
 
     name: str
@@ -266,6 +267,7 @@ class Pool:
     money: float | None = None
     spent: float = 0.0
     unserved: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[NodeType, ...] = ()
     zone_ids: Mapping[str, str] = field(default_factory=dict)
     opens_zone_ids: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
@@ -11,12 +11,16 @@ from stockyard.domain.nodes.provider_kinds import unknown_label
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.values.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.packing.classes import Level, PodClass
+from stockyard.scheduling.packing.known import volumes_of
 from stockyard.scheduling.packing.model import Pool, conflict
+from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.solve import Solver
 
 NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME = "NoNodeTypes", "Taint", "Requirement", "Volume"
 RESOURCE, TOPOLOGY, LIMIT, MIN_VALUES, GANG = "Resource", "Topology", "Limit", "MinValues", "Gang"
 BUDGET, HOST_PORT, DEVICES = "Budget", "HostPort", "ResourceClaims"
+UNAVAILABLE = "UnavailableOfferings"
+SHOWN_TYPES = 5
 NO_TURN = "The plan's steps of work were used up before the pod had its turn."
 
 
@@ -61,6 +65,7 @@ def _refusals(
     solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool
 ) -> Iterator[tuple[str, str, str]]:
     """The rules that refuse the pod, the first of which tells why."""
+    yield from _by_unavailable(solver, pod_class, level, number, pool)
     yield from _by_labels(solver, level, number, pool)
     yield from _by_ports(solver, level, number)
     mask = solver.rows.of_pool[number] & level.mask
@@ -85,6 +90,40 @@ def _refusals(
         if requirement.min_values:
             yield MIN_VALUES, key, f"Fewer than {requirement.min_values} values of {key} are left to choose from."
     yield LIMIT, "", "The pool's limits together leave no node type."
+
+
+def _by_unavailable(
+    solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool
+) -> Iterator[tuple[str, str, str]]:
+    """The types that alone could have the pod, where their cloud refused all of them of late."""
+    if not pool.refused or _could_have(solver, solver.rows, solver.rows.of_pool[number], pod_class, level):
+        return
+    if not level.pod.tolerates(pool.taints, preferred=not level.any_taint):
+        return
+    daemons, volumes = solver.problem.daemons, volumes_of(solver.problem)
+    rows = Rows([replace(pool, node_types=pool.refused)], [level.pod], daemons, solver.problem.nodes, volumes)
+    mask = _could_have(solver, rows, rows.every, pod_class, level)
+    names = list(dict.fromkeys(row.node_type.name for number, row in enumerate(rows.rows) if mask >> number & 1))
+    if names:
+        listed = ", ".join(names[:SHOWN_TYPES]) + (
+            f" and {more} more" if (more := len(names) - SHOWN_TYPES) > 0 else ""
+        )
+        text = (
+            f"The pod fits only on node types that their cloud refused a moment ago ({listed}); they are tried again."
+        )
+        yield UNAVAILABLE, names[0], text
+
+
+def _could_have(solver: Solver, rows: Rows, mask: int, pod_class: PodClass, level: Level) -> int:
+    """The rows of ``mask`` that are a node for the pod by all but taints and limits."""
+    pod = level.pod
+    mask &= rows.of_terms(pod.terms) & rows.without_conflict(pod.ports)
+    mask &= rows.of_terms(pod.volumes) if pod.volumes else -1
+    mask &= rows.holding(solver.resources, pod_class.requests)
+    for key in pod_class.keys:
+        domains = level.allowed(key, level.universes.get(key, ()))
+        mask &= reduce(or_, [rows.column(key).get(domain, 0) for domain in domains], 0)
+    return mask
 
 
 def _by_labels(solver: Solver, level: Level, number: int, pool: Pool) -> Iterator[tuple[str, str, str]]:

@@ -191,6 +191,7 @@ def changed_pool(services: Services, pool: Pool, changed: NewPool, actor: str) -
         "version": pool.version + 1,
         "sequence": pool.sequence + 1,
         "failures": 0,
+        "refusals": 0,
         "retry_at": None,
     }
     moved: Pool = replace(pool, **{**fields, **stamped})
