@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stockyard.domain.nodes.node_types import NodeType
-from stockyard.domain.pools.limits import PricedType, too_small
+from stockyard.domain.pools.limits import PricedType, too_small, unknown_limits
 
 
 def node_type(name: str, cpu: int, gib: int, usd_hour: float | None, **more: int) -> PricedType:
@@ -43,3 +43,27 @@ def test_without_types_nothing_is_said() -> None:
 
 def test_a_type_without_a_price_is_within_any_money() -> None:
     assert too_small({"usd_hour": "0.1"}, [node_type("free", 1, 1, None)]) == []
+
+
+def test_money_is_compared_with_types_whose_price_is_known() -> None:
+    (warning,) = too_small({"usd_hour": "0.001"}, [node_type("free", 1, 1, None), BROAD])
+    assert warning == ("usd_hour", "No node fits within it: lab.broad alone is 0.2 USD an hour.")
+
+
+def test_names_that_limit_nothing_are_told_with_what_was_meant() -> None:
+    resources = {"cpu", "memory", "nvidia.com/gpu"}
+    meant = {
+        "usd": "usd_hour",
+        "usd-hour": "usd_hour",
+        "node": "nodes",
+        "cpus": "cpu",
+        "mem": "memory",
+        "gpu": "nvidia.com/gpu",
+        "nvidia.com/gpus": "nvidia.com/gpu",
+    }
+    for name, right in meant.items():
+        assert unknown_limits([name], resources) == [(name, f"no node type has {name}; did you mean {right}?")]
+    (fault,) = unknown_limits(["price"], resources)
+    assert fault[1].startswith("no node type has price; a limit is nodes, usd_hour, cpu")
+    known_names = ("nodes", "usd_hour", "pods", "ephemeral-storage", "hugepages-2Mi", "example.com/fpga", "nvidia.com/gpu")
+    assert unknown_limits(known_names, resources) == []

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pools import PoolCreate
+from stockyard.domain.pools.records import NewPool
+from stockyard.errors import InvalidInput
 from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.fleet.pools.plan import plan_pool
-from tests.unit.operations.fleet.pools.conftest import WEB, Agent, Yard, template
+from stockyard.operations.fleet.pools.pools import change_pool
+from stockyard.ports import Replace
+from tests.unit.operations.fleet.pools.conftest import USER, WEB, Agent, Yard, template
 
 
 def planned(yard: Yard, **fields: Any) -> dict[str, Any]:
@@ -88,3 +93,23 @@ def test_nothing_is_planned_for_pods_of_a_cluster_that_is_not_ready(yard: Yard, 
     )
     yard.put(status=status)
     assert nodes(planned(yard)) == []
+
+
+def test_limits_that_limit_nothing_are_refused_and_those_of_no_type_yet_are_told(yard: Yard) -> None:
+    for change in (planned, Yard.dynamic_pool):
+        with pytest.raises(InvalidInput) as refused:
+            change(yard, **({"name": "x"} if change is not planned else {}), limits={"usd": 5, "nodes": 2})
+        (fault,) = refused.value.errors
+        assert (fault.pointer, fault.detail) == ("/limits/usd", "no node type has usd; did you mean usd_hour?")
+    warned = [each["detail"] for each in planned(yard, limits={"example.com/gpu": 1})["warnings"]]
+    assert warned == ["No node type has example.com/gpu now: it limits nothing."]
+    warned = [each["detail"] for each in planned(yard, limits={"usd_hour": 0.001})["warnings"]]
+    assert warned == ["No node fits within it: sim.small alone is 0.1 USD an hour."]
+
+
+def test_a_limit_of_an_older_pool_does_not_keep_it_from_changes(yard: Yard) -> None:
+    pool = yard.dynamic_pool("old")
+    yard.nodes.services.store.commit(Replace(replace(pool, limits={"usd": "5"}, version=pool.version + 1)))
+    pool = yard.now("old")
+    changed = NewPool(name="old", **{**pool.spec(), "weight": 3})
+    assert change_pool(yard.nodes.services, yard.current(), pool, pool.version, changed, USER, "").weight == 3

@@ -1,13 +1,20 @@
-"""Limits of a pool that no node fits within: then the pool never gets one, and nobody would know why."""
+"""Limits of a pool that hold nothing, and limits that no node fits within: then the pool never gets one, and nobody
+would know why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, STORAGE, NodeType, is_extended
 from stockyard.domain.pools.records import NODES, USD_HOUR
 from stockyard.domain.values.quantities import milli, resource_text
+from stockyard.domain.values.spelling import closest
+
+USUAL_NAMES = (NODES, USD_HOUR, CPU, MEMORY, PODS, STORAGE)
+"""Names of limits that hold whatever node types there are."""
+_LEAST_LETTERS = 3
+"""Of a part of a name that stands for the whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +33,45 @@ class PricedType:
         return self.node_type.capacity.get(limit, 0)
 
 
+def unknown_limits(names: Iterable[str], resources: Iterable[str]) -> list[tuple[str, str]]:
+    """The names of limits that limit nothing, each with the words for it; ``resources`` are those of all node types.
+
+    A name with a domain is an extended resource, whose node types may come later: it is left alone unless it is spelt
+    much like one that is there.
+    """
+    known_names = {*USUAL_NAMES, *resources}
+    faults: list[tuple[str, str]] = []
+    for name in names:
+        if name in known_names or not is_extended(name):
+            continue
+        likely = _meant(name, known_names)
+        if likely:
+            faults.append((name, f"no node type has {name}; did you mean {likely}?"))
+        elif "/" not in name:
+            usual = ", ".join(USUAL_NAMES[:-1])
+            faults.append((name, f"no node type has {name}; a limit is {usual} or another resource of nodes"))
+    return faults
+
+
+def _meant(name: str, known_names: Iterable[str]) -> str:
+    """The name that was probably meant: spelt alike, or a beginning or last part of it, as ``gpu`` and ``usd`` are."""
+    listed = sorted(known_names)
+    likely = closest(name, listed)
+    if likely or len(name) < _LEAST_LETTERS or "/" in name:
+        return likely
+    parts = (each for each in listed if each.startswith(name) or each.rpartition("/")[2] == name)
+    return next(parts, "")
+
+
 def too_small(limits: Mapping[str, str], types: Iterable[PricedType]) -> list[tuple[str, str]]:
     """The limits that are below what the smallest of ``types`` uses, each with the words for it.
 
     An empty name stands for all together: each lets a type through, but not the same one.
     """
     types = list(types)
+    if USD_HOUR in limits:
+        # No node without a known price is made below a limit in money.
+        types = [kind for kind in types if kind.usd_hour is not None] or types
     amounts = {name: milli(amount) for name, amount in limits.items()}
     if not types or any(all(kind.use(name) <= amount for name, amount in amounts.items()) for kind in types):
         return []

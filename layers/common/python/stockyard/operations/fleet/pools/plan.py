@@ -15,7 +15,15 @@ from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.pools.pool import wanted_nodes
 from stockyard.operations.fleet.explain import cheapest, fitting_types
 from stockyard.operations.fleet.pools.claims import draft_claim
-from stockyard.operations.fleet.pools.pools import check_deletion, check_pool, claims_of, draft, find_pool, pools_of
+from stockyard.operations.fleet.pools.pools import (
+    check_deletion,
+    check_pool,
+    claims_of,
+    draft,
+    find_pool,
+    pools_of,
+    resources_of,
+)
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pricing import plan_of, removal_verdict
@@ -88,13 +96,17 @@ def _price_items(planned: Sequence[Claim]) -> list[PriceItem]:
 
 
 def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
-    """What to say of limits that are below the smallest node type that the pool may have."""
+    """What to say of limits that are below the smallest node type that the pool may have, and of those for a resource
+    that no node type has yet."""
     if not new_pool.limits:
         return []
+    unused = [name for name in new_pool.limits if "/" in name]
+    resources = resources_of(services) if unused else set()
+    texts = [(name, f"No node type has {name} now: it limits nothing.") for name in unused if name not in resources]
     types = fitting_types(services, draft_claim(services, cluster.id, draft(services, cluster.id, new_pool, "")))
     return [
         {"pointer": pointer("limits", *([name] if name else [])), "detail": words}
-        for name, words in too_small(new_pool.limits, types)
+        for name, words in (*texts, *too_small(new_pool.limits, types))
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.pools.limits import unknown_limits
 from stockyard.domain.pools.node_groups import followed_setting, follows
 from stockyard.domain.pools.records import CONTROL_PLANE, GROUP, NODES, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
@@ -133,8 +134,25 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
         Reader().request(new_pool.requirements, {})
     except ValueError as error:
         raise InvalidInput.at("/requirements", str(error)) from None
+    _check_limits(services, cluster, new_pool)
     other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
     check_pools(services, [*other_pools, new_pool])
+
+
+def _check_limits(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
+    """``InvalidInput`` for limits that limit nothing. One that the pool has already is left alone."""
+    if not unknown_limits(new_pool.limits, ()):
+        return
+    current = services.store.get(Pool, pool_id(cluster.id, new_pool.name))
+    names = [name for name in new_pool.limits if current is None or name not in current.limits]
+    faults = unknown_limits(names, resources_of(services))
+    if faults:
+        raise InvalidInput.of([FieldProblem(pointer("limits", name), words) for name, words in faults])
+
+
+def resources_of(services: Services) -> set[str]:
+    """The names of the resources that any node type has."""
+    return {name for node_type in load(services).node_types.values() for name in node_type.capacity}
 
 
 def _in_settings(cluster: Cluster, name: str) -> str:
