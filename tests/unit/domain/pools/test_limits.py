@@ -52,7 +52,7 @@ def test_money_is_compared_with_types_whose_price_is_known() -> None:
 
 def test_names_that_limit_nothing_are_told_with_what_was_meant() -> None:
     resources = {"cpu", "memory", "nvidia.com/gpu"}
-    meant = {
+    right_names = {
         "usd": "usd_hour",
         "usd-hour": "usd_hour",
         "node": "nodes",
@@ -61,9 +61,17 @@ def test_names_that_limit_nothing_are_told_with_what_was_meant() -> None:
         "gpu": "nvidia.com/gpu",
         "nvidia.com/gpus": "nvidia.com/gpu",
     }
-    for name, right in meant.items():
+    for name, right in right_names.items():
         assert unknown_limits([name], resources) == [(name, f"no node type has {name}; did you mean {right}?")]
     (fault,) = unknown_limits(["price"], resources)
     assert fault[1].startswith("no node type has price; a limit is nodes, usd_hour, cpu")
-    known_names = ("nodes", "usd_hour", "pods", "ephemeral-storage", "hugepages-2Mi", "example.com/fpga", "nvidia.com/gpu")
+    known_names = (
+        "nodes",
+        "usd_hour",
+        "pods",
+        "ephemeral-storage",
+        "hugepages-2Mi",
+        "example.com/fpga",
+        "nvidia.com/gpu",
+    )
     assert unknown_limits(known_names, resources) == []

@@ -101,7 +101,7 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
             fitting += result
     fitting, unlikely = _likely(fitting, request)
     ruled += [_evaluation(index, node_type, request, _not_looked(node_type)) for node_type in unlikely]
-    few = _too_few(fitting, request)
+    few = too_few(fitting, request)
     if few is not None:
         node_types = {row.node_type.name: row.node_type for row in fitting}
         ruled += [_evaluation(index, node_type, request, few) for node_type in node_types.values()]
@@ -116,7 +116,7 @@ def _likely(
     """What fits, without the node types for which there may be no image where others will do; and these node types."""
     unlikely = request.unlikely
     likely = [row for row in fitting if not lacks_image(row.node_type, unlikely)]
-    if not likely or _too_few(likely, request) is not None:
+    if not likely or too_few(likely, request) is not None:
         return fitting, ()
     put_off = {row.node_type.name: row.node_type for row in fitting if lacks_image(row.node_type, unlikely)}
     return likely, list(put_off.values())
@@ -276,7 +276,9 @@ def _allows(requirement: Requirement | None, values: tuple[str, ...]) -> bool:
     return any(requirement.has(value) for value in values)
 
 
-def _too_few(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> Incompatibility | None:
+def too_few(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> Incompatibility | None:
+    """The first requirement whose least number of values (``minValues``) the offerings that fit do not have; None: they
+    have all."""
     for key, requirement in request.requirements.items():
         if requirement.min_values is None or not fitting:
             continue

@@ -118,6 +118,13 @@ def verdict(evaluations: Sequence[Evaluation], *, waits: str) -> str:
     return f"No node type fits now, so {waits}: {'; '.join(f'{group.count} {group.message}' for group in reasons)}."
 
 
+def refusal(evaluations: Sequence[Evaluation]) -> str:
+    """Why nothing fits, in one sentence: what was ruled out last, and so fits best, comes first."""
+    if len(evaluations) == 1:
+        return f"{evaluations[0].node_type.name} does not fit: {evaluations[0].message}."
+    return f"No node type fits: {'; '.join(group.sentence for group in reversed(excluded(evaluations)))}."
+
+
 def _choice(best: Evaluation, fitting: int) -> str:
     price = "at a price that is not known" if best.usd_hour is None else f"at {best.usd_hour:g} USD an hour"
     reason = "the only one that fits" if fitting == 1 else f"the cheapest of {fitting} that fit"

@@ -15,7 +15,7 @@ from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.fleet.pools.pools import change_pool
 from stockyard.ports import Replace
-from tests.unit.operations.fleet.pools.conftest import USER, WEB, Agent, Yard, template
+from tests.unit.operations.fleet.pools.conftest import SMALL, USER, WEB, Agent, Yard, template
 
 
 def planned(yard: Yard, **fields: Any) -> dict[str, Any]:
@@ -113,3 +113,17 @@ def test_a_limit_of_an_older_pool_does_not_keep_it_from_changes(yard: Yard) -> N
     pool = yard.now("old")
     changed = NewPool(name="old", **{**pool.spec(), "weight": 3})
     assert change_pool(yard.nodes.services, yard.current(), pool, pool.version, changed, USER, "").weight == 3
+
+
+def test_nodes_that_nothing_is_known_of_have_no_price(yard: Yard) -> None:
+    plan = planned(yard, quantity=2, requirements=[{"key": "example.com/a", "values": ["b"]}])
+    assert (plan["price"]["complete"], plan["price"]["hour"]) == (False, 0)
+    assert [item["name"] for item in plan["price"]["items"]] == ["2 nodes of pool more"]
+
+
+def test_a_new_pool_of_a_provider_that_is_not_built_is_refused(yard: Yard) -> None:
+    yard.nodes.provider("iron", SMALL, kind="metal3")
+    with pytest.raises(InvalidInput) as refused:
+        planned(yard, provider="iron")
+    assert [fault.pointer for fault in refused.value.errors] == ["/provider"]
+    assert "of kind metal3 are not built yet" in refused.value.detail

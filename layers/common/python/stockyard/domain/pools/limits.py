@@ -44,7 +44,7 @@ def unknown_limits(names: Iterable[str], resources: Iterable[str]) -> list[tuple
     for name in names:
         if name in known_names or not is_extended(name):
             continue
-        likely = _meant(name, known_names)
+        likely = _likely_name(name, known_names)
         if likely:
             faults.append((name, f"no node type has {name}; did you mean {likely}?"))
         elif "/" not in name:
@@ -53,7 +53,7 @@ def unknown_limits(names: Iterable[str], resources: Iterable[str]) -> list[tuple
     return faults
 
 
-def _meant(name: str, known_names: Iterable[str]) -> str:
+def _likely_name(name: str, known_names: Iterable[str]) -> str:
     """The name that was probably meant: spelt alike, or a beginning or last part of it, as ``gpu`` and ``usd`` are."""
     listed = sorted(known_names)
     likely = closest(name, listed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
+from stockyard.lifecycle.pools.no_types import why_claims_wait
 from stockyard.lifecycle.pools.pool import living, wanted_nodes
 
 WAITS_FOR_MARKET = frozenset({"SpotPriceAboveBid"})
@@ -27,6 +28,8 @@ class Progress:
     """Names of nodes that come up."""
     leaving: tuple[str, ...] = ()
     """Names of nodes that are drained or being given back."""
+    why: str = ""
+    """Why nodes that come have no node type yet; empty where they have one."""
 
     @property
     def done(self) -> bool:
@@ -44,6 +47,7 @@ class Progress:
             )
             if names
         ]
+        parts += [self.why.rstrip(".")] if self.why else []
         return "; ".join(parts)
 
 
@@ -65,4 +69,5 @@ def progress_of(pool: Pool, claims: Sequence[NodeClaim], stale: Set[str]) -> Pro
         tuple(claim.name for claim in current if claim.id in stale),
         tuple(claim.name for claim in waiting),
         tuple(claim.name for claim in claims if claim.deleting),
+        why_claims_wait(waiting),
     )

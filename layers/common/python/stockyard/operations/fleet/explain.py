@@ -127,7 +127,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
-def _kept_for_pods(types: Sequence[NodeType]) -> str:
+def kept_for_pods(types: Sequence[NodeType]) -> str:
     """What a plan says of node types that only some pods get."""
     names = ", ".join(sorted({name for node_type in types for name in node_type.extended()}))
     single = len(types) == 1
@@ -160,7 +160,7 @@ def cheapest(
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
     kept_types = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
     if kept_types and not refused:
-        refused = _kept_for_pods(kept_types)
+        refused = kept_for_pods(kept_types)
         relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else ""

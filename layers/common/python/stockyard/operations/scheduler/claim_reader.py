@@ -92,7 +92,7 @@ class ClaimReader:
         if provider is None:
             return Refused("ProviderNotFound", f"There is no node provider {claim.provider_ref} yet.")
         if not provider_kinds.kind(provider.kind).built:
-            return Refused(NOT_AVAILABLE, f"Providers of node type {provider.kind} are not built yet.")
+            return Refused(NOT_AVAILABLE, f"Providers of kind {provider.kind} are not built yet.")
         why = self._out_of_network(provider, self._clusters.get(claim.cluster_ref))
         if not why and not claim.pool and self._serves_groups(provider):
             why = f"Node provider {provider.name} serves the node groups of clusters, and no other claim."

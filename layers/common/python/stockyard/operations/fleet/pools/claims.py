@@ -29,12 +29,16 @@ _NAME_LENGTH = 57
 
 def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
     """A new claim of the pool, as nobody has written it yet; its name is the pool's and five characters."""
-    now = services.now()
     stem = re.sub(r"[^a-z0-9]+", "-", pool.name.lower()).strip("-")[:_NAME_LENGTH]
     letters = base64.b32encode(services.clock.randomness(5)).decode().lower()[:5]
+    return claim_of_pool(pool, cluster_id, services.new_id(ids.NODE_CLAIM), f"{stem}-{letters}", services.now())
+
+
+def claim_of_pool(pool: Pool, cluster_id: str, id: str, name: str, now: str) -> NodeClaim:
+    """What a claim of the pool asks for."""
     return NodeClaim(
-        id=services.new_id(ids.NODE_CLAIM),
-        name=f"{stem}-{letters}",
+        id=id,
+        name=name,
         created_at=now,
         updated_at=now,
         cluster_ref=cluster_id,

@@ -57,6 +57,9 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
     else:
         warnings.append({"pointer": "", "detail": judged["verdict"]})
+        # What nodes cost that nothing is known of, nobody knows.
+        items = [PriceItem(f"{'1 node' if count == 1 else f'{count} nodes'} of pool {pool.name}", count, None)]
+        items = items if count else []
     planned = _for_pods(services, cluster, pool) if pool.kind == DYNAMIC and cluster.status == "ready" else ()
     if planned:
         creates += [{"kind": "node", "name": node.row.node_type.name} for node in planned]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.pools.limits import unknown_limits
 from stockyard.domain.pools.node_groups import followed_setting, follows
 from stockyard.domain.pools.records import CONTROL_PLANE, GROUP, NODES, NewPool, Pool, pool_id
@@ -127,8 +128,8 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     if new_pool.name == CONTROL_PLANE:
         raise InvalidInput.at("/name", "is the name of the pool of the control plane's members")
     strict = new_pool.form == "stockyard"
-    if strict and new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
-        raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
+    if strict and new_pool.provider_ref:
+        _check_provider(services, cluster, new_pool)
     try:
         # The scheduler must be able to read the claims that the pool will make.
         Reader().request(new_pool.requirements, {})
@@ -137,6 +138,19 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     _check_limits(services, cluster, new_pool)
     other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
     check_pools(services, [*other_pools, new_pool])
+
+
+def _check_provider(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
+    """``InvalidInput`` for a provider that is not there, and where the pool is new for one of a kind that is not built:
+    no node of the pool could ever be made."""
+    provider = load(services).providers.get(new_pool.provider_ref)
+    if provider is None:
+        raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
+    if provider_kinds.kind(provider.kind).built:
+        return
+    if services.store.get(Pool, pool_id(cluster.id, new_pool.name)) is None:
+        text = f"Providers of kind {provider.kind} are not built yet: no node of the pool could be made."
+        raise InvalidInput.at("/provider", text)
 
 
 def _check_limits(services: Services, cluster: Cluster, new_pool: NewPool) -> None:

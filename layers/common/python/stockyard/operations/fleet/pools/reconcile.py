@@ -26,6 +26,7 @@ from stockyard.lifecycle.disruption.update_strategy import most_new
 from stockyard.lifecycle.disruption.vanished import MISSED_SECONDS, REJOIN_SECONDS, REPORT_SECONDS
 from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.nodes.interruption import is_interrupted
+from stockyard.lifecycle.pools.no_types import most_telling_first, shows_types, with_reason, without_types
 from stockyard.lifecycle.pools.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -50,6 +51,7 @@ from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.fleet.pools.adoption import adopt
 from stockyard.operations.fleet.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.fleet.pools.groups import ensure_provider
+from stockyard.operations.fleet.pools.no_types import why_no_types
 from stockyard.operations.fleet.pools.pools import LEAVING, claims_of, pools_of, shown_status
 from stockyard.operations.fleet.pools.spread import Spread, move_claims
 from stockyard.operations.fleet.state import Workload, workload_of
@@ -126,7 +128,8 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         placed = _scale_up(services, cluster, settled, claims, report, going)
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
-        conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
+        ready = pools_condition(most_telling_first(settled), services.now())
+        conditions.show(services, cluster, [ready, *placed], void)
         report.drifted = _compare(services, cluster, present, by_pool)
         if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
@@ -309,7 +312,10 @@ def _step(
 ) -> Pool | None:
     """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced,
     ``replacements`` of those that come in their place."""
-    decision = decide(pool, cluster, _counted(pool, claims, going), services.now(), replacements)
+    counted = _counted(pool, claims, going)
+    decision = decide(pool, cluster, counted, services.now(), replacements)
+    if cluster.status == "ready" and not pool.deleting:
+        decision = replace(decision, pool=_with_reason(services, cluster, pool, decision.pool, counted))
     missing = min(decision.create, most_new(pool, claims))
     try:
         current = _written(services, pool, decision)
@@ -338,6 +344,14 @@ def _step(
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
             report.given_back += 1
     return current
+
+
+def _with_reason(services: Services, cluster: Cluster, pool: Pool, decided: Pool, claims: Sequence[NodeClaim]) -> Pool:
+    """The pool as it is decided on, with why it can have no node, or why its claims wait."""
+    why = "" if shows_types(pool, claims) else why_no_types(services, cluster, pool)
+    if why:
+        return without_types(pool, decided, why, services.now())
+    return with_reason(pool, decided, claims, services.now())
 
 
 def _written(services: Services, pool: Pool, decision: Decision) -> Pool | None:
