@@ -37,7 +37,7 @@ def spot(bid, *zones, zone_ids=IDS, refused=()):
 @pytest.mark.parametrize(
     ("bid", "zones", "expected"),
     [
-        (Bid(percent=40), (), (("a", "b"), 0.4)),
+        (Bid(percent=40), (), (("a", "b"), 0.2)),
         (Bid(percent=39), (), (("a",), 0.2)),
         (Bid(usd_hour=0.2), ("a", "b"), (("a",), 0.2)),
         (Bid(usd_hour=0.2), ("b", "c"), None),
@@ -45,11 +45,33 @@ def spot(bid, *zones, zone_ids=IDS, refused=()):
         (Bid(percent=19), (), None),
     ],
 )
-def test_spot_is_had_where_it_costs_at_most_the_bid_at_the_most_that_it_costs_there(index, bid, zones, expected):
+def test_spot_is_had_where_it_costs_at_most_the_bid_at_the_price_of_its_cheapest_zone(index, bid, zones, expected):
     choice = choose(index, spot(bid, *zones), NOTHING)
     assert (None if choice is None else (choice.zones, choice.usd_hour)) == expected
     offerings = possible_offerings(index, spot(bid, *zones), NOTHING)
     assert [(row.zones, row.usd_hour) for row in offerings] == ([] if expected is None else [expected])
+
+
+def test_offerings_are_ordered_by_what_they_cost_in_the_zones_of_the_claim(node_type):
+    dear_elsewhere = Offering(SPOT, (ANY,), 0.9, {"z1": SpotPrice(0.2, 0.1, 0.3), "z2": SpotPrice(0.9, 0.1, 0.9)}, 1.0)
+    flat = Offering(SPOT, (ANY,), 0.4, {"z1": SpotPrice(0.4, 0.1, 0.9), "z2": SpotPrice(0.4, 0.1, 0.9)}, 1.0)
+    index = Index.build([node_type("p.x", offerings=(dear_elsewhere,)), node_type("p.y", offerings=(flat,))])
+    cases = {
+        (): [("p.x", 0.2), ("p.y", 0.4)],
+        ("a",): [("p.x", 0.2), ("p.y", 0.4)],
+        ("b",): [("p.y", 0.4), ("p.x", 0.9)],
+        ("b", "a"): [("p.x", 0.2), ("p.y", 0.4)],
+    }
+    for zones, expected in cases.items():
+        request = spot(None, *zones)
+        best = choose(index, request, NOTHING, candidates=9)
+        assert [(row.node_type.name, row.usd_hour) for row in (best, *best.alternatives)] == expected
+        assert [(row.node_type.name, row.usd_hour) for row in possible_offerings(index, request, NOTHING)] == expected
+        assert [(row.node_type.name, row.usd_hour) for row in explain(index, request, NOTHING)] == expected
+    unknown = choose(index, spot(None, zone_ids={}), NOTHING)
+    assert (unknown.node_type.name, unknown.usd_hour) == ("p.y", 0.4)
+    refused = choose(index, spot(None), Availability(refused=frozenset({("p.x", SPOT, "a")})))
+    assert (refused.node_type.name, refused.usd_hour) == ("p.y", 0.4)
 
 
 def test_the_price_that_was_seen_is_told(index):
@@ -98,7 +120,8 @@ def test_choices_and_explanations_agree_on_random_problems(seed, soaking):
         index = Index.build([priced(chance, node_type) for node_type in problems.node_types_of(data)])
         availability = problems.availability_of(data)
         for request in problems.requests_of(data):
-            bid = Bid(percent=chance.choice((20, 60, 200))) if chance.random() < 0.5 else Bid(usd_hour=0.5)
+            bids = (Bid(percent=chance.choice((20, 60, 200))), Bid(usd_hour=0.5), None)
+            bid = chance.choice(bids)
             ids = {name: IDS["p"] for name in index.providers if chance.random() < 0.7}
             bidding = replace(request, bid=bid, zone_ids=ids)
             choice = choose(index, bidding, availability, candidates=1000)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from pydantic import Field
+
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.pointers import dotted, tokens_of
 from stockyard_client.cli.output import sections
@@ -34,11 +36,17 @@ MOST = 15
 
 
 class Offering(Model):
-    """One way to have a node of a type; ``zones`` may be ``*``."""
+    """One way to have a node of a type; ``zones`` may be ``*``. ``zone_prices`` go by the ids of zones."""
 
     capacity_type: str
     zones: tuple[str, ...] = ()
     usd_hour: float | None = None
+    zone_prices: dict[str, float] = Field(default_factory=dict)
+
+    def by_zone(self) -> list[Offering]:
+        """A line for each zone where it costs something else in each, the cheapest first."""
+        prices = sorted(self.zone_prices.items(), key=lambda pair: (pair[1], pair[0]))
+        return [self.model_copy(update={"zones": (zone,), "usd_hour": usd}) for zone, usd in prices] or [self]
 
 
 OFFERINGS: Sheet[Offering] = Sheet(
@@ -150,7 +158,8 @@ def node_type(context: Context, record: NodeType) -> None:
         },
     )
     offerings = [Offering.model_validate(entry) for entry in extra.get("offerings") or ()]
-    sections.table(context, "Offerings", OFFERINGS, offerings)
+    by_zone = [line for offering in offerings for line in offering.by_zone()]
+    sections.table(context, "Offerings", OFFERINGS, by_zone)
     sections.following(context, f"stockyard claim create --cluster CLUSTER --type {record.name} --dry-run")
 
 

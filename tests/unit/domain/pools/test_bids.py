@@ -6,7 +6,7 @@ import pytest
 
 from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.nodes.offers import SpotPrice
-from stockyard.domain.pools.bids import Bid, least_price, on_demand_price, price_of_zones, zones_in_range
+from stockyard.domain.pools.bids import Bid, on_demand_price, zones_in_range
 
 IDS = {"us-east-1a": "z1", "us-east-1b": "z2", "us-east-1c": "z3"}
 PRICES = {"z1": SpotPrice(0.02, 0.01, 0.9), "z2": SpotPrice(0.05, 0.01, 0.9)}
@@ -60,11 +60,3 @@ def test_where_one_price_holds_everywhere_it_counts_and_an_unknown_one_is_left_t
     assert zones_in_range(Bid(usd_hour=0.5), node_type(dear), dear, ("a", "b"), {}) == ("a", "b")
     assert zones_in_range(Bid(usd_hour=0.4), node_type(dear), dear, ("a", "b"), {}) == ()
     assert zones_in_range(Bid(usd_hour=0.4), node_type(unknown), unknown, ("a",), {}) == ("a",)
-
-
-def test_prices_of_zones() -> None:
-    assert price_of_zones(spot(), ("us-east-1a",), IDS) == 0.02
-    assert price_of_zones(spot(), (ANY,), {}) == 0.05
-    assert least_price(spot(), (ANY,), IDS) == 0.02
-    assert least_price(spot(), ("us-east-1b",), IDS) == 0.05
-    assert least_price(Offering(SPOT, ("a",)), ("a",), {}) is None

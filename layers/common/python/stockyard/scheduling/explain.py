@@ -12,10 +12,11 @@ from functools import cache
 from typing import Self
 
 from stockyard.domain.nodes.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
-from stockyard.domain.pools.bids import ABOVE_BID, Bid, least_price
+from stockyard.domain.nodes.prices import least_price
+from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.values.quantities import amount_text, resource_text
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
-from stockyard.scheduling.bidding import asked_zones, in_range
+from stockyard.scheduling.bidding import asked_zones, in_range, in_zones
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked
@@ -208,7 +209,7 @@ class _Rules:
             refused_zones = sorted({zone_name for _, zones in offered for zone_name in zones})
             text = f"the provider refused it a short while ago in {', '.join(refused_zones)}"
             return Incompatibility(REFUSED, "", text)
-        return rows
+        return [in_zones(row, self._request.zone_ids, self._request.requirements, self._refusals) for row in rows]
 
     def _bid_for(
         self, rows: Sequence[RankedOffering], offered: Sequence[tuple[Offering, Sequence[str]]], bid: Bid
@@ -349,6 +350,7 @@ def _evaluation(index: Index, node_type: NodeType, request: SchedulingRequest, r
     row = index.cheapest_offering(node_type, request.provider)
     if row is None:
         return Evaluation(node_type, ruled.rule, ruled.subject, ruled.message, cost=node_type.cost)
+    row = in_zones(row, request.zone_ids, request.requirements)
     return replace(Evaluation.of(row, ruled.rule, ruled.subject, ruled.message), least_price=ruled.least_price)
 
 

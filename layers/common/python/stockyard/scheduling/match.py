@@ -12,7 +12,7 @@ from stockyard.domain.nodes.node_types import ANY, MEMORY, NodeType
 from stockyard.domain.pools.bids import Bid
 from stockyard.domain.values.requirements import ARCH, ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
-from stockyard.scheduling.bidding import ZoneIds, in_range
+from stockyard.scheduling.bidding import ZoneIds, in_range, in_zones
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.order import RankedOffering, cheapest_first
 from stockyard.scheduling.table import NAME_KEYS, Table
@@ -27,7 +27,7 @@ class SchedulingRequest:
     cluster, or could not be in a zone that the claim asks for. ``in_money``: the types of a provider go by their price,
     whatever the provider calls cheap. ``images`` are the architectures for which a provider has images for the claim's
     cluster, where that is known; ``likely`` are those that are taken for granted of providers of which it is not.
-    ``bid`` is the most that spot may cost, in zones with the ids ``zone_ids``.
+    ``bid`` is the most that spot may cost. ``zone_ids`` are the ids of the cluster's zones, by which prices differ.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -159,10 +159,11 @@ class _TableMatcher:
         self._extended = cache(partial(rules.extended, table))
         self._required: defaultdict[str, dict[int, int]] = defaultdict(dict)
         """Masks by key and identity of the requirement: equal entries of a batch share one object."""
-        self._kept_alive: list[Requirement] = []
-        """References to those requirements, so that no other object gets the same identity."""
+        self._kept_alive: list[object] = []
+        """References to what is known by its identity, so that no other object gets the same one."""
         self._amounts: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._rows_of_zones: dict[int, tuple[frozenset[str], int]] = {}
+        self._prices: dict[tuple[frozenset[str], int, int], dict[int, RankedOffering]] = {}
         self._choices: defaultdict[frozenset[str], dict[int, RankedOffering]] = defaultdict(dict)
 
     def close(self, name: str) -> None:
@@ -288,16 +289,32 @@ class _TableMatcher:
         return affordable
 
     def _in_range(self, request: SchedulingRequest, number: int, zones: frozenset[str]) -> RankedOffering | None:
-        if request.bid is None:
-            return self._choice(number, zones)
         choice = self._choice(number, zones)
-        return in_range(request.bid, choice, request.zone_ids, request.requirements, self._refused)
+        if request.bid is not None:
+            return in_range(request.bid, choice, request.zone_ids, request.requirements, self._refused)
+        if not self._table.by_zone >> number & 1:
+            return choice
+        priced = self._priced_for(request, zones)
+        row = priced.get(number)
+        if row is None:
+            row = priced[number] = in_zones(choice, request.zone_ids, request.requirements, self._refused)
+        return row
+
+    def _priced_for(self, request: SchedulingRequest, zones: frozenset[str]) -> dict[int, RankedOffering]:
+        """The rows at their prices in the zones of requests like this one, by number."""
+        requirement = request.requirements.get(ZONE)
+        mark = (zones, id(requirement), id(request.zone_ids))
+        priced = self._prices.get(mark)
+        if priced is None:
+            priced = self._prices[mark] = {}
+            self._kept_alive += [requirement, request.zone_ids]
+        return priced
 
     def _rows(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
-        """The rows in order, each in the zones that the request may have. Where a bid leaves zones out, those that are
-        left order them, not the dearest."""
+        """The rows in order, each in the zones that the request may have. Where prices differ by zone, those of its
+        zones order them, not the dearest."""
         rows = self._in_turn(request, matches, zones)
-        if request.bid is None:
+        if request.bid is None and not matches & self._table.by_zone:
             return rows
         return iter(cheapest_first(list(rows), None if request.in_money else request.provider))
 

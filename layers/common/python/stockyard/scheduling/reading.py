@@ -40,7 +40,7 @@ class Reader:
             out_of_reach,
             in_money,
             bid,
-            (zone_ids or {}) if bid is not None else {},
+            zone_ids or {},
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

@@ -146,6 +146,8 @@ class Table:
     """The rows of node types whose machines are too small to be chosen unasked."""
     unserved: int
     """The rows of node types of which no node can be made yet."""
+    by_zone: int
+    """The rows of node types that cost something else in each zone."""
 
     @classmethod
     def build(cls, node_types: Sequence[NodeType], rows: Sequence[RankedOffering]) -> Table:
@@ -189,7 +191,12 @@ class Table:
             extended=_masks(((tuple(node_type.extended()), row_numbers) for node_type, row_numbers in offered), width),
             small=mask_of(chain.from_iterable(row_numbers for each, row_numbers in offered if each.small), width),
             unserved=mask_of(chain.from_iterable(numbers for each, numbers in offered if each.unserved), width),
+            by_zone=mask_of(chain.from_iterable(listed for each, listed in offered if _moves(each)), width),
         )
+
+
+def _moves(node_type: NodeType) -> bool:
+    return any(way.zone_prices for way in node_type.offerings)
 
 
 V = TypeVar("V", bound=Hashable)

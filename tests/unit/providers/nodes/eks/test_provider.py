@@ -21,12 +21,13 @@ def zone(*names: str) -> Requirement:
     return Requirements.of([{"key": ZONE, "operator": "In", "values": list(names)}])[ZONE]
 
 
-def test_types_have_their_price_and_a_capacity_block_costs_nothing_more(yard: Any) -> None:
+def test_types_have_their_price_and_that_of_a_capacity_block_is_not_known(yard: Any) -> None:
     offered = types(yard)
     assert sorted(offered) == ["m6i.2xlarge", "m6i.32xlarge", "m6i.xlarge", "p5.48xlarge"]
     prices = {offering.capacity_type: offering.usd_hour for offering in offered["p5.48xlarge"].offerings}
-    assert prices == {ON_DEMAND: 55.04, CAPACITY_BLOCK: 0.0}
+    assert prices == {ON_DEMAND: 55.04, CAPACITY_BLOCK: None}
     assert SPOT not in prices
+    assert {name: offered[name].usd_hour for name in offered if not offered[name].usd_hour} == {}
     assert offered["p5.48xlarge"].extended() == {"nvidia.com/gpu"}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_T
 ANY = "*"
 """As the only value of a property, or as a zone: whatever is asked for."""
 ON_DEMAND, SPOT, CAPACITY_BLOCK = "on-demand", "spot", "capacity-block"
-"""Capacity types. A capacity block is room that was bought before, for a time: its machines cost nothing more."""
+"""Capacity types. A capacity block is room that was bought before, for a time: no price list says what it costs."""
 DEFAULT_ZONE = "global"
 DEFAULT_PODS = 110
 CPU, MEMORY, PODS, STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
@@ -37,7 +37,8 @@ BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 class Offering:
     """One way to get a node of a type: ``zones`` all have the one price ``usd_hour``, None when none is known.
 
-    Where prices of zones differ, ``zone_prices`` has them by the id of the zone, and ``usd_hour`` is the most of them.
+    Where prices of zones differ, ``zone_prices`` has them by the id of the zone, and ``usd_hour`` is the most of them:
+    ``domain.nodes.prices`` says what counts.
     ``on_demand_usd_hour`` is what the type costs on demand, of which bids for spot are a part.
     """
 
@@ -81,14 +82,14 @@ class NodeType:
 
     @property
     def usd_hour(self) -> float | None:
-        """Money per hour of the cheapest offering; None when no money is known."""
-        prices = [money for offering in self.offerings if (money := self.money(offering)) is not None]
+        """Money per hour of the cheapest offering, in its cheapest zone; None when no money is known."""
+        prices = [money for offering in self.offerings if (money := self.money(_at_least(offering))) is not None]
         return min(prices, default=None)
 
     @property
     def effective_cost(self) -> float:
         """What the type costs as its provider counts: the explicit cost, else the cheapest offering's rank."""
-        return min((self.rank(offering) for offering in self.offerings), default=self.cost)
+        return min((self.rank(_at_least(offering)) for offering in self.offerings), default=self.cost)
 
     def rank(self, offering: Offering) -> float:
         """What orders the provider's own types: the explicit cost, else the real price, else the formula's cost.
@@ -142,6 +143,12 @@ class Declaration:
     offerings: tuple[Offering, ...] | None = None
     boots: bool = False
     unserved: str | None = None
+
+
+def _at_least(offering: Offering) -> Offering:
+    """The offering at the price of its cheapest zone."""
+    prices = offering.zone_prices
+    return replace(offering, usd_hour=min(price.now for price in prices.values())) if prices else offering
 
 
 def node_type_of(declared: Declaration) -> NodeType:

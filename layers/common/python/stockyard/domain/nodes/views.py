@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from stockyard.domain.nodes.declared_types import DeclaredType, block_of, declared, type_id
 from stockyard.domain.nodes.manifests import Warnings, provider_warnings
-from stockyard.domain.nodes.node_types import ANY, NodeType, is_setting
+from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, is_setting
+from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.values.conditions import Condition
@@ -96,7 +97,7 @@ def node_type_view(
         "allocatable": _quantities(node_type.allocatable),
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
-        "offerings": [attributes(way, ("capacity_type", "zones", "usd_hour")) for way in node_type.offerings],
+        "offerings": [_offering(way) for way in node_type.offerings],
         "capacity": {
             "total": limit,
             "claimed": None if limit is None else claimed,
@@ -107,6 +108,16 @@ def node_type_view(
         "created_at": provider.created_at,
         "updated_at": provider.updated_at,
         "version": provider.version,
+    }
+
+
+def _offering(way: Offering) -> dict[str, Any]:
+    """A way to get a node as an ``OfferingView`` document, at the price of its cheapest zone."""
+    return {
+        "capacity_type": way.capacity_type,
+        "zones": list(way.zones),
+        "usd_hour": least_price(way, way.zones, {}),
+        "zone_prices": {zone_id: price.now for zone_id, price in sorted(way.zone_prices.items())},
     }
 
 

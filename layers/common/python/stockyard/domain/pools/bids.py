@@ -69,24 +69,3 @@ def zones_in_range(
     if not all(name in zone_ids for name in names):
         return tuple(zones) if cheap else ()
     return tuple(name for name in names if zone_ids[name] in cheap)
-
-
-def price_of_zones(offering: Offering, zones: Sequence[str], zone_ids: Mapping[str, str]) -> float | None:
-    """The most that an offering costs in these zones; where they are not known, in any."""
-    prices = [
-        offering.zone_prices[zone_ids[zone]].now
-        for zone in zones
-        if zone in zone_ids and zone_ids[zone] in offering.zone_prices
-    ]
-    return max(prices, default=offering.usd_hour)
-
-
-def least_price(offering: Offering, zones: Sequence[str], zone_ids: Mapping[str, str]) -> float | None:
-    """The least that an offering costs in these zones; where they are not known, in any. None: nobody knows."""
-    there = [
-        offering.zone_prices[zone_ids[zone]].now
-        for zone in (sorted(zone_ids) if ANY in zones else zones)
-        if zone in zone_ids and zone_ids[zone] in offering.zone_prices
-    ]
-    anywhere = [price.now for price in offering.zone_prices.values()]
-    return min(there or anywhere, default=offering.usd_hour)

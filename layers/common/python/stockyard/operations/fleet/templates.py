@@ -14,7 +14,7 @@ from functools import partial
 from stockyard.domain.nodes.disks import of_catalogue, with_disk
 from stockyard.domain.nodes.manifests import is_planned, matched
 from stockyard.domain.nodes.node_types import ANY, SPOT, NodeType, Offering, read_resources
-from stockyard.domain.nodes.offers import SpotPrice
+from stockyard.domain.nodes.prices import known_zones, priced_zones
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
 from stockyard.domain.pools.bids import Bid, on_demand_price
@@ -30,6 +30,7 @@ from stockyard.operations.node_providers.catalog import Catalog, availability, l
 from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
+from stockyard.scheduling.bidding import offering_of
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings, unserved_types
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
@@ -184,23 +185,19 @@ def _by_price(stock: Supply, row: RankedOffering, *, dearest: bool) -> Sequence[
     provider = row.node_type.provider
     known_zones = stock.zones.get(provider)
     zones = row.zones if known_zones is None else _within(row.zones, known_zones)
-    prices = _zone_prices(row.node_type, row.capacity_type)
-    if not prices or not zones:
+    offering = offering_of(row)
+    if not offering.zone_prices or not zones:
         return [Offering(row.capacity_type, zones, row.usd_hour)] if zones else []
     ids = stock.zone_ids.get(provider, {})
     if not all(zone in ids for zone in zones):
         # Until the zones are known, the dearest one counts.
-        most = max(price.high if dearest else price.now for price in prices.values())
+        most = max(price.high if dearest else price.now for price in offering.zone_prices.values())
         return [Offering(row.capacity_type, zones, most)]
     # A zone without a price does not have the type.
-    by_zone = {zone: prices[ids[zone]] for zone in zones if ids[zone] in prices}
     return [
-        Offering(row.capacity_type, (zone,), price.high if dearest else price.now) for zone, price in by_zone.items()
+        Offering(row.capacity_type, (zone,), price.high if dearest else price.now)
+        for zone, price in priced_zones(offering, zones, ids)
     ]
-
-
-def _zone_prices(node_type: NodeType, capacity_type: str) -> Mapping[str, SpotPrice]:
-    return next((way.zone_prices for way in node_type.offerings if way.capacity_type == capacity_type), {})
 
 
 def price_of(stock: Supply, claim: NodeClaim) -> float | None:
@@ -232,7 +229,7 @@ def _price_of(stock: Supply, claim: NodeClaim) -> float | None:
         prices = [money for way in ways if (money := node_type.money(way)) is not None]
         return min(prices, default=placed.usd_hour)
     ids = stock.zone_ids.get(node_type.provider, {})
-    there = [ways[0].zone_prices[ids[zone]] for zone in placed.zones if ids.get(zone) in ways[0].zone_prices]
+    there = [price for _, price in priced_zones(ways[0], known_zones(placed.zones, ids), ids)]
     return min(price.low for price in there or ways[0].zone_prices.values())
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.prices import price_in
 from stockyard.domain.nodes.properties import node_labels
 from stockyard.domain.pools.records import Pool
-from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import Conflict, StockyardError
 from stockyard.lifecycle.change import Transition
@@ -43,6 +45,8 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         (candidate for candidate in provider_node_types(services, work.provider) if candidate.name == placement.type),
         None,
     )
+    if node_type is not None:
+        placement = _priced(placement, node_type, _zone_ids(services, work))
     labels = node_labels(node_type, claim, placement)
     fingerprint = drift.fingerprint(work.provider, replace(claim, node_labels=labels), placement, offered=True)
     return {
@@ -55,11 +59,29 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
     }
 
 
+def _priced(placement: Placement, node_type: NodeType, ids: Mapping[str, str]) -> Placement:
+    """The placement at the price of the zone in which the machine stands, where prices differ by zone."""
+    ways = (way for way in node_type.offerings if way.capacity_type == placement.capacity_type and way.zone_prices)
+    way = next(ways, None)
+    if way is None or len(placement.zones) != 1 or not set(placement.zones) <= ids.keys():
+        return placement
+    price = price_in(way, placement.zones, ids)
+    if price is None:
+        return placement
+    offering = replace(way, usd_hour=price)
+    return replace(placement, usd_hour=node_type.money(offering), cost=node_type.rank(offering))
+
+
 def _zone_id(services: Services, work: NodeWork, zone: str) -> Mapping[str, str]:
     """The label that says the id of the zone, where the node's source knows it."""
     source: object = services.node_sources.get(work.provider.kind)
-    zone_id = source.zone_ids(work.provider, work.environment).get(zone) if isinstance(source, NamesZones) else None
+    zone_id = _zone_ids(services, work).get(zone)
     return {source.zone_id_label: zone_id} if zone_id and isinstance(source, NamesZones) else {}
+
+
+def _zone_ids(services: Services, work: NodeWork) -> Mapping[str, str]:
+    source: object = services.node_sources.get(work.provider.kind)
+    return source.zone_ids(work.provider, work.environment) if isinstance(source, NamesZones) else {}
 
 
 def _minor(work: NodeWork) -> str:

@@ -113,7 +113,6 @@ class ClaimReader:
         return self._out_of_reach[claim.cluster_ref]
 
     def _request(self, claim: NodeClaim) -> SchedulingRequest | Refused:
-        bid = Bid.of(claim.max_price)
         try:
             request = self._reader.request(
                 matched(claim),
@@ -122,8 +121,8 @@ class ClaimReader:
                 self._allowed,
                 self._unreachable(claim) - {claim.provider_ref},
                 is_planned(claim),
-                bid,
-                self._zone_ids(claim) if bid is not None else None,
+                Bid.of(claim.max_price),
+                self._zone_ids(claim),
             )
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.clusters.views import ConditionView
-from stockyard.domain.models.view_fields import CapacityType, CreatedAt, Message, Reason, UpdatedAt, UsdHour, Version
+from stockyard.domain.models.view_fields import CapacityType, CreatedAt, Message, Reason, UpdatedAt, Version
 
 
 class OfferingView(View):
@@ -15,7 +15,10 @@ class OfferingView(View):
     capacity_type: CapacityType
     zones: list[str]
     """The zones where it is on offer."""
-    usd_hour: UsdHour
+    usd_hour: float | None
+    """USD an hour in the cheapest zone; null where no price is known."""
+    zone_prices: dict[str, float]
+    """USD an hour by the id of the zone, where it costs something else in each; a zone that is not here has none."""
 
 
 class CapacityView(View):
@@ -62,7 +65,7 @@ class NodeTypeView(View):
     cost: float
     """Orders the types of a provider: what is written, else the price where it is known, else an estimate."""
     usd_hour: float | None
-    """USD an hour of the cheapest offering; null where no price is known."""
+    """USD an hour of the cheapest offering in its cheapest zone; null where no price is known."""
     offerings: list[OfferingView]
     """The ways to get a node of it."""
     capacity: CapacityView

@@ -12,6 +12,7 @@ from stockyard.domain.nodes.manifests import is_planned, matched
 from stockyard.domain.nodes.node_types import NodeType, read_resources
 from stockyard.domain.nodes.properties import node_labels
 from stockyard.domain.nodes.zone_ids import by_name, is_zone_id
+from stockyard.domain.pools.bids import Bid
 from stockyard.domain.pools.records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values.requirements import NODE_POOL, Requirements
@@ -36,6 +37,10 @@ class Stock(Protocol):
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """Names of types and ``provider.*`` that the tenant may use; None: all."""
+
+    @property
+    def zone_ids(self) -> Mapping[str, Mapping[str, str]]:
+        """The ids of a provider's zones by name, where prices go by them."""
 
     def beyond(self, provider: str) -> frozenset[str]:
         """The providers that a claim which names ``provider`` cannot get a machine of."""
@@ -91,6 +96,8 @@ class Promises:
                 self._stock.allowed,
                 self._stock.beyond(claim.provider_ref),
                 is_planned(claim),
+                Bid.of(claim.max_price),
+                self._stock.zone_ids,
             )
         except ValueError:
             return None

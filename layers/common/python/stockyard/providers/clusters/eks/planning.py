@@ -97,7 +97,7 @@ def _nodes(group: Mapping[str, Any], count: int, place: str, prices: PriceList, 
     noun, made_as = "node" if count == 1 else "nodes", (f"node_groups/{eks_kinds.NODE_GROUP.name}", count)
     text = f"{count} {noun} of pool {group['name']} ({group['instance_type']}) {when}"
     if group.get("capacity_reservation_id"):
-        yield PriceItem(f"{text}, paid with the capacity block", count, 0.0, (made_as,))
+        yield PriceItem(f"{text}, at what its capacity block was bought for", count, None, (made_as,))
     else:
         offer = prices.instance(place, str(group["instance_type"]))
         yield _times(text, count, None if offer is None else offer["usd_hour"], made_as)

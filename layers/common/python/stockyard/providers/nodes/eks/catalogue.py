@@ -37,8 +37,8 @@ def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, 
 
 def _node_type(provider: NodeProvider, region: str, offer: InstanceOffer) -> NodeType:
     pods = pods_on_eks(offer)
-    # A capacity block is paid for when it is bought: each machine of it costs nothing more.
-    ways = (Offering(ON_DEMAND, (ANY,), offer.usd_hour), Offering(CAPACITY_BLOCK, (ANY,), 0.0))
+    # What a capacity block costs was said when it was bought, and no price list has it.
+    ways = (Offering(ON_DEMAND, (ANY,), offer.usd_hour), Offering(CAPACITY_BLOCK, (ANY,)))
     return node_type_of(
         Declaration(
             provider=provider.name,
