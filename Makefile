@@ -15,7 +15,7 @@ LIMIT ?= 1500
 LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings clean
+.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings docs clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,7 @@ check: $(STAMP)  ## Lint, format, types, import rules, generated files, validato
 	@$(BIN)/python -m local.assembly --check
 	@$(BIN)/python -m stacks.settings_page --check
 	@$(BIN)/python -m local.validators
+	@$(MAKE) --no-print-directory docs > /dev/null
 
 new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
 	@$(BIN)/python -m local.new_provider $(NAME)
@@ -73,6 +74,10 @@ template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, fro
 
 settings: $(STAMP)  ## Write docs/settings.md from the code
 	@$(BIN)/python -m stacks.settings_page
+
+docs: $(STAMP)  ## Build the site of the documents into .cache/site, links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo .cache/site/index.html
 
 synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS credentials needed)
 	@$(BIN)/python -m stacks.synth --stage $(STAGE)
