@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.states import OperationStatus, PhaseState
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecord:
-    """Progress of one phase. ``state``: ``pending``, ``running``, ``succeeded``, ``failed``, ``skipped``."""
+    """Progress of one phase."""
 
     name: str
-    state: str = "pending"
+    state: PhaseState = "pending"
     started_at: str | None = None
     ended_at: str | None = None
     attempt: int = 0
@@ -40,11 +41,11 @@ class OperationError:
 class Operation(VersionedRecord):
     """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id.
 
-    ``status`` is ``queued``, ``running``, ``succeeded``, ``failed`` or ``reverted``: a change that was not approved."""
+    ``reverted`` is a change that was not approved."""
 
     kind: str
     subject: str
-    status: str
+    status: OperationStatus
     phases: tuple[PhaseRecord, ...]
     created_at: str
     updated_at: str

@@ -30,11 +30,12 @@ from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.pools.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
 from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import ClusterStatus, RequestState, ResourceState, Verification
 from stockyard.domain.wait_records import Waiters
 
 SCHEMA = 1
 
-UNSEEN = frozenset({"accepting", "undoing"})
+UNSEEN: frozenset[ClusterStatus] = frozenset({"accepting", "undoing"})
 """Statuses of clusters that were not handed over: nobody is shown them, and a schedule looks at them."""
 
 
@@ -47,8 +48,7 @@ class CloudAccount(VersionedRecord):
     description: str
     attributes: dict[str, Any]
     external_id: str
-    verification: str
-    """``unverified``, ``verified`` or ``failed``."""
+    verification: Verification
     verification_message: str
     created_at: str
     updated_at: str
@@ -87,7 +87,7 @@ class Cluster(VersionedRecord):
     provider: str
     cloud_account_id: int
     client_id: str
-    status: str
+    status: ClusterStatus
     settings: dict[str, Any]
     created_at: str
     updated_at: str
@@ -195,8 +195,7 @@ class Idempotency(VersionedRecord):
     """
 
     digest: str
-    state: str
-    """``running`` or ``done``."""
+    state: RequestState
     created_at: str
     lease_expires_at: str
     status: int = 0
@@ -252,7 +251,7 @@ class Resource(VersionedRecord):
     kind: str
     key: str
     token: str
-    state: str
+    state: ResourceState
     region: str
     account_id: int
     intended_at: str

@@ -13,6 +13,7 @@ from typing import Generic
 
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
 from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.states import Truth
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Subject, Transition
 from stockyard.lifecycle.procedure import Phase, Procedure
@@ -154,7 +155,7 @@ class Moves(ABC, Generic[S]):
         """The subject, a version on, with fields changed."""
         return replace(subject, updated_at=now, version=subject.version + 1, **fields)  # type: ignore[arg-type]
 
-    def condition(self, subject: S, type: str, status: str, reason: str, message: str, now: str) -> S:
+    def condition(self, subject: S, type: str, status: Truth, reason: str, message: str, now: str) -> S:
         """The subject with one condition set."""
         condition = Condition(type, status, reason, message, now)
         return replace(subject, conditions=with_condition(subject.conditions, condition))

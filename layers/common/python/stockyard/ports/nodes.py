@@ -18,6 +18,7 @@ from stockyard.domain.records import (
     Placement,
 )
 from stockyard.domain.values.requirements import Requirement
+from stockyard.domain.values.states import MachineState, PowerWish
 from stockyard.errors import InsufficientCapacity
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Ledger, Outcome
@@ -273,7 +274,7 @@ class Machine:
     in seconds, where the vendor can tell.
     """
 
-    state: str
+    state: MachineState
     machine_id: str = ""
     node_name: str = ""
     zone: str = ""
@@ -307,7 +308,7 @@ class NodeSource(Protocol):
     def look(self, work: NodeWork) -> Machine:
         """The claim's machine as it is now."""
 
-    def power(self, work: NodeWork, state: str) -> Outcome:
+    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
         """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
 
     def terminate(self, work: NodeWork) -> Outcome:

@@ -284,8 +284,8 @@ def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
         return lambda attribute: _plan(hint)(attribute["M"])
     if hint is Any:
         return _plain
-    if hint in _SCALARS:
-        return _SCALARS[hint]
+    if hint in _SCALARS or origin is typing.Literal:
+        return _SCALARS[hint if origin is None else str]
     raise TypeError(f"records cannot hold {hint!r}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, model_validator
 
@@ -12,6 +12,7 @@ from stockyard.domain.models import fields
 from stockyard.domain.models.base import AnyOf, Input, Irremovable, View, check_fixed, read, read_part, refuse
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values.states import Verification
 
 
 def _provider(name: str) -> str:
@@ -149,7 +150,7 @@ class CloudAccountView(View):
     """The names of the attributes that are kept sealed and are never shown."""
     external_id: str
     """Belongs into the trust policy of the account's role; it is no secret."""
-    verification: Literal["unverified", "verified", "failed"]
+    verification: Verification
     """What the last verification found."""
     verification_message: str
     """Why the last verification failed; empty when it did not."""

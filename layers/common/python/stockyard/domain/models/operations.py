@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.plan import PlannedChange
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
+from stockyard.domain.values.states import OperationStatus, PhaseState
 
 
 class PhaseView(View):
@@ -16,7 +17,7 @@ class PhaseView(View):
 
     name: str
     """The name of the phase."""
-    state: Literal["pending", "running", "succeeded", "failed", "skipped"]
+    state: PhaseState
     """Where the phase is."""
     started_at: str | None
     """When it began; null before."""
@@ -56,7 +57,7 @@ class OperationView(View):
     """The id of the resource that it changes."""
     subject_name: str
     """What that resource is called, even when it is gone; empty where it has no name."""
-    status: Literal["queued", "running", "succeeded", "failed", "reverted"]
+    status: OperationStatus
     """Where it is. A ``queued`` one begins when those before it have ended; a ``reverted`` one was not approved."""
     phases: list[PhaseView]
     """Its phases, in order."""

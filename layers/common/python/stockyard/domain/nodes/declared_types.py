@@ -16,6 +16,7 @@ from stockyard.domain.nodes.records import NodeProvider
 from stockyard.domain.platform import CAPACITY
 from stockyard.domain.values import ids
 from stockyard.domain.values.requirements import ZONE, normal_key
+from stockyard.domain.values.states import ReadyPhase
 
 NOT_AVAILABLE, RESOURCES_UNKNOWN = "ProviderNotAvailable", "ResourcesUnknown"
 _NO_RESOURCES: Mapping[str, str | float] = {"cpu": 0, "memory": 0}
@@ -85,7 +86,7 @@ def node_types_of(provider: NodeProvider, *, built: bool) -> list[NodeType]:
     return [_node_type(provider, declaration, built=built) for declaration in declared(provider)]
 
 
-def provider_state(kind: str) -> tuple[str, str, str]:
+def provider_state(kind: str) -> tuple[ReadyPhase, str, str]:
     """Phase, reason and message of a provider that was just written down."""
     if provider_kinds.kind(kind).built:
         return "Available", "", ""

@@ -15,12 +15,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from stockyard.domain.records import LaunchGroup
 from stockyard.errors import CapacityAwaited, InsufficientCapacity
 
-OPEN, INTENDED, MADE = "open", "intended", "made"
+OPEN: Final = "open"
+INTENDED: Final = "intended"
+MADE: Final = "made"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import LaunchGroupState, Power, PowerWish, ReadyPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,7 @@ class NodeProvider(VersionedRecord):
     properties: dict[str, str] = field(default_factory=dict)
     price_per_cost_unit: float | None = None
     """USD an hour of one unit of cost: what makes a cost comparable with another provider's price."""
-    phase: str = "Available"
-    """``Pending``, ``Available`` or ``Failed``."""
+    phase: ReadyPhase = "Available"
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -125,7 +125,7 @@ class NodeClaimSpec:
     startup_taints: tuple[dict[str, Any], ...] = ()
     kubelet_args: dict[str, str] = field(default_factory=dict)
     control_plane: bool = False
-    power: str = "On"
+    power: Power = "On"
     priority: int = 0
     keep_failed: int = 0
     """Minutes for which a machine is kept that did not come up."""
@@ -164,9 +164,9 @@ class NewClaim(NodeClaimSpec):
 class NodeClaim(NodeClaimSpec):
     """One wanted, promised or existing node.
 
-    ``phase`` is ``Pending``, ``Available`` or ``Failed``; ``deleting`` says that it is on its way out, whatever the
-    phase. ``attempt`` rises with each placement, ``generation`` with each operation; with ``operation_id`` they are
-    the fence of background work. ``due_at`` is there while the scheduler has to look at the claim.
+    ``deleting`` says that it is on its way out, whatever the phase. ``attempt`` rises with each placement,
+    ``generation`` with each operation; with ``operation_id`` they are the fence of background work. ``due_at`` is
+    there while the scheduler has to look at the claim.
     """
 
     id: str
@@ -185,9 +185,9 @@ class NodeClaim(NodeClaimSpec):
     """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
     environment_ref: str = ""
     power_observed: str = ""
-    power_wish: str = ""
-    """What an operation is bringing about: ``On``, ``Off`` or ``Reboot``; empty when none does."""
-    phase: str = "Pending"
+    power_wish: PowerWish | None = None
+    """What an operation is bringing about; None when none does."""
+    phase: ReadyPhase = "Pending"
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -246,7 +246,7 @@ class LaunchGroup(VersionedRecord):
     members: tuple[str, ...]
     """Ids of the claims that may have something of it, in the order in which machines are given out."""
     created_at: str
-    state: str = "open"
+    state: LaunchGroupState = "open"
     asked: tuple[str, ...] = ()
     """The members that the last call was made for."""
     token: str = ""
@@ -285,7 +285,7 @@ class NodeEnvironment(VersionedRecord):
     created_at: str
     updated_at: str
     properties: dict[str, str] = field(default_factory=dict)
-    phase: str = "Pending"
+    phase: ReadyPhase = "Pending"
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -327,5 +327,5 @@ class SimulatedMachine(VersionedRecord):
     launched_at: str
     joins_at: str | None
     """When its node joins; None: never."""
-    power: str = "On"
+    power: Power = "On"
     tags: dict[str, str] = field(default_factory=dict)

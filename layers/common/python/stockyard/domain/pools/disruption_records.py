@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.pools.budgets import UNDERUTILIZED
+from stockyard.domain.values.states import DisruptionState
 
-IDLE, PROPOSED, REPLACING = "Idle", "Proposed", "Replacing"
+IDLE: Final = "Idle"
+PROPOSED: Final = "Proposed"
+REPLACING: Final = "Replacing"
 """States of a cluster's disruption: nothing is decided; a decision waits to be confirmed; what comes is being made."""
 TYPE = "Type"
 """What keys of holds of node types begin with."""
@@ -42,7 +46,7 @@ class ClusterDisruption(VersionedRecord):
     updated_at: str
     due_at: str | None = None
     """When the next look is due; None: never by the schedule."""
-    state: str = IDLE
+    state: DisruptionState = IDLE
     reason: str = ""
     """``Empty``, ``Drifted`` or ``Underutilized``."""
     nodes: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from stockyard.domain.pools.manifests import node_pool
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from stockyard.domain.values.states import Truth
 
 NODE_CLASS = {"group": "stockyard.dev", "kind": "NodeProvider"}
 """What every mirror names as its node class, whatever the pool's document says: a Karpenter that runs in the cluster
@@ -79,7 +80,7 @@ def _conditions(claim: NodeClaim) -> list[dict[str, str]]:
     named = {name: own[own_type] for own_type, name in KARPENTER_CONDITIONS.items() if own_type in own}
     conditions = [_condition(condition, name) for name, condition in named.items()]
     moment = max((condition.last_transition_time for condition in claim.conditions), default=claim.created_at)
-    truth = {"Available": "True", "Failed": "False"}.get(claim.phase, "Unknown")
+    truth: Truth = "True" if claim.phase == "Available" else "False" if claim.phase == "Failed" else "Unknown"
     for name in ("Initialized", "Ready"):
         reason = name if truth == "True" else claim.reason or "Pending"
         conditions.append(_condition(Condition(name, truth, reason, claim.message, moment)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import PoolKind
 
-STATIC, DYNAMIC = "static", "dynamic"
+STATIC: Final = "static"
+DYNAMIC: Final = "dynamic"
 GROUP = "group"
 """The form of pools that came as node groups of a cluster."""
 CONTROL_PLANE = "control-plane"
@@ -31,7 +33,7 @@ class PoolSpec:
     fewer than ``floor``, always room for ``headroom``, never more than ``limits``.
     """
 
-    kind: str = STATIC
+    kind: PoolKind = STATIC
     provider_ref: str = ""
     """Name of the provider; empty: the cheapest of all serves each claim."""
     requirements: tuple[dict[str, Any], ...] = ()

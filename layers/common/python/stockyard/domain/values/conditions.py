@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from stockyard.domain.values.states import Truth
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One observed aspect of a resource. ``status`` is ``True``, ``False`` or ``Unknown``."""
+    """One observed aspect of a resource."""
 
     type: str
-    status: str
+    status: Truth
     reason: str
     message: str
     last_transition_time: str

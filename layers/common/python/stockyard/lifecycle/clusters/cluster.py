@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from stockyard.domain.records import Cluster, Operation, OperationError, TagChange
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import ClusterStatus
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
@@ -26,7 +27,7 @@ from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.operation import Moves, execution_name, operation_started
 from stockyard.lifecycle.procedure import Procedure
 
-STATUSES: dict[str, frozenset[str]] = {
+STATUSES: dict[ClusterStatus, frozenset[ClusterStatus]] = {
     "accepting": frozenset({"preparing", "undoing"}),
     "undoing": frozenset(),
     "preparing": frozenset({"ready", "failed", "deleting"}),
@@ -45,7 +46,7 @@ class ClusterMoves(Moves[Cluster]):
     deleting, gone_condition, leaving_condition = "deleting", phases.DELETED, phases.READY
     leaving_text, gone_text = "The cluster is being deleted.", "The cluster is gone."
 
-    def _move(self, cluster: Cluster, status: str, now: str, **fields: object) -> Cluster:
+    def _move(self, cluster: Cluster, status: ClusterStatus, now: str, **fields: object) -> Cluster:
         if status not in STATUSES[cluster.status]:
             raise IllegalTransition(f"The cluster is {cluster.status}; it cannot become {status}.")
         return self.touch(cluster, now, status=status, **fields)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes.loss import is_lost
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE, MOVES
@@ -43,7 +44,7 @@ class Sight:
 
 def noted(claim: NodeClaim, sight: Sight, now: str) -> tuple[NodeClaim, Transition] | None:
     """What is seen of a member, on its claim; None when it is known. The condition turned when it began to be so."""
-    status = "True" if sight.answers and sight.ready else "False"
+    status: Truth = "True" if sight.answers and sight.ready else "False"
     reason = WELL if status == "True" else NODE_NOT_READY if sight.answers else SILENT
     earlier = condition_of(claim)
     if earlier is not None and (earlier.status, earlier.reason) == (status, reason):

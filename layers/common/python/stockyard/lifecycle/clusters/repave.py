@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition
@@ -13,7 +13,10 @@ from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import with_phase
 
 SETTING, REQUIRED, AUTOMATIC = "repave_approval", "required", "automatic"
-NONE, PENDING, APPROVED, REVERTED = "None", "Pending", "Approved", "Reverted"
+NONE: Final = "None"
+PENDING: Final = "Pending"
+APPROVED: Final = "Approved"
+REVERTED: Final = "Reverted"
 VERSION_CHANGED, CONTROL_PLANE_CHANGED, POOL_CHANGED = "KubernetesVersionChanged", "ControlPlaneChanged", "PoolChanged"
 REQUESTED, CERTIFICATES = "RepaveRequested", "CertificatesRenewed"
 PHASE = "approval"

@@ -14,6 +14,7 @@ from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE, FAILED, MOVES, PENDING, shown_phase
 from stockyard.lifecycle.nodes.node_phases import JOINED
@@ -125,7 +126,7 @@ def _joined(claim: NodeClaim) -> Condition | None:
     return next((part for part in claim.conditions if part.type == JOINED), None)
 
 
-def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition]:
+def _noted(claim: NodeClaim, status: Truth, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition]:
     phase = shown_phase(claim)
     changed = MOVES.condition(MOVES.touch(claim, now), JOINED, status, reason, text, now)
     return changed, MOVES.transition(phase, phase, reason, text)

@@ -18,6 +18,7 @@ from stockyard.domain.nodes.properties import select_values, written
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.values.conditions import Condition, with_condition
 from stockyard.domain.values.requirements import ZONE
+from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes import pool_drift
 from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
@@ -115,11 +116,11 @@ def note_drift(
         before = (current.reason,)  # the claim was written before there were other reasons than those of its provider
     stays = [reason for reason in before if reason not in compared]
     reasons = tuple(reason for reason in ALL_REASONS if reason in (*changed, *stays))
+    status: Truth = "False" if reasons else "True"
+    reason, message = AS_LAUNCHED, AS_LAUNCHED_TEXT
     if reasons:
         names = ", ".join(_NAMES[reason] for reason in reasons)
-        status, reason, message = "False", reasons[0], f"Changed since the launch: {names}."
-    else:
-        status, reason, message = "True", AS_LAUNCHED, AS_LAUNCHED_TEXT
+        reason, message = reasons[0], f"Changed since the launch: {names}."
     is_shown = current is not None and (current.status, current.reason, current.message) == (status, reason, message)
     if is_shown and before == reasons:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes.node_claim import FAILED, MOVES, shown_phase
 
@@ -43,7 +44,7 @@ def schedule(claim: NodeClaim, begins_at: str, now: str) -> tuple[NodeClaim, Tra
     return _noted(claim, "True", MAINTENANCE, text, now)
 
 
-def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition] | None:
+def _noted(claim: NodeClaim, status: Truth, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition] | None:
     earlier = {part.reason for part in claim.conditions if part.type == INTERRUPTED}
     # What has a moment says more than that the machine may be taken at any time.
     says_more = reason == MAINTENANCE and earlier == {REBALANCE}

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from stockyard.domain.records import NodeClaim, Operation, PhaseRecord, Placement
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import PowerWish
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
 from stockyard.lifecycle.nodes import node_phases as phases
@@ -26,7 +28,9 @@ from stockyard.lifecycle.nodes.drift import AS_LAUNCHED, AS_LAUNCHED_TEXT
 from stockyard.lifecycle.operation import OVER, Moves, operation_started, phase_of, with_phase
 from stockyard.lifecycle.procedure import Procedure
 
-PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
+PENDING: Final = "Pending"
+AVAILABLE: Final = "Available"
+FAILED: Final = "Failed"
 DELETING = "Deleting"
 """What events call a claim on its way out; its phase stays what it was."""
 
@@ -94,7 +98,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         error = failure.error
         if failure.procedure.kind == phases.POWER_NODE:
             text = f"Power: {subject.power_wish} failed: {error.cause}"
-            return self.touch(subject, now, power_wish=""), text
+            return self.touch(subject, now, power_wish=None), text
         placement = subject.placement
         if failure.undone and placement is not None:
             placement = replace(placement, counted=False)
@@ -206,7 +210,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         current: Operation | None,
         operation: Operation,
         procedure: Procedure,
-        wish: str,
+        wish: PowerWish,
         now: str,
     ) -> Change[NodeClaim]:
         """A person switches the machine. ``IllegalTransition`` unless the node is there and nothing else works on
@@ -226,9 +230,10 @@ class NodeClaimMoves(Moves[NodeClaim]):
         """The machine is as it was wished to be; None when that was already recorded."""
         if operation.status != "running":
             return None
-        lasting = claim.power if claim.power_wish in ("Reboot", "") else claim.power_wish
-        text = f"Power: {claim.power_wish} is done."
-        claim = self.touch(claim, now, power=lasting, power_observed=observed, power_wish="")
+        wish = claim.power_wish
+        lasting = claim.power if wish is None or wish == "Reboot" else wish
+        text = f"Power: {wish} is done."
+        claim = self.touch(claim, now, power=lasting, power_observed=observed, power_wish=None)
         transition = self.transition(AVAILABLE, AVAILABLE, "PowerChanged", text)
         return self._success(claim, operation, phase, transition, now)
 

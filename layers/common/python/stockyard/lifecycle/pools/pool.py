@@ -22,6 +22,7 @@ from stockyard.domain.pools.records import STATIC, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.pools.spread import fullest_first
 
@@ -232,5 +233,5 @@ def _message(pool: Pool) -> str:
     return next((condition.message for condition in pool.conditions if condition.type == READY), "Not looked at yet.")
 
 
-def _condition(pool: Pool, status: str, reason: str, message: str, now: str) -> Pool:
+def _condition(pool: Pool, status: Truth, reason: str, message: str, now: str) -> Pool:
     return replace(pool, conditions=with_condition(pool.conditions, Condition(READY, status, reason, message, now)))

@@ -11,6 +11,7 @@ from typing import Any
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation, PriceSheet
 from stockyard.domain.values import ids
+from stockyard.domain.values.states import Verification
 from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.cloud_accounts.offers import first_sheet
@@ -168,7 +169,8 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
     except VendorError as error:
         raise UnexpectedBehavior(f"The cloud could not be asked ({error.error_type}): {error.detail}") from error
     now = services.now()
-    state, reason = ("verified", "Verified") if verification.works else ("failed", "NotVerified")
+    state: Verification = "verified" if verification.works else "failed"
+    reason = "Verified" if verification.works else "NotVerified"
     changed = replace(
         account,
         verification=state,

@@ -125,7 +125,7 @@ def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
 
 def _power(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    return source.power(work, claim.power_wish)
+    return source.power(work, claim.power_wish) if claim.power_wish else Outcome(True)
 
 
 def _or_elsewhere(work: Work) -> Work:

@@ -6,6 +6,7 @@ from typing import Any
 
 from stockyard.domain.records import NodeClaim, Operation
 from stockyard.domain.values import ids
+from stockyard.domain.values.states import PowerWish
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_phases import POWER_NODE
@@ -17,7 +18,7 @@ from stockyard.ports import Create, Replace
 
 
 @until_written("claim changes too often to be switched")
-def power_claim(services: Services, id_or_name: str, state: str, actor: str) -> NodeClaim:
+def power_claim(services: Services, id_or_name: str, state: PowerWish, actor: str) -> NodeClaim:
     """The claim with the operation that brings ``state`` about: ``On``, ``Off`` or ``Reboot``.
 
     Raises ``NotFound``, ``IllegalTransition``; asked again for what is being done, it points to the same operation.
@@ -34,7 +35,7 @@ def power_claim(services: Services, id_or_name: str, state: str, actor: str) -> 
 _DONE = {"On": "switched on", "Off": "switched off", "Reboot": "restarted"}
 
 
-def plan_power(services: Services, claim: NodeClaim, state: str, actor: str) -> dict[str, Any]:
+def plan_power(services: Services, claim: NodeClaim, state: PowerWish, actor: str) -> dict[str, Any]:
     """The parts of a plan that say what :func:`power_claim` would do. Raises as it does."""
     if _switching(services, claim, state, actor) is None:
         return {"verdict": f"Operation {claim.operation_id} does so already."}
@@ -45,7 +46,7 @@ def plan_power(services: Services, claim: NodeClaim, state: str, actor: str) -> 
     }
 
 
-def _switching(services: Services, claim: NodeClaim, state: str, actor: str) -> Change[NodeClaim] | None:
+def _switching(services: Services, claim: NodeClaim, state: PowerWish, actor: str) -> Change[NodeClaim] | None:
     """The claim whose machine begins to be switched; None where that is being done."""
     current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
     if current is not None and current.status == "running" and claim.power_wish == state:

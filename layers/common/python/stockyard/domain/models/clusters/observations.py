@@ -18,6 +18,7 @@ from stockyard.domain.models.clusters.machines import (
 )
 from stockyard.domain.pools.workload_records import MOST_NODES
 from stockyard.domain.values import times
+from stockyard.domain.values.states import Truth
 
 MOST_RESULTS = 5_000
 Text = Annotated[str, StringConstraints(max_length=1_024)]
@@ -31,7 +32,6 @@ def _real(moment: str) -> str:
 
 Time = Annotated[Moment, AfterValidator(_real)]
 """A moment that there is, as ``times.from_text`` reads it."""
-Truth = Literal["True", "False", "Unknown"]
 Labels = Annotated[dict[str, Text], Field(max_length=512)]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """The SHA-256 of the public key of the cluster's certificate authority, as kubeadm writes it."""

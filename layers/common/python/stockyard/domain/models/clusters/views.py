@@ -10,6 +10,7 @@ from stockyard.domain.models.base import View
 from stockyard.domain.models.manifests.views import ManifestView
 from stockyard.domain.models.plan import PlanView, Remark
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
+from stockyard.domain.values.states import RepaveState, ShownClusterStatus, Truth
 
 
 class ConditionView(View):
@@ -17,7 +18,7 @@ class ConditionView(View):
 
     type: str
     """What is observed, such as ``Ready``."""
-    status: Literal["True", "False", "Unknown"]
+    status: Truth
     """Whether it is so."""
     reason: str
     """A word for programs that says why."""
@@ -46,7 +47,7 @@ class ClusterView(View):
     """The number of the cloud account that it is in."""
     client_id: str
     """The Keycloak client of the cluster."""
-    status: Literal["preparing", "ready", "failed", "deleting"]
+    status: ShownClusterStatus
     """Where the cluster is in its life."""
     phase: str | None
     """The phase that runs now; null when none does."""
@@ -95,7 +96,7 @@ class RepaveReason(View):
 class RepaveView(View):
     """Whether the last change of a cluster replaces nodes, and whether somebody has approved of it."""
 
-    state: Literal["None", "Pending", "Approved", "Reverted"]
+    state: RepaveState
     """Whether the change waits for approval, and what became of it."""
     reasons: list[RepaveReason]
     """Why nodes are replaced."""

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, create_model, field_validator, mo
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import refuse
-from stockyard.domain.models.nodes.node_claims import Power, Priority
+from stockyard.domain.models.nodes.node_claims import Priority
 from stockyard.domain.models.nodes.node_fields import (
     Annotations,
     Camel,
@@ -26,6 +26,7 @@ from stockyard.domain.models.nodes.node_fields import (
 from stockyard.domain.models.nodes.node_providers import UnitPrice
 from stockyard.domain.nodes import manifests, provider_kinds
 from stockyard.domain.nodes.manifests import OWN
+from stockyard.domain.values.states import Power
 
 Raw = dict[str, Any]
 _MADE_BY_A_SERVER = (

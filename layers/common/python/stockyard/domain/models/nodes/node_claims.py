@@ -37,9 +37,8 @@ from stockyard.domain.models.view_fields import (
     Version,
 )
 from stockyard.domain.nodes.records import NewClaim, NodeClaim
+from stockyard.domain.values.states import Power, PowerWish, ReadyPhase
 
-Power = Literal["On", "Off"]
-"""Whether the machine of the node runs."""
 Priority = Annotated[int, Field(ge=-100, le=100)]
 """Claims of a higher priority are placed first; -100 to 100."""
 _CLAIM_FIELDS = frozenset(field.name for field in dataclasses.fields(NewClaim))
@@ -146,7 +145,7 @@ class NodeClaimPatch(Input):
 class PowerChange(Input):
     """What the machine of a claim shall do."""
 
-    state: Literal["On", "Off", "Reboot"]
+    state: PowerWish
     """What the machine shall do; ``Reboot`` is done once."""
 
 
@@ -243,7 +242,7 @@ class NodeClaimView(View):
     max_price: dict[str, float]
     """The most that the node may cost as spot: ``percent`` of its price on demand, or ``usd_hour``; empty for no such
     limit."""
-    phase: Literal["Pending", "Available", "Failed"]
+    phase: ReadyPhase
     """Whether there is a node: not yet, yes, or not any more."""
     deleting: bool
     """Whether the node is being given back."""

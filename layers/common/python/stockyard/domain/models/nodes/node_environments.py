@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from stockyard.domain.models.base import View
 from stockyard.domain.models.clusters.views import ConditionView
 from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
+from stockyard.domain.values.states import ReadyPhase
 
 
 class NodeEnvironmentView(View):
@@ -22,7 +21,7 @@ class NodeEnvironmentView(View):
     """The name of that node provider."""
     properties: dict[str, str]
     """Settings of the provider that it was made with."""
-    phase: Literal["Pending", "Available", "Failed"]
+    phase: ReadyPhase
     """Whether it is there: not yet, yes, or not any more."""
     reason: Reason
     message: Message

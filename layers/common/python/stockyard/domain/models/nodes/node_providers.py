@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, RootModel
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
@@ -17,6 +17,7 @@ from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.records import NodeProvider
+from stockyard.domain.values.states import ReadyPhase
 
 
 class _KindName:
@@ -136,7 +137,7 @@ class NodeProviderView(View):
     """Whether Stockyard made it for a cloud account or a cluster."""
     spec: dict[str, Any]
     """The block of its kind, as it was sent with published defaults."""
-    phase: Literal["Pending", "Available", "Failed"]
+    phase: ReadyPhase
     """Whether nodes can come from it."""
     reason: Reason
     message: Message

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from stockyard.domain.models.base import Input, View
 from stockyard.domain.models.view_fields import UsdHour
+from stockyard.domain.values.states import DisruptionState
 
 
 class DisruptionSwitchPut(Input):
@@ -41,7 +40,7 @@ class ClusterDisruptionView(View):
 
     cluster_id: str
     """The id of the cluster."""
-    state: Literal["Idle", "Proposed", "Replacing"]
+    state: DisruptionState
     """What is being done: nothing, a decision that is looked at again, or nodes that are being replaced."""
     reason: str | None
     """Why the nodes leave, such as ``Empty`` or ``Underutilized``; null for no decision."""

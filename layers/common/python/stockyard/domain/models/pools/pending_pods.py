@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.clusters.observations import Labels, Name, ObservedTaint, Text, Time, Truth
+from stockyard.domain.models.clusters.observations import Labels, Name, ObservedTaint, Text, Time
 from stockyard.domain.pools.workload_records import MOST_GROUPS, MOST_NODES
+from stockyard.domain.values.states import Truth
 
 MOST_ALTERNATIVES = 100
 MOST_NAMES = 5

@@ -34,6 +34,7 @@ from stockyard.domain.pools.budgets import DEFAULT_NODES
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import NODE_POOL
+from stockyard.domain.values.states import PoolKind
 from stockyard.errors import InvalidInput
 
 POOL_LABELS = (POOL_LABEL, NODE_POOL)
@@ -137,7 +138,7 @@ class PoolCreate(Input):
 
     name: Name
     """The name of the pool, once in the cluster. It cannot be changed."""
-    kind: Literal["static", "dynamic"] | None = None
+    kind: PoolKind | None = None
     """``static``: always ``quantity`` nodes. ``dynamic``: as many as pending pods need. Without it a quantity says
     which."""
     provider: DnsLabel | None = None
@@ -190,8 +191,8 @@ class PoolCreate(Input):
             check([((name,), f"is more than the limit of {most} nodes")])
         return self
 
-    def pool_kind(self) -> str:
-        """``static`` or ``dynamic``; where it is not said, a quantity says it."""
+    def pool_kind(self) -> PoolKind:
+        """The kind; where it is not said, a quantity says it."""
         return self.kind or (STATIC if self.quantity is not None else DYNAMIC)
 
     def new_pool(self) -> NewPool:

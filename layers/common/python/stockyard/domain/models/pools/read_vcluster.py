@@ -37,6 +37,7 @@ from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, STATIC, NewPool
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.requirements import ARCH, DOES_NOT_EXIST, EXISTS, IN, NOT_IN, REGION, ZONE
+from stockyard.domain.values.states import PoolKind
 from stockyard.errors import FieldProblem, InvalidInput
 
 CONSOLIDATE_AFTER = TERMINATION_GRACE_PERIOD = "30s"
@@ -75,8 +76,9 @@ class _Block:
     variables: bool
     """Whether properties that are no booleans are the provider's variables; else they are requirements."""
 
-    def each(self) -> Iterator[tuple[Place, str, AutoPool]]:
-        for kind, pools in ((STATIC, self.pools.static), (DYNAMIC, self.pools.dynamic)):
+    def each(self) -> Iterator[tuple[Place, PoolKind, AutoPool]]:
+        by_kind: dict[PoolKind, Sequence[AutoPool]] = {STATIC: self.pools.static, DYNAMIC: self.pools.dynamic}
+        for kind, pools in by_kind.items():
             for number, pool in enumerate(pools):
                 yield (*self.place, kind, number), kind, pool
 
@@ -239,7 +241,12 @@ _Readings = tuple[list[Entry], dict[str, str]]
 
 
 def _pool(
-    pool: AutoPool, kind: str, provider: str, readings: tuple[_Readings, _Readings], place: Place, warnings: Warnings
+    pool: AutoPool,
+    kind: PoolKind,
+    provider: str,
+    readings: tuple[_Readings, _Readings],
+    place: Place,
+    warnings: Warnings,
 ) -> NewPool:
     (own_requirements, own_variables), (shared_requirements, shared_variables) = readings
     requirements = [selector.entry() for selector in pool.selectors()]

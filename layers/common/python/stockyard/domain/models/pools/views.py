@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import RootModel
 
@@ -11,6 +11,7 @@ from stockyard.domain.models.clusters.views import ConditionView
 from stockyard.domain.models.nodes.node_claims import RequirementView
 from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
+from stockyard.domain.values.states import PoolKind
 
 
 class BudgetView(View):
@@ -63,7 +64,7 @@ class PoolView(View):
     """The id of the cluster."""
     name: str
     """The name of the pool, once in the cluster."""
-    kind: Literal["static", "dynamic"]
+    kind: PoolKind
     """``static``: always ``quantity`` nodes. ``dynamic``: as many as pending pods need."""
     form: str
     """The form of the document that the pool came as."""

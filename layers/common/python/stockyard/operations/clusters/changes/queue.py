@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.domain.values import ids
@@ -27,7 +27,7 @@ from stockyard.ports import Create, Replace, Write
 
 MOST = 10
 """Changes that may wait for one cluster."""
-QUEUED = "queued"
+QUEUED: Final = "queued"
 
 
 def is_busy(services: Services, cluster: Cluster) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from stockyard.domain.clusters import snapshots
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values import times
+from stockyard.domain.values.states import Truth
 from stockyard.errors import CredentialsRevoked, IllegalTransition
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, until_written
@@ -104,7 +105,7 @@ def _words(cluster: Cluster, overdue: str, memory: dict[str, Any]) -> str:
 
 
 @until_written("cluster changes too often for its condition to be written")
-def _judged(services: Services, cluster_id: str, status: str, reason: str, message: str) -> str:
+def _judged(services: Services, cluster_id: str, status: Truth, reason: str, message: str) -> str:
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None:
         return ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
+from stockyard.domain.values.states import MachineState, PowerWish
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.machines import node
 from stockyard.ports import Ledger, Outcome
@@ -21,7 +22,7 @@ from stockyard.providers.nodes.cudo.types import of_type_name, type_name
 
 REBOOT = "reboot"
 """A line of the ledger: an operation has rebooted the machine."""
-_STATES = {
+_STATES: dict[str, MachineState] = {
     values.PENDING: "starting",
     values.READY: "running",
     values.STOPPED: "stopped",
@@ -152,7 +153,7 @@ def look(maker: Maker) -> Machine:
     return Machine(_STATES[vm.state], line.key, zone=vm.data_center)
 
 
-def power(maker: Maker, state: str, operation: str) -> Outcome:
+def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
     """Start, stop or reboot it; not done until Cudo says so. An operation reboots once."""
     now = look(maker)
     if now.state in ("absent", "gone"):

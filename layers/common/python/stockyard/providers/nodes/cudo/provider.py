@@ -8,6 +8,7 @@ from datetime import datetime
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -150,7 +151,7 @@ class CudoNodes:
         """See ``ports.nodes.NodeSource.look``."""
         return machine.look(self._maker(work))
 
-    def power(self, work: NodeWork, state: str) -> Outcome:
+    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
         """See ``ports.nodes.NodeSource.power``. Cudo is paid for a machine that is off all the same."""
         return machine.power(self._maker(work), state, work.session)
 

@@ -14,6 +14,7 @@ from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import Resource
+from stockyard.domain.values.states import MachineState, PowerWish
 from stockyard.domain.values.times import to_text
 from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
@@ -33,7 +34,7 @@ from stockyard.providers.nodes.ec2.ways import bid_for, placement, types, ways
 from stockyard.providers.nodes.ec2.work import REBOOT
 
 KEY = "machine"
-_STATES = {
+_STATES: dict[str, MachineState] = {
     "pending": "starting",
     "running": "running",
     "stopping": "stopped",
@@ -238,7 +239,7 @@ def console(maker: Maker) -> str | None:
     return ec2_console.read(maker.calls, line.vendor_id) if line is not None and line.vendor_id else None
 
 
-def power(maker: Maker, state: str, operation: str) -> Outcome:
+def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
     """Start, stop or reboot it; not done until EC2 says so. An operation reboots once."""
     now = look(maker)
     if now.state in ("absent", "gone"):

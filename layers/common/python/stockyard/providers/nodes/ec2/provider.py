@@ -9,6 +9,7 @@ from datetime import datetime
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, NodeType
 from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.values.states import PowerWish
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.catalog import reserved
@@ -153,7 +154,7 @@ class Ec2Nodes:
         """See ``ports.nodes.ShowsNodeConsole``."""
         return machine.console(claim_maker(work, self._sessions, self._config))
 
-    def power(self, work: NodeWork, state: str) -> Outcome:
+    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
         """See ``ports.nodes.NodeSource.power``."""
         return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)
 

@@ -12,6 +12,7 @@ from stockyard.domain.nodes.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.requirements import ZONE, Requirements
+from stockyard.domain.values.states import MachineState, PowerWish
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -34,7 +35,7 @@ from stockyard.providers.nodes.eks.work import REBOOT
 KEY = "machine"
 AFTER = "after"
 """In the line's detail: the newest activity of the group when the claim first waited for a machine."""
-_STATES = {
+_STATES: dict[str, MachineState] = {
     "pending": "starting",
     "running": "running",
     "stopping": "stopped",
@@ -198,7 +199,7 @@ def look(maker: Maker) -> Machine:
     return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
 
 
-def power(maker: Maker, state: str, operation: str) -> Outcome:
+def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
     """Reboot it, once for an operation. ``VendorRefused`` for ``Off``: its group would replace a machine that is."""
     now = look(maker)
     if now.state in ("absent", "gone"):

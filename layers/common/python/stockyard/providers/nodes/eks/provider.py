@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.nodes.offers import RegionOffers
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeProvider, Placement
+from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
@@ -119,7 +120,7 @@ class EksNodes:
         observed = machine.look(maker)
         return console.read(maker.calls, observed.machine_id) if observed.machine_id else None
 
-    def power(self, work: NodeWork, state: str) -> Outcome:
+    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
         """See ``ports.nodes.NodeSource.power``. A node can be rebooted and not be switched off."""
         return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from stockyard.domain.records import SimulatedMachine
+from stockyard.domain.values.states import Power
 from stockyard.errors import Conflict
 from stockyard.ports import Create, Remove, Replace, Store
 
@@ -29,7 +30,7 @@ class Machines:
             return store.get(SimulatedMachine, machine.id) or machine
         return machine
 
-    def switch(self, tenant: str, machine: SimulatedMachine, power: str) -> None:
+    def switch(self, tenant: str, machine: SimulatedMachine, power: Power) -> None:
         """Switch it ``On`` or ``Off``."""
         self._store_of(tenant).commit(Replace(replace(machine, power=power, version=machine.version + 1)))
 
