@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -30,14 +30,15 @@ _EDITOR = "vi"
 
 @dataclass(frozen=True, slots=True)
 class Editable(Generic[R]):
-    """What is edited: ``noun`` and ``name`` for people, how the record is read, which of its fields may change, and
-    what sends a merge patch with the record's ETag."""
+    """What is edited: ``noun`` and ``name`` for people, how the record is read, which of its fields may change (or
+    all but the ``fixed`` ones), and what sends a merge patch with the record's ETag."""
 
     noun: str
     name: str
     fields: Sequence[str]
     read: Callable[[], R]
     send: Callable[[R, dict[str, Any]], R]
+    fixed: Collection[str] = ()
 
 
 def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | None:
@@ -48,7 +49,7 @@ def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | N
     """
     _editor(context)
     record = target.read()
-    before = _changeable(record, target.fields)
+    before = _changeable(record, target)
     path = _written(target, record, before)
     try:
         _open(context, path)
@@ -73,9 +74,10 @@ def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | N
     return record, after
 
 
-def _changeable(record: Resource, fields: Sequence[str]) -> dict[str, Any]:
+def _changeable(record: R, target: Editable[R]) -> dict[str, Any]:
     document = record.document()
-    return {name: document[name] for name in fields if name in document}
+    names = target.fields or [name for name in document if name not in target.fixed]
+    return {name: document[name] for name in names if name in document}
 
 
 def _sent(target: Editable[R], record: R, before: dict[str, Any], patch: dict[str, Any]) -> R:
@@ -86,7 +88,7 @@ def _sent(target: Editable[R], record: R, before: dict[str, Any], patch: dict[st
         if error.status != 412:
             raise
         current = target.read()
-        if _changeable(current, target.fields) != before:
+        if _changeable(current, target) != before:
             raise
         return target.send(current, patch)
 

@@ -7,12 +7,23 @@ from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import Form, show_one
 from stockyard_client.cli.output.pool_sheets import POOLS
 
-FIELDS = (
-    *("quantity", "floor", "limits", "headroom", "weight", "requirements", "properties", "labels", "annotations"),
-    *("taints", "startup_taints", "kubelet_args", "zones", "max_price", "update_strategy", "disruption"),
-    *("expire_after", "termination_grace_period"),
+FIXED = frozenset(
+    {
+        "id",
+        "cluster_id",
+        "name",
+        "kind",
+        "form",
+        "provider",
+        "nodes",
+        "deleting",
+        "conditions",
+        "generation",
+        "warnings",
+    }
+    | {"warnings", "created_by", "created_at", "updated_at", "version"}
 )
-"""What of a pool may change."""
+"""What of a pool does not change by an edit."""
 
 
 def edit(context: Context, cluster: str, pool: str, *, yes: bool, output: Form) -> None:
@@ -23,9 +34,10 @@ def edit(context: Context, cluster: str, pool: str, *, yes: bool, output: Form) 
         target = Editable(
             "pool",
             pool,
-            FIELDS,
+            (),
             lambda: client.pools.get(cluster, pool),
             lambda record, patch: client.pools.update(cluster, record, patch),
+            fixed=FIXED,
         )
         if (pair := edit(context, target, yes=yes)) is not None:
             after = pair[1]

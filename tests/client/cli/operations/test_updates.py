@@ -207,12 +207,14 @@ def test_edit_of_each_kind_of_record(cli, api, editor, cluster_document, operati
     operation = operation_document(kind="change_cluster")
     api.answer("GET", "/v1/operations/op_02", {**operation, "id": "op_02"})
     pool = "/v1/clusters/demo/pools/base"
+    shown_fields = {pool: ("name", "kind", "floor")}
     for read, changed in (
         ("/v1/node-providers/x", "/v1/node-providers/npr_1"),
         ("/v1/node-claims/x", "/v1/node-claims/ncl_1"),
         (pool, pool),
     ):
-        answer = {**record, "id": changed.rpartition("/")[2], "name": read.rpartition("/")[2]}
+        fields = {name: record[name] for name in shown_fields.get(read, record)}
+        answer = {**fields, "id": changed.rpartition("/")[2], "name": read.rpartition("/")[2]}
         api.answer("GET", read, answer).answer("PATCH", changed, answer)
     api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))
     api.answer("PATCH", "/v1/clusters/clu_01", cluster_document(operation_id="op_02"), status=202)

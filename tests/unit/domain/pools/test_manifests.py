@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stockyard.domain.models.pools.node_pools import read_node_pool
+from stockyard.domain.models.pools.own_pools import read_own_pool
 from stockyard.domain.models.pools.read_vcluster import read_vcluster
 from stockyard.domain.pools.manifests import node_pool, pool_manifest, vcluster_document
 from stockyard.domain.pools.records import NewPool, Pool
@@ -146,3 +147,18 @@ def test_ours_says_every_field() -> None:
         "kubeletArgs": {"v": "2"},
         "terminationGracePeriod": "30s",
     }
+
+
+def test_a_pool_that_its_form_cannot_say_is_a_manifest_of_ours_that_says_all_of_it() -> None:
+    more = (
+        {"zones": ("us-east-1a", "us-east-1b")},
+        {"max_price": {"usd_hour": 0.5}},
+        {"update_strategy": {"type": "custom", "max_surge": 2, "max_unavailable": "25%"}},
+        {"headroom": {"cpu": "4"}},
+    )
+    for form in ("autoNodes", "karpenter"):
+        for fields in more:
+            pool = replace(DYNAMIC, form=form, properties={}, document={}, **fields)
+            manifest = pool_manifest(pool, "demo")
+            assert manifest["kind"] == "Pool", (form, fields)
+            assert read_own_pool(manifest).pools[0].spec() == pool.spec(), (form, fields)

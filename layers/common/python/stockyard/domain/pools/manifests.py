@@ -6,7 +6,7 @@ pool that its form cannot say any more, because it was changed on our own routes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,11 @@ from stockyard.domain.pools.schedules import with_zone
 from stockyard.domain.values.durations import NEVER
 
 AnyPool = NewPool | Pool
-_NOT_OF_A_VCLUSTER = ("startup_taints", "annotations", "kubelet_args", "floor", "headroom")
-_NOT_OF_A_NODE_POOL = ("properties", "kubelet_args", "floor", "headroom")
+_OF_ALL = {"kind", "provider_ref", "requirements", "taints", "labels", "quantity", "limits", "weight", "disruption"}
+_OF_ALL |= {"expire_after", "termination_grace_period"}
+_OF_A_VCLUSTER = _OF_ALL | {"properties"}
+_OF_A_NODE_POOL = _OF_ALL | {"startup_taints", "annotations"}
+"""What a document of that form can say of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def says_vcluster(pool: AnyPool) -> bool:
     """Whether a vcluster.yaml can say all of the pool."""
     open_ended = any("minValues" in requirement for requirement in pool.requirements)
     is_ours = open_ended or any(map(pool.disruption.get, _STOCKYARD_ONLY))
-    return bool(pool.provider_ref) and not is_ours and not any(getattr(pool, name) for name in _NOT_OF_A_VCLUSTER)
+    return bool(pool.provider_ref) and not is_ours and _says_no_more_than(pool, _OF_A_VCLUSTER)
 
 
 def says_node_pool(pool: AnyPool) -> bool:
@@ -70,9 +73,12 @@ def says_node_pool(pool: AnyPool) -> bool:
         budget.get("timeZone") or EXPIRED in (budget.get("reasons") or ())
         for budget in pool.disruption.get("budgets", ())
     )
-    return not (is_extended or any(map(pool.disruption.get, _STOCKYARD_ONLY))) and not any(
-        getattr(pool, name) for name in _NOT_OF_A_NODE_POOL
-    )
+    is_ours = is_extended or any(map(pool.disruption.get, _STOCKYARD_ONLY))
+    return not is_ours and _says_no_more_than(pool, _OF_A_NODE_POOL)
+
+
+def _says_no_more_than(pool: AnyPool, names: Set[str]) -> bool:
+    return not any(value for name, value in pool.spec().items() if name not in names)
 
 
 def _group_mapping(pool: AnyPool) -> GroupMapping | None:
@@ -172,28 +178,19 @@ def _without_expired(budget: Mapping[str, Any]) -> list[str]:
 
 def own_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
     """The pool as a manifest of ``stockyard/v1``, with the fields of our own routes in camel case."""
-    static = pool.kind == STATIC
-    optional = {
-        "cluster": cluster,
-        "provider": pool.provider_ref,
-        "requirements": [dict(entry) for entry in pool.requirements],
-        "properties": dict(pool.properties),
-        "taints": [dict(taint) for taint in pool.taints],
-        "startupTaints": [dict(taint) for taint in pool.startup_taints],
-        "labels": dict(pool.labels),
-        "annotations": dict(pool.annotations),
-        "kubeletArgs": dict(pool.kubelet_args),
-        "floor": pool.floor,
-        "headroom": dict(pool.headroom),
-        "limits": dict(pool.limits),
-        "weight": pool.weight,
-        "expireAfter": pool.expire_after,
-        "terminationGracePeriod": pool.termination_grace_period,
-        "disruption": dict(pool.disruption),
+    values = {
+        _camel(name): list(value) if isinstance(value, tuple) else value
+        for name, value in pool.spec().items()
+        if value and name != "provider_ref"
     }
-    quantity = {"quantity": pool.quantity} if static else {}
-    spec = {"kind": pool.kind, **quantity, **_without_empty(optional)}
-    return {"apiVersion": OWN, "kind": "Pool", "metadata": {"name": pool.name}, "spec": spec}
+    named = _without_empty({"cluster": cluster, "provider": pool.provider_ref})
+    quantity = {"quantity": pool.quantity} if pool.kind == STATIC else {}
+    return {"apiVersion": OWN, "kind": "Pool", "metadata": {"name": pool.name}, "spec": {**named, **values, **quantity}}
+
+
+def _camel(name: str) -> str:
+    first, *further = name.split("_")
+    return first + "".join(map(str.capitalize, further))
 
 
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
 from stockyard.domain.nodes.records import NodeClaim
 from stockyard.domain.nodes.views import requirement_view
 from stockyard.domain.pools.budgets import DEFAULT_NODES
-from stockyard.domain.pools.records import STATIC, Pool
+from stockyard.domain.pools.records import STATIC, Pool, PoolSpec
 from stockyard.domain.views import CHANGES, attributes
 
+_OTHERWISE = ("provider_ref", "requirements", "disruption")
+"""Parts of the specification that callers see in another form than the record's."""
 _POOL = (
     "cluster_id",
     "name",
-    "kind",
     "form",
-    "properties",
-    "taints",
-    "startup_taints",
-    "labels",
-    "annotations",
-    "kubelet_args",
-    "quantity",
-    "floor",
-    "headroom",
-    "limits",
-    "weight",
-    "zones",
-    "max_price",
-    "update_strategy",
-    "expire_after",
-    "termination_grace_period",
+    *(part.name for part in fields(PoolSpec) if part.name not in _OTHERWISE),
     "deleting",
     "conditions",
     "generation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
@@ -31,7 +32,17 @@ from stockyard.domain.models.pools.pool_fields import (
     known_labels,
 )
 from stockyard.domain.pools.budgets import DEFAULT_NODES
-from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
+from stockyard.domain.pools.records import (
+    DYNAMIC,
+    EXPIRE_AFTER,
+    NODES,
+    POOL_LABEL,
+    STATIC,
+    USD_HOUR,
+    NewPool,
+    Pool,
+    PoolSpec,
+)
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import NODE_POOL
 from stockyard.domain.values.states import PoolKind
@@ -199,33 +210,26 @@ class PoolCreate(Input):
         """The pool that is asked for."""
         kind = self.pool_kind()
         dynamic, disruption = kind == DYNAMIC, self.disruption or DisruptionInput()
+        values = {part.name: getattr(self, part.name) for part in fields_of(PoolSpec) if hasattr(self, part.name)}
         return NewPool(
-            name=self.name,
-            kind=kind,
-            provider_ref=self.provider or "",
-            requirements=tuple(requirement.entry() for requirement in self.requirements),
-            properties=dict(self.properties),
-            taints=tuple(taint.entry() for taint in self.taints),
-            startup_taints=tuple(taint.entry() for taint in self.startup_taints),
-            labels=dict(self.labels),
-            annotations=dict(self.annotations),
-            kubelet_args=dict(self.kubelet_args),
-            quantity=self.quantity or 0,
-            floor=self.floor,
-            headroom=_texts(self.headroom),
-            limits=_texts(self.limits),
-            weight=self.weight or 0,
-            expire_after=self.expire_after or (EXPIRE_AFTER if dynamic else ""),
-            termination_grace_period=self.termination_grace_period or "",
-            disruption=disruption.document() if dynamic else disruption.static_document(),
-            zones=tuple(self.zones),
-            max_price=self.max_price.entry() if self.max_price is not None else {},
-            update_strategy=self.update_strategy.entry(),
+            **{name: _stored(value) for name, value in values.items() if value is not None}
+            | {
+                "name": self.name,
+                "kind": kind,
+                "provider_ref": self.provider or "",
+                "expire_after": self.expire_after or (EXPIRE_AFTER if dynamic else ""),
+                "disruption": disruption.document() if dynamic else disruption.static_document(),
+            }
         )
 
 
-def _texts(amounts: dict[str, Any]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}
+def _stored(value: Any) -> Any:
+    """A value as the record keeps it: tuples for lists, texts for amounts."""
+    if isinstance(value, list):
+        return tuple(_stored(entry) for entry in value)
+    if isinstance(value, dict):
+        return {name: str(amount) for name, amount in value.items()}
+    return value.entry() if hasattr(value, "entry") else value
 
 
 class PoolPatch(Input):
@@ -290,7 +294,7 @@ class PoolPatch(Input):
         if self.count is not None and pool.kind == STATIC:
             document["quantity"] = self.count
         elif self.count is not None:
-            document |= {"floor": self.count, "limits": {**document["limits"], NODES: self.count}}
+            document |= {"floor": self.count, "limits": {**document.get("limits", {}), NODES: self.count}}
         for name in self.model_fields_set - {"count", "queue"}:
             value = getattr(self, name)
             if isinstance(value, MaxPrice | UpdateStrategy):
@@ -313,33 +317,21 @@ class PoolPatch(Input):
 
 
 def own_document(pool: NewPool | Pool) -> dict[str, Any]:
-    """The pool as the body of our own route that makes it."""
+    """The pool as the body of our own route that makes it; what says nothing is left out."""
     static = pool.kind == STATIC
-    sized = {"quantity": pool.quantity} if static else {"floor": pool.floor, "headroom": dict(pool.headroom)}
-    optional = {
-        "provider": pool.provider_ref,
-        "weight": pool.weight,
-        "expire_after": pool.expire_after,
-        "termination_grace_period": pool.termination_grace_period,
-        "disruption": _own_disruption(pool.disruption, static=static),
-        "zones": list(pool.zones),
-        "max_price": dict(pool.max_price),
-        "update_strategy": dict(pool.update_strategy),
-    }
-    return {
+    document = {
+        **pool.spec(),
         "name": pool.name,
-        "kind": pool.kind,
+        "provider": pool.provider_ref,
         "requirements": [_plain(requirement) for requirement in pool.requirements],
-        "properties": dict(pool.properties),
-        "taints": [dict(taint) for taint in pool.taints],
-        "startup_taints": [dict(taint) for taint in pool.startup_taints],
-        "labels": dict(pool.labels),
-        "annotations": dict(pool.annotations),
-        "kubelet_args": dict(pool.kubelet_args),
-        **sized,
-        "limits": dict(pool.limits),
-        **{name: value for name, value in optional.items() if value},
+        "disruption": _own_disruption(pool.disruption, static=static),
     }
+    foreign_fields = _ONLY_DYNAMIC if static else _ONLY_STATIC
+    values = {
+        name: value for name, value in document.items() if value and name not in (*foreign_fields, "provider_ref")
+    }
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {**values, "quantity": pool.quantity} if static else values
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any]:
