@@ -24,10 +24,12 @@ _END = Phase("complete", 600, "changed")
 PROFILE = Phase("profile", 3600, "profile")
 """The packs of a cluster's profiles; skipped where it has none."""
 _CHECKS = Phase("checks", 600, "checks")
-_STANDS_ON = (Phase("network", 1800, ENSURE), Phase("identity", 600, ENSURE))
+_NETWORK = Phase("network", 1800, ENSURE, moves_network=True)
+_STANDS_ON = (_NETWORK, Phase("identity", 600, ENSURE))
 """What a cluster stands on: what somebody has taken away by hand is made again before anything is built on it."""
-_FIRST = _STANDS_ON[0].name
+_FIRST = _NETWORK.name
 """Where a resume begins: it may have failed for what is gone."""
+OBJECTS = Phase("objects", 900, ENSURE, with_agent=True)
 CHANGE = Procedure(
     kind=CHANGE_CLUSTER,
     workflow="change-managed-cluster",
@@ -44,7 +46,7 @@ CHANGE = Procedure(
         Phase("pools", 600, "pools"),
         Phase("addons", 2400, ENSURE, resumed_at=_FIRST),
         Phase("storage", 1800, ENSURE, resumed_at=_FIRST),
-        Phase("objects", 900, ENSURE),
+        OBJECTS,
         PROFILE,
         _END,
     ),
@@ -68,7 +70,7 @@ UPGRADE = replace(
         Phase("access", 600, ENSURE, resumed_at=_FIRST),
         Phase("addons", 2400, ENSURE, resumed_at=_FIRST),
         Phase("node_groups", 36_000, ENSURE, resumed_at=_FIRST),
-        Phase("objects", 900, ENSURE),
+        OBJECTS,
         PROFILE,
         _END,
     ),
@@ -89,7 +91,7 @@ CHANGE_BALANCED = replace(
     phases=(
         _CHECKS,
         _APPROVAL,
-        Phase("network", 1800, ENSURE),
+        _NETWORK,
         Phase("security", 600, ENSURE),
         Phase("identity", 600, ENSURE),
         Phase("endpoint", 1200, ENSURE),

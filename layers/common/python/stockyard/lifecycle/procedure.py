@@ -32,6 +32,14 @@ class Phase:
     """Whether it is over before an execution starts, so that no document has a state for it."""
     machine: bool = False
     """Whether what it undoes is a machine that was to come up: then its console is read, and it may be kept."""
+    hears_machine: bool = False
+    """Whether a machine tells of itself meanwhile: what it said last is a part of why the phase failed."""
+    with_agent: bool = False
+    """Whether it installs the agent of a cluster that has no machine of its own."""
+    moves_network: bool = False
+    """Whether it may change the network of a cluster that has nodes."""
+    beyond_lines: bool = False
+    """Whether it also removes what the cluster's own nodes made, which no line of the ledger names."""
 
 
 @dataclass(frozen=True, slots=True)

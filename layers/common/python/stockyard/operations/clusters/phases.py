@@ -7,10 +7,10 @@ from dataclasses import replace
 from stockyard.domain.records import Cluster, ClusterPacks, Operation
 from stockyard.errors import ClusterCouldNotBeDeployed, InvalidInput
 from stockyard.lifecycle.clusters.cluster import MOVES
+from stockyard.lifecycle.procedure import Phase
 from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters.access.agent_installation import agent_documents
-from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.await_report import await_report
 from stockyard.operations.clusters.changes.approval import await_approval
 from stockyard.operations.clusters.changes.queue import begin_next
@@ -40,30 +40,24 @@ from stockyard.operations.services import Services
 from stockyard.ports import Outcome, ShowsConsole
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
-AGENT_PHASE, NETWORK_PHASE = "objects", "network"
-"""The phase that installs the agent of a cluster without a machine of its own."""
-
-_LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
-"""Phases that also remove what the cluster's own nodes made, which no line names."""
-
 
 class PhaseTimedOut(ClusterCouldNotBeDeployed):
     """A phase did not finish within its limit."""
 
 
-def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: str) -> Outcome:
+def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: Phase) -> Outcome:
     if cluster.kept_until is not None:
         # A person resumes while the machine is kept that did not come up: another one takes its place.
         outcome = end_kept(RUNNER, services, fence, cluster)
         return Outcome(False, outcome.message, wait_seconds=1 if outcome.done else outcome.wait_seconds)
-    driver, work = cloud_work(services, cluster, phase, fence)
+    driver, work = cloud_work(services, cluster, phase.name, fence)
     attests: object = driver
-    if phase == MACHINE_PHASE and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
+    if phase.machine and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
-    if phase == AGENT_PHASE:
+    if phase.with_agent:
         work = replace(work, agent=agent_documents(services, cluster))
-    outcome = driver.ensure(phase, work)
-    if phase == NETWORK_PHASE and cluster.status == "ready" and outcome.done:
+    outcome = driver.ensure(phase.name, work)
+    if phase.moves_network and outcome.done:
         node_environments.look_again(services, cluster)
     return outcome
 
@@ -75,13 +69,12 @@ def _console(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str
     return driver.console(work) if isinstance(driver, ShowsConsole) else None
 
 
-def _remove(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: str) -> Outcome:
+def _remove(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: Phase) -> Outcome:
     """The cloud is not asked where nothing was made. What a cluster's nodes made needs a network to stand in."""
-    beyond = cluster.status == "deleting" and phase in _LOOKS_BEYOND_ITS_LINES
-    if not lines_of(services, cluster.id, None if beyond else phase):
+    if not lines_of(services, cluster.id, None if phase.beyond_lines else phase.name):
         return Outcome(True, "Nothing was made.")
-    driver, work = cloud_work(services, cluster, phase, fence)
-    return driver.remove(phase, work)
+    driver, work = cloud_work(services, cluster, phase.name, fence)
+    return driver.remove(phase.name, work)
 
 
 def _deploy(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
@@ -168,14 +161,14 @@ def _restore(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Out
     return restore_members(services, driver, work, fence.operation_id)
 
 
-def start_following(services: Services, cluster_id: str) -> str:
-    """Begin what waits until nothing else works on the cluster; what has begun, empty for nothing."""
+def start_following(services: Services, cluster_id: str) -> str | None:
+    """Begin what waits until nothing else works on the cluster; what has begun, None for nothing."""
     if complete_members(services, cluster_id):
         return "completing its control plane"
     if begin_next(services, cluster_id):
         return "changing"
     cluster = services.store.get(Cluster, cluster_id)
-    return "retagging" if cluster is not None and start_if_due(services, cluster) else ""
+    return "retagging" if cluster is not None and start_if_due(services, cluster) else None
 
 
 def _retagged(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
@@ -228,7 +221,7 @@ RUNNER: Runner[Cluster] = Runner(
     ),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
-    last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",
+    last_words=last_words,
     console=_console,
     driver=lambda cluster: cluster.driver,
 )

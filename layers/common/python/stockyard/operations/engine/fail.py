@@ -29,13 +29,13 @@ def compensate(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
     ledger, so that the reason of the failure is told and a deletion removes the rest.
     """
     subject, operation = load(services, fence)
-    _, phase = runner.failed_phase(services, subject, operation)
+    procedure, phase = runner.failed_phase(services, subject, operation)
     if phase.machine:
         keep_console(runner, services, subject, fence)
     if is_kept(subject, phase):
         return Step(True, 0)
     for name in phase.undoes:
-        outcome = runner.remove(services, subject, fence, name)
+        outcome = runner.remove(services, subject, fence, procedure.phase(name))
         if not outcome.done:
             # A resumed attempt may fail before its phase has begun.
             age = services.seconds_since(phase_of(operation, phase.name).started_at or operation.updated_at)
@@ -52,7 +52,8 @@ def fail(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[
     leftovers = [describe(line) for part in phase.undoes for line in lines_of(services, subject.id, part)]
     kept_until = moment_of_end(services, subject) if leftovers and is_kept(subject, phase) else None
     advice = " ".join((hint(name, procedure.advice), *_of_leftovers(leftovers, runner.moves.noun, kept_until)))
-    cause = "\n".join(part for part in (cause, runner.last_words(services, subject, phase.name)) if part)
+    last_words = runner.last_words(services, subject) if phase.hears_machine else None
+    cause = "\n".join(filter(None, (cause, last_words)))
     written = OperationError(procedure.error, phase.name, cause, advice, name, console_of(services, subject))
     failure = Failure(procedure, written, undone=not leftovers, kept_until=kept_until)
     advance(

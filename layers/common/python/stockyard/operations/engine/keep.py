@@ -6,6 +6,7 @@ So nobody who makes another machine ever meets somebody who still removes the on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from stockyard.domain.records import Operation
@@ -38,11 +39,11 @@ def is_over(services: Services, subject: S, margin: int = 0) -> bool:
     return subject.kept_until is not None and services.seconds_since(subject.kept_until) >= -margin
 
 
-def sweep_kept(runner: Runner[S], services: Services, subject: S) -> str:
-    """Go on with the removal of a kept machine whose time is over. Says what was done; empty for nothing."""
+def sweep_kept(runner: Runner[S], services: Services, subject: S) -> str | None:
+    """Go on with the removal of a kept machine whose time is over. Says what was done; None for nothing."""
     operation = services.store.get(Operation, subject.operation_id or "")
     if operation is None or operation.status != "failed" or not is_over(services, subject):
-        return ""
+        return None
     return "removed" if end_kept(runner, services, Fence.of(subject), subject).done else "being removed"
 
 
@@ -51,8 +52,8 @@ def end_kept(runner: Runner[S], services: Services, fence: Fence[S], subject: S)
     operation = services.store.get(Operation, fence.operation_id)
     if operation is None or subject.kept_until is None:
         return Outcome(True)
-    for name in _undone_by(runner, services, subject, operation):
-        outcome = runner.remove(services, subject, fence, name)
+    for phase in _undone_by(runner, services, subject, operation):
+        outcome = runner.remove(services, subject, fence, phase)
         if not outcome.done:
             return Outcome(False, outcome.message, wait_seconds=LOOK_AGAIN)
 
@@ -63,6 +64,7 @@ def end_kept(runner: Runner[S], services: Services, fence: Fence[S], subject: S)
     return Outcome(True, "The kept machine is gone.")
 
 
-def _undone_by(runner: Runner[S], services: Services, subject: S, operation: Operation) -> tuple[str, ...]:
+def _undone_by(runner: Runner[S], services: Services, subject: S, operation: Operation) -> Iterable[Phase]:
     procedure = runner.procedure(services, subject, operation.kind)
-    return tuple(dict.fromkeys(name for phase in procedure.phases if phase.machine for name in phase.undoes))
+    names = dict.fromkeys(name for phase in procedure.phases if phase.machine for name in phase.undoes)
+    return map(procedure.phase, names)

@@ -21,8 +21,8 @@ Action = Callable[[Services, S, Fence[S]], Outcome]
 """The work of one phase, once: look at the world and do at most one kind of thing."""
 End = Callable[[Services, Fence[S], Loaded[S], Outcome], Outcome]
 """Records the end of a phase whose end is a move of its own. An outcome that is not done: come again."""
-Drive = Callable[[Services, S, Fence[S], str], Outcome]
-"""The driver's work for one phase, by its name."""
+Drive = Callable[[Services, S, Fence[S], Phase], Outcome]
+"""The driver's work for one phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Runner(Generic[S]):
     """By phase: keeps the token of a workflow that waits until the phase is over."""
     failure_writes: Callable[[Services, S], Sequence[Write]] = lambda _services, _subject: ()
     """What is written with a failure that left nothing behind."""
-    last_words: Callable[[Services, S, str], str] = lambda _services, _subject, _phase: ""
-    """What the subject's machine said last, where a phase of that name waits for it; empty for nothing."""
+    last_words: Callable[[Services, S], str | None] = lambda _services, _subject: None
+    """What the subject's machine said last; None for nothing."""
     console: Callable[[Services, S, Fence[S]], str | None] = lambda _services, _subject, _fence: None
     """What the console of the subject's machine shows; None where there is no machine, or none with a console."""
     limit: Callable[[Services, S, Phase], int] = lambda _services, _subject, phase: phase.limit_seconds
@@ -66,9 +66,9 @@ class Runner(Generic[S]):
     def work(self, services: Services, subject: S, phase: Phase, fence: Fence[S]) -> Outcome:
         """Do the phase once, as its row says."""
         if phase.runs == REMOVE:
-            return self.remove(services, subject, fence, phase.name)
+            return self.remove(services, subject, fence, phase)
         if phase.runs == ENSURE and self.ensure is not None:
-            return self.ensure(services, subject, fence, phase.name)
+            return self.ensure(services, subject, fence, phase)
         action = self.actions.get(phase.runs)
         return action(services, subject, fence) if action is not None else Outcome(True)
 

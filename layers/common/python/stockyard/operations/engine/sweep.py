@@ -15,12 +15,12 @@ RETRIED, CLOSED = "retried", "closed"
 LOST = {"Error": "ExecutionLost", "Cause": "The workflow ended without an answer."}
 
 
-def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str:
+def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str | None:
     """Bring a subject back to work that should be worked on and that no execution works on. Says what was done;
-    empty for nothing."""
+    None for nothing."""
     operation = services.store.get(Operation, subject.operation_id) if subject.operation_id else None
     if operation is None or operation.status != "running":
-        return ""
+        return None
     procedure = runner.procedure(services, subject, operation.kind)
     age = services.seconds_since(operation.updated_at)
     stuck = age > services.settings.stuck_seconds
@@ -28,7 +28,7 @@ def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str:
     again = procedure.on_failure == BLOCK
     waits = not (again and blocked)
     if waits and (not stuck or services.workflows.running(procedure.workflow, execution_name(operation))):
-        return ""
+        return None
     if again:
         commit(services, WORKFLOW_ACTOR, runner.moves.retry(subject, operation, procedure, services.now()))
         return RETRIED

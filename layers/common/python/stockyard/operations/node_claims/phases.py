@@ -114,7 +114,7 @@ def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
     """A node that was asked for switched off has joined first: only then its cluster knows it."""
     facts = facts_of(services, claim)
     observed_node = node_of(facts)
-    needs = waits_for(claim, facts, observed_node) if observed_node is not None else ""
+    needs = waits_for(claim, facts, observed_node) if observed_node is not None else None
     if observed_node is not None and needs:
         return Outcome(False, f"Waiting for node {observed_node['name']} {needs}.", wait_seconds=LOOK_AGAIN)
     if claim.power != "Off":
@@ -286,7 +286,7 @@ RUNNER: Runner[NodeClaim] = Runner(
     fact_fields=frozenset({"machine_id", "node_name", "host_name"}),
     timed_out=NodeCouldNotBeProvisioned,
     failure_writes=place_of,
-    last_words=lambda services, claim, phase: last_words(services, claim) if phase == "register" else "",
+    last_words=last_words,
     console=_console,
     limit=_limit,
 )
