@@ -70,15 +70,15 @@ class Approvals:
             return
         self.log(f"certificate request {name} {kind.lower()}: {text}")
 
-    def _first(self, spec: Mapping[str, Any]) -> str:
-        """Why a machine's first certificate is approved; empty when the request is not of one of our tokens.
+    def _first(self, spec: Mapping[str, Any]) -> str | None:
+        """Why a machine's first certificate is approved; None when the request is not of one of our tokens.
 
         Raises ``Unfit``.
         """
         groups = [str(group) for group in spec.get("groups") or ()]
         names = [group for group in groups if group.startswith(NODE_GROUP)]
         if JOINERS not in groups and not names:
-            return ""
+            return None
         if len(names) != 1:
             raise Unfit("the token names no node, or more than one")
         node = node_of(names[0])
@@ -91,8 +91,8 @@ class Approvals:
             raise Unfit("a client's certificate has no alternative names")
         return f"the token is for the node {node}"
 
-    def _serving(self, spec: Mapping[str, Any]) -> str:
-        """Why a kubelet's serving certificate is approved; empty when that is not known yet. Raises ``Unfit``."""
+    def _serving(self, spec: Mapping[str, Any]) -> str | None:
+        """Why a kubelet's serving certificate is approved; None when that is not known yet. Raises ``Unfit``."""
         user = str(spec.get("username"))
         if not user.startswith(NODE_USER) or NODES not in (spec.get("groups") or ()):
             raise Unfit("only a node asks for the certificate that it serves with")
@@ -107,7 +107,7 @@ class Approvals:
         except Refused as refused:
             if refused.status != 404:
                 raise
-            return ""
+            return None
         if not request.dns_names and not request.addresses:
             raise Unfit("it names nothing that the node serves at")
         self._check_addresses(name, node, request)

@@ -23,16 +23,16 @@ def test_a_moment_belongs_to_the_slot_that_has_begun(hours: int, minute: int, sl
 
 def test_a_snapshot_is_overdue_an_hour_after_the_next_slot_has_begun() -> None:
     schedule, last = Schedule(6, 28), "20260301T120000Z"
-    assert schedule.overdue_since(last, NOON, NOON + timedelta(hours=7)) == ""
+    assert schedule.overdue_since(last, NOON, NOON + timedelta(hours=7)) is None
     assert schedule.overdue_since(last, NOON, NOON + timedelta(hours=7, minutes=1)) == "2026-03-01T19:00:00.000Z"
 
 
 def test_the_first_snapshot_has_as_long_as_any_other_since_somebody_has_asked_for_them() -> None:
     schedule = Schedule(6, 28)
-    assert schedule.overdue_since("", NOON, NOON + timedelta(hours=7)) == ""
+    assert schedule.overdue_since("", NOON, NOON + timedelta(hours=7)) is None
     assert schedule.overdue_since("", NOON, NOON + timedelta(hours=8)) != ""
     # Turned off for a month and on again, the old one does not count against it.
-    assert schedule.overdue_since("20260201T000000Z", NOON, NOON + timedelta(hours=1)) == ""
+    assert schedule.overdue_since("20260201T000000Z", NOON, NOON + timedelta(hours=1)) is None
 
 
 def test_the_newest_stay() -> None:

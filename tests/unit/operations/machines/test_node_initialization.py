@@ -127,17 +127,17 @@ def test_label_command_is_sent_until_labels_are_set_or_command_is_done(yard: Yar
     assert waits_for(claim, {}, lacking) == "to get its labels c"
     done = {done_fact(claim, LABEL): "t"}
     assert commands_of(claim, done, lacking, "token", now, None) == []
-    assert waits_for(claim, done, lacking) == ""
+    assert waits_for(claim, done, lacking) is None
     complete = seen_of(claim, {**NODE_REPORT, "labels": claim.node_labels})
     assert commands_of(claim, {}, complete, "token", now, None) == []
-    assert waits_for(claim, {}, complete) == ""
+    assert waits_for(claim, {}, complete) is None
     assert waits_for(claim, {}, {**complete, "ready": "Unknown"}) == "to be ready"
     assert commands_of(waiting(phase="Available"), {}, lacking, "token", now, None) == []
 
 
 def test_node_fact_of_older_release_is_readable() -> None:
     stored = json.loads('{"name": "worker", "uid": "u", "ready": "True"}')
-    assert waits_for(waiting(), {}, stored) == ""
+    assert waits_for(waiting(), {}, stored) is None
 
 
 def test_node_that_keeps_startup_taints_fails_and_returns_capacity(world: World) -> None:

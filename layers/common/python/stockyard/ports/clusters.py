@@ -268,9 +268,9 @@ class BalancesMembers(Protocol):
 class MarksMembers(Protocol):
     """A driver whose members carry a mark in the cloud by which the cluster's own controllers know them."""
 
-    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
         """Give the mark to those of the machines that lack it, as ones that an earlier release made. Why that cannot
-        be, and what to do; empty when all that are there have it. Machines that are gone are no error."""
+        be, and what to do; None when all that are there have it. Machines that are gone are no error."""
         ...
 
 

@@ -108,11 +108,13 @@ class HasTopology(Protocol):
     def location(self, provider: NodeProvider) -> tuple[str, str]:
         """Region and cloud account of the machines. They stay as long as the provider has any."""
 
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
-        """Why a machine could not reach the cluster (None: there is none); empty when it can."""
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
+        """Why a machine could not reach the cluster, if there is one; None when it can."""
 
-    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
-        """Why no machine can stand in a zone as asked for; empty when one can, or may."""
+    def out_of_zone(
+        self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement
+    ) -> str | None:
+        """Why no machine can stand in a zone as asked for; None when one can, or may."""
 
     def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
         """The zones in which machines can stand; empty while that is not known."""

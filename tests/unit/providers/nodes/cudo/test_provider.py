@@ -191,8 +191,8 @@ def test_a_kubelet_keeps_what_the_node_type_does_not_offer(world: World) -> None
 
 def test_a_cluster_of_another_account_or_data_center_is_out_of_reach(world: World) -> None:
     source = world.source
-    assert source.out_of_reach(world.provider, world.cluster) == ""
-    assert source.out_of_reach(world.provider, replace(world.cluster, place="")) == ""
+    assert source.out_of_reach(world.provider, world.cluster) is None
+    assert source.out_of_reach(world.provider, replace(world.cluster, place="")) is None
     for other in (replace(world.cluster, cloud_account_id=1), replace(world.cluster, place="us-newyork-1")):
         assert "overlay" in source.out_of_reach(world.provider, other)
         with pytest.raises(NodeCouldNotBeProvisioned, match="overlay"):
@@ -205,7 +205,7 @@ def test_a_data_center_is_the_zone(world: World) -> None:
     here, elsewhere = (Requirements.of([{"key": "z", "operator": IN, "values": [zone]}])["z"] for zone in (DALLAS, "x"))
     assert isinstance(here, Requirement)
     assert world.source.zones(world.provider, None) == {DALLAS}
-    assert world.source.out_of_zone(world.provider, None, here) == ""
+    assert world.source.out_of_zone(world.provider, None, here) is None
     assert DALLAS in world.source.out_of_zone(world.provider, None, elsewhere)
     assert world.source.location(world.provider) == (DALLAS, NUMBER)
     assert world.source.scope(world.provider, world.account) == f"cudo/{DALLAS}"

@@ -37,12 +37,12 @@ class Schedule:
         hours = now.astimezone(UTC).hour // self.interval_hours * self.interval_hours
         return (midnight + timedelta(hours=hours)).strftime(_FORM)
 
-    def overdue_since(self, last: str, since: datetime, now: datetime) -> str:
-        """Since when a snapshot is overdue; empty while none is. ``last`` is the id of the newest, empty for none, and
+    def overdue_since(self, last: str, since: datetime, now: datetime) -> str | None:
+        """Since when a snapshot is overdue; None while none is. ``last`` is the id of the newest, empty for none, and
         ``since`` that moment there should be any."""
         newest = max(moment(last), since) if last else since
         due = newest + timedelta(hours=self.interval_hours) + GRACE
-        return to_text(due) if now > due else ""
+        return to_text(due) if now > due else None
 
     def surplus(self, ids: Iterable[str]) -> list[str]:
         """Those that are to go: all but the newest."""

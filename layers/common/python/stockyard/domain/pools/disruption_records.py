@@ -92,8 +92,8 @@ class ClusterDisruption(VersionedRecord):
         """Whether what ``held_until`` has under the key is not to be decided now."""
         return now < self.held_until.get(key, "")
 
-    def node_held_until(self, reason: str, pool: str, claim_id: str, now: str) -> str:
-        """Until when the claim's node is not to be replaced for the reason; empty: it may be now. A hold of all nodes
+    def node_held_until(self, reason: str, pool: str, claim_id: str, now: str) -> str | None:
+        """Until when the claim's node is not to be replaced for the reason; None: it may be now. A hold of all nodes
         that leave for their price is ``no_savings_until``."""
         keys = [node_key(reason, claim_id), *([] if reason == UNDERUTILIZED else [hold_key(reason, pool)])]
         return max((until for key in keys if (until := self.held_until.get(key, "")) > now), default="")
@@ -103,10 +103,10 @@ class ClusterDisruption(VersionedRecord):
         keys = (key.partition("/") for key, until in self.held_until.items() if now < until)
         return frozenset(name for kind, _, name in keys if kind == TYPE)
 
-    def no_savings_until(self, now: str) -> str:
-        """Until when no node leaves for its price, whatever it would save; empty: some may now."""
+    def no_savings_until(self, now: str) -> str | None:
+        """Until when no node leaves for its price, whatever it would save; None: some may now."""
         until = max(self.rests_until, self.held_until.get(UNDERUTILIZED, ""))
-        return until if now < until else ""
+        return until if now < until else None
 
     @property
     def going(self) -> frozenset[str]:

@@ -249,9 +249,9 @@ def object_documents(packs: Sequence[Pack]) -> dict[str, Object]:
     return {identity(reference(pack.key, item)): item for pack in packs for item in pack.objects}
 
 
-def _repeated(objects: Sequence[Object]) -> str:
+def _repeated(objects: Sequence[Object]) -> str | None:
     lines = [reference("", item) for item in objects]
-    return next((spoken(line) for index, line in enumerate(lines) if line in lines[:index]), "")
+    return next((spoken(line) for index, line in enumerate(lines) if line in lines[:index]), None)
 
 
 _COUNTED = {
@@ -265,8 +265,8 @@ WORKLOADS = frozenset({*_COUNTED, "Job"})
 """Kinds that are ready when their pods are."""
 
 
-def readiness(item: Object, live: Object | None) -> str:
-    """What an applied object still waits for; empty when it is ready. ``TemplateFault`` for one that has failed."""
+def readiness(item: Object, live: Object | None) -> str | None:
+    """What an applied object still waits for; None when it is ready. ``TemplateFault`` for one that has failed."""
     name = spoken(reference("", item))
     if live is None:
         return f"{name} is not there yet"
@@ -279,12 +279,12 @@ def readiness(item: Object, live: Object | None) -> str:
             return f"{name} is not seen by its controller yet"
         target = int(spec.get("replicas", 1) if wanted_field == "replicas" else status.get(wanted_field) or 0)
         ready = min(int(status.get(updated_field) or 0), int(status.get(ready_field) or 0))
-        return "" if ready >= target else f"{name} has {ready} of {target} pods ready"
+        return None if ready >= target else f"{name} has {ready} of {target} pods ready"
     conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
     if kind == "Job":
         if conditions.get("Failed", {}).get("status") == "True":
             raise TemplateFault(f"{name} has failed: {conditions['Failed'].get('reason') or 'no reason is given'}")
-        return "" if conditions.get("Complete", {}).get("status") == "True" else f"{name} is not complete"
+        return None if conditions.get("Complete", {}).get("status") == "True" else f"{name} is not complete"
     if kind == "CustomResourceDefinition":
-        return "" if conditions.get("Established", {}).get("status") == "True" else f"{name} is not established"
-    return ""
+        return None if conditions.get("Established", {}).get("status") == "True" else f"{name} is not established"
+    return None

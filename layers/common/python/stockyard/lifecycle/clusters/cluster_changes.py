@@ -38,8 +38,8 @@ def is_unfinished(operation: Operation | None) -> bool:
     return operation is not None and operation.kind in CHANGES and operation.status == "failed"
 
 
-def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, again: bool) -> str:
-    """The kind of operation that makes the cluster what is wanted; empty when the record alone changes.
+def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, again: bool) -> str | None:
+    """The kind of operation that makes the cluster what is wanted; None when the record alone changes.
 
     ``again``: what is asked for once more after it has failed is begun anew. ``current`` is the cluster's last
     operation. Raises ``InvalidInput`` or ``IllegalTransition`` for an upgrade that cannot be.
@@ -50,7 +50,7 @@ def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, aga
         return CHANGE_CLUSTER
     if again and is_unfinished(current) and current is not None and target.settings == cluster.settings:
         return current.kind
-    return ""
+    return None
 
 
 def _kind_of_version_change(cluster: Cluster, target: Cluster, current: Operation | None) -> str:

@@ -18,9 +18,9 @@ from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a node may not go, in words; empty: it may. ``until`` is when that ends by itself; None: nobody knows."""
+    """Why a node may not go, in words. ``until`` is when that ends by itself; None: nobody knows."""
 
-    why: str = ""
+    why: str
     until: datetime | None = None
 
 
@@ -43,13 +43,13 @@ def obstacle(
     now: datetime,
     *,
     empty: bool = False,
-) -> Obstacle:
+) -> Obstacle | None:
     """What keeps a node from being removed or replaced to save money. ``budgets`` are the evictions that
     PodDisruptionBudgets allow now. A cordon keeps a node with pods; an ``empty`` one goes, as with Karpenter."""
     if pool is not None and pool.kind != DYNAMIC:
         return Obstacle(f"pool {pool.name} is static")
     general = _of_node(claim, pool, facts, empty=empty)
-    if general.why or pool is None or facts is None:
+    if general is not None or pool is None or facts is None:
         return general
     return _quiet(claim, pool, facts, now) or _of_pods(facts, budgets, now)
 
@@ -62,15 +62,15 @@ def obstacle_of_drift(
     now: datetime,
     *,
     empty: bool = False,
-) -> Obstacle:
+) -> Obstacle | None:
     """What keeps a node that has drifted from being replaced. Where pods have a deadline, they keep nothing."""
     general = _of_node(claim, pool, facts, empty=empty)
-    if general.why or facts is None or durations.seconds(claim.termination_grace_period) is not None:
+    if general is not None or facts is None or durations.seconds(claim.termination_grace_period) is not None:
         return general
     return _of_pods(facts, budgets, now)
 
 
-def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, *, empty: bool) -> Obstacle:
+def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, *, empty: bool) -> Obstacle | None:
     if claim.control_plane and claim.pool == CONTROL_PLANE:
         return Obstacle("it is a member of the control plane")
     if pool is None or pool.deleting:
@@ -83,10 +83,10 @@ def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, *, em
         (facts.unschedulable and not empty, "somebody has cordoned it"),
         (facts.do_not_disrupt, "the node has the annotation karpenter.sh/do-not-disrupt"),
     )
-    return Obstacle(next((why for holds, why in rules if holds), ""))
+    return next((Obstacle(why) for holds, why in rules if holds), None)
 
 
-def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obstacle:
+def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obstacle | None:
     """What its pods keep a node from."""
     if facts.doubly_guarded:
         return Obstacle(f"{facts.doubly_guarded} of its pods have more than one PodDisruptionBudget")
@@ -99,7 +99,7 @@ def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obs
             return Obstacle(f"pod {pod.name} is not to be disrupted")
         if until is not None:
             return Obstacle(f"pod {pod.name} is not to be disrupted until {until}", times.from_text(until))
-    return Obstacle()
+    return None
 
 
 def _quiet(claim: NodeClaim, pool: Pool, facts: NodeFacts, now: datetime) -> Obstacle | None:

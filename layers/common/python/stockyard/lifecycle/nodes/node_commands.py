@@ -111,8 +111,8 @@ def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
     return {**summary, STARTING: starting, UNLABELLED: unlabelled, **({LACKING: lacking} if lacking else {})}
 
 
-def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any]) -> str:
-    """What a node that has joined still needs before it can be used; empty for nothing.
+def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any]) -> str | None:
+    """What a node that has joined still needs before it can be used; None for nothing.
 
     Startup taints are taken away by those who put them on a claim: theirs is the word that the node is set up.
     """
@@ -124,7 +124,7 @@ def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any
         return f"to show {', '.join(node[LACKING])}"
     if node.get(UNLABELLED) and done_fact(claim, LABEL) not in facts:
         return f"to get its labels {', '.join(node[UNLABELLED])}"
-    return ""
+    return None
 
 
 def _labelling(claim: NodeClaim, node: Mapping[str, Any]) -> list[Command]:

@@ -22,10 +22,10 @@ def shows_types(pool: Pool, claims: Sequence[NodeClaim]) -> bool:
     )
 
 
-def why_claims_wait(claims: Sequence[NodeClaim]) -> str:
-    """What the first claim without a node type says, with its name; empty where each has one or says nothing."""
+def why_claims_wait(claims: Sequence[NodeClaim]) -> str | None:
+    """What the first claim without a node type says, with its name; None where each has one or says nothing."""
     waiting = (claim for claim in claims if claim.placement is None and not claim.deleting and claim.message)
-    return next((f"{claim.name} waits: {claim.message}" for claim in waiting), "")
+    return next((f"{claim.name} waits: {claim.message}" for claim in waiting), None)
 
 
 def with_reason(pool: Pool, decided: Pool, claims: Sequence[NodeClaim], now: str) -> Pool:

@@ -160,17 +160,17 @@ def pools_condition(pools: Sequence[Pool], now: str) -> Condition:
     return Condition(POOLS_READY, "False", POOLS_NOT_READY, f"{reasons}{more}", now)
 
 
-def pods_condition(message: str, now: str, waits: str = "") -> Condition:
+def pods_condition(message: str | None, now: str, waits: str | None = None) -> Condition:
     """``PodsHaveRoom`` of a cluster: ``message`` says which pods no pool takes, and why, or which have not used their
-    room; empty when all have room. ``waits`` says which of these have not taken it yet."""
+    room; None when all have room. ``waits`` says which of these have not taken it yet."""
     if message:
-        return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", f"{message} {waits}".rstrip(), now)
-    text = f"Every pod that waits has a node or one on its way. {waits}".rstrip()
+        return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", " ".join(filter(None, (message, waits))), now)
+    text = " ".join(filter(None, ("Every pod that waits has a node or one on its way.", waits)))
     return Condition(PODS_HAVE_ROOM, "True", SATISFIED, text, now)
 
 
-def within_limits(pool: Pool, message: str, now: str) -> Pool | None:
-    """The pool that says which pods its limits keep waiting; empty for none. None where it says so already."""
+def within_limits(pool: Pool, message: str | None, now: str) -> Pool | None:
+    """The pool that says which pods its limits keep waiting; None for none. None where it says so already."""
     last = next((condition for condition in pool.conditions if condition.type == WITHIN_LIMITS), None)
     if message:
         condition = Condition(WITHIN_LIMITS, "False", LIMIT_REACHED, message, now)

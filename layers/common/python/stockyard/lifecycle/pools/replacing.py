@@ -28,8 +28,8 @@ class Progress:
     """Names of nodes that come up."""
     leaving: tuple[str, ...] = ()
     """Names of nodes that are drained or being given back."""
-    why: str = ""
-    """Why nodes that come have no node type yet; empty where they have one."""
+    why: str | None = None
+    """Why nodes that come have no node type yet; None where they have one."""
 
     @property
     def done(self) -> bool:

@@ -163,7 +163,7 @@ def cheapest(
         refused = kept_for_pods(kept_types)
         relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
-    lacking = unnamed_cluster(claim) if best is None else ""
+    lacking = unnamed_cluster(claim) if best is None else None
     judged = {
         "verdict": refused or lacking or verdict(relevant, waits=waits),
         "groups": _group_views(excluded(relevant)),

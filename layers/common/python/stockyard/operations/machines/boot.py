@@ -41,11 +41,11 @@ def boot_fact(subject: Cluster | NodeClaim) -> str:
     return f"{subject.id}/{BOOT}" + (f"-{subject.attempt}" if isinstance(subject, NodeClaim) else "")
 
 
-def last_words(services: Services, subject: Cluster | NodeClaim) -> str:
-    """What the machine of a cluster or claim said last, as sentences and lines; empty when it said nothing."""
+def last_words(services: Services, subject: Cluster | NodeClaim) -> str | None:
+    """What the machine of a cluster or claim said last, as sentences and lines; None when it said nothing."""
     fact = services.store.get(Fact, boot_fact(subject))
     if fact is None:
-        return ""
+        return None
     report = json.loads(fact.value)
     words = [f"Its machine was last at the step {report['step']}, at {fact.time}."]
     if failure := report["failure"]:

@@ -174,7 +174,7 @@ class _Application:
 
     def _is_ready(self, pack: Pack) -> bool:
         """Whether the next layer may follow. A pack whose pods are not waited for stays until somebody looks."""
-        lack = ""
+        lack = None
         for item in pack.objects:
             is_awaited = item["kind"] not in WORKLOADS or item["kind"] in self._kinds
             item_lack = self._lack(pack, item, is_awaited=is_awaited)
@@ -182,10 +182,10 @@ class _Application:
                 self._say(pack, PACK_APPLYING, item_lack)
                 return False
             lack = lack or item_lack
-        self._say(pack, PACK_APPLYING if lack else PACK_READY, lack)
+        self._say(pack, PACK_APPLYING if lack else PACK_READY, lack or "")
         return True
 
-    def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str:
+    def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str | None:
         meta = item["metadata"]
         live = self._api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
         try:

@@ -33,10 +33,10 @@ class Refused:
     message: str
 
 
-def unnamed_cluster(claim: NodeClaim) -> str:
-    """What to do about a claim that names no cluster, and so gets only nodes of no cluster; empty for others."""
+def unnamed_cluster(claim: NodeClaim) -> str | None:
+    """What to do about a claim that names no cluster, and so gets only nodes of no cluster; None for others."""
     if claim.cluster_ref or claim.pool:
-        return ""
+        return None
     way = {"karpenter": f"set the label {CLUSTER} or --cluster", "vcluster": "set spec.vClusterRef"}
     return f"No cluster is named: {way.get(claim.form, 'set cluster')}."
 
@@ -184,14 +184,14 @@ class ClaimReader:
             return Refused("ProviderOutOfReach", why[request.provider])
         return replace(request, out_of_reach=request.out_of_reach.union(why)) if why else request
 
-    def _out_of_network(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+    def _out_of_network(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
         source: object = self._services.node_sources.get(provider.kind)
-        return source.out_of_reach(provider, cluster) if isinstance(source, HasTopology) else ""
+        return source.out_of_reach(provider, cluster) if isinstance(source, HasTopology) else None
 
-    def _out_of_zone(self, provider: NodeProvider, cluster_id: str, requirement: Requirement) -> str:
+    def _out_of_zone(self, provider: NodeProvider, cluster_id: str, requirement: Requirement) -> str | None:
         source: object = self._services.node_sources.get(provider.kind)
         if not isinstance(source, HasTopology):
-            return ""
+            return None
         environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
         current = environment if environment is not None and not environment.is_stale else None
         return source.out_of_zone(provider, current, requirement)

@@ -26,8 +26,8 @@ from stockyard.ports.clusters import GonePart, LooksAtParts
 
 def tell_gone_parts(
     services: Services, cluster_id: str, things: Sequence[Tagged], silent_regions: Collection[str]
-) -> str:
-    """Say on a ready cluster which of its parts are gone, as long as they are; what was seen, empty for nothing.
+) -> str | None:
+    """Say on a ready cluster which of its parts are gone, as long as they are; what was seen, None for nothing.
 
     ``things`` are what a sweep of the cluster's account has listed, without the ``silent_regions``. Nothing is said
     while an operation works on the cluster: it makes and removes parts. Raises ``VendorError`` leaves.
@@ -35,10 +35,10 @@ def tell_gone_parts(
     cluster = services.store.get(Cluster, cluster_id)
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     if cluster is None or cluster.status != "ready" or not isinstance(driver, LooksAtParts):
-        return ""
+        return None
     lines = lines_of(services, cluster.id)
     if is_busy(services, cluster) or any(line.region in silent_regions for line in lines):
-        return ""
+        return None
     # Of machines of claims their claims tell.
     machine_ids = {claim.machine_id for claim in claims_of(services, cluster)}
     parts_lines = [line for line in lines if line.vendor_id not in machine_ids]
@@ -49,7 +49,7 @@ def tell_gone_parts(
         parts = driver.gone_parts(work, suspects)
     shown_conditions = [_condition(services, cluster, parts)] if parts else []
     conditions.show(services, cluster, shown_conditions, void=() if parts else (sweeping.COMPLETE,))
-    return f"misses {', '.join(part.name for part in parts)} of" if parts else ""
+    return f"misses {', '.join(part.name for part in parts)} of" if parts else None
 
 
 def _condition(services: Services, cluster: Cluster, parts: Sequence[GonePart]) -> Condition:

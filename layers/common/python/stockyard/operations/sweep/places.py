@@ -49,9 +49,9 @@ def places_of(services: Services, accounts: Iterable[CloudAccount], providers: I
     return sorted(places)
 
 
-def remove_environment(services: Services, environment: NodeEnvironment) -> str:
+def remove_environment(services: Services, environment: NodeEnvironment) -> str | None:
     """Remove an environment that nobody needs; what was done."""
-    return "removed" if node_environments.remove_unused(services, environment) else ""
+    return "removed" if node_environments.remove_unused(services, environment) else None
 
 
 @dataclass(slots=True)
@@ -172,10 +172,10 @@ class PlaceSweep:
             self.tally.attempt(claim.id, look_at_machine, self.services, claim.id)
 
 
-def look_at_machine(services: Services, claim_id: str) -> str:
+def look_at_machine(services: Services, claim_id: str) -> str | None:
     """Ask for the machine of a claim that should have one; ``lost`` when it is gone."""
     if not lost_machines.note(services, claim_id):
-        return ""
+        return None
     claim = services.store.get(NodeClaim, claim_id)
     if claim is not None and claim.control_plane:
         # Now, and not when the sweep comes by again: the next member that dies may be one too many.

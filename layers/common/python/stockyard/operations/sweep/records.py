@@ -1,5 +1,5 @@
 """The sweep of records: undo expired leases, retry blocked deletions, close operations whose workflow is lost, compare
-nodes with their providers. Each function says what it has done; empty for nothing."""
+nodes with their providers. Each function says what it has done; None for nothing."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from stockyard.operations.node_claims.phases import RUNNER as CLAIM_RUNNER
 from stockyard.operations.services import Services
 
 
-def sweep_lease(services: Services, cluster: Cluster) -> str:
+def sweep_lease(services: Services, cluster: Cluster) -> str | None:
     """Undo a creation whose lease ran out before it was handed over, or finish an undo that was interrupted.
 
     ``cluster`` comes from an index and may be old: one that was taken over since is left alone.
     """
-    return "undone" if undo(services, cluster) else ""
+    return "undone" if undo(services, cluster) else None
 
 
-def sweep_cluster(services: Services, cluster: Cluster) -> str:
+def sweep_cluster(services: Services, cluster: Cluster) -> str | None:
     """Bring a cluster that nobody works on back to work, and begin what waits for it: a change, or tags."""
     return (
         sweep_operation(CLUSTER_RUNNER, services, cluster)
@@ -35,24 +35,24 @@ def sweep_cluster(services: Services, cluster: Cluster) -> str:
     )
 
 
-def sweep_kept_cluster(services: Services, cluster_id: str) -> str:
+def sweep_kept_cluster(services: Services, cluster_id: str) -> str | None:
     """Remove a cluster's first machine that did not come up and was kept for long enough."""
     cluster = services.store.get(Cluster, cluster_id)
-    return sweep_kept(CLUSTER_RUNNER, services, cluster) if cluster is not None else ""
+    return sweep_kept(CLUSTER_RUNNER, services, cluster) if cluster is not None else None
 
 
-def sweep_kept_claim(services: Services, claim_id: str) -> str:
+def sweep_kept_claim(services: Services, claim_id: str) -> str | None:
     """Remove a claim's machine that did not come up and was kept for long enough."""
     claim = services.store.get(NodeClaim, claim_id)
-    return sweep_kept(CLAIM_RUNNER, services, claim) if claim is not None else ""
+    return sweep_kept(CLAIM_RUNNER, services, claim) if claim is not None else None
 
 
-def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str:
+def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str | None:
     """Bring a claim that nobody works on back to work, and look whether its node is still what its provider would
     make; ``providers`` by id."""
     # Whether a workflow should be at work on it.
     if claim.deleting or claim.power_wish or (claim.phase == PENDING and claim.due_at is None):
         rested = services.seconds_since(claim.updated_at) >= services.settings.retry_deletion_seconds
-        return sweep_operation(CLAIM_RUNNER, services, claim) if rested else ""
+        return sweep_operation(CLAIM_RUNNER, services, claim) if rested else None
     provider = providers.get(claim.placement.provider_id) if claim.placement else None
-    return compare(services, provider, claim) or ""
+    return compare(services, provider, claim)

@@ -128,7 +128,7 @@ class Reaper:
         services = self.services_of(tenant)
         return services if trusted else replace(services, settings=replace(services.settings, report_only=True))
 
-    def _lease(self, tenant: str, cluster: Cluster) -> str:
+    def _lease(self, tenant: str, cluster: Cluster) -> str | None:
         return sweep_records.sweep_lease(self.services_of(tenant), cluster)
 
     def _realm(self, trusted: bool, tally: Tally) -> None:

@@ -28,8 +28,8 @@ class RunningNode:
     cost: float = 1.0
     """What it costs to disrupt it: 1, and for each pod between 0 and 10, 1 for an ordinary one."""
     spot: bool = False
-    hindrance: str = ""
-    """Why it may not be disrupted now, in words; empty: it may."""
+    hindrance: str | None = None
+    """Why it may not be disrupted now, in words; None: it may."""
     drifted: bool = False
     """Whether it is not as it would be made now."""
 

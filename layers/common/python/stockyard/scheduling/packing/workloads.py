@@ -115,13 +115,13 @@ def _defaults(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str
             yield str(namespace), read_defaults(document, place)
 
 
-def _foreign(document: Document) -> str:
-    """Why the document is none of the kinds that are read; empty for those. Without a version the kind alone counts."""
+def _foreign(document: Document) -> str | None:
+    """Why the document is none of the kinds that are read; None for those. Without a version the kind alone counts."""
     kind, version = document["kind"], document.get("apiVersion")
     if kind not in _VERSIONS:
         return f"the kind {kind[:_LONGEST_KIND]} makes no pods"
     if version in (None, _VERSIONS[kind]):
-        return ""
+        return None
     own_group, group = _group(_VERSIONS[kind]), _group(version)
     full_name = f"{kind} of {version[:_LONGEST_VERSION]}"
     if group == own_group or group in _FORMER_GROUPS:
@@ -134,8 +134,8 @@ def _group(version: str) -> str:
     return version.rpartition("/")[0]
 
 
-def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> str:
-    """Why a document needs no new node; empty when it may need one. ``makers`` are all documents that are there."""
+def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> str | None:
+    """Why a document needs no new node; None when it may need one. ``makers`` are all documents that are there."""
     why = _foreign(document)
     if why:
         return why
@@ -147,7 +147,7 @@ def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> 
     return _skipped_pod(document, place) if kind == POD else _skipped_maker(document, place)
 
 
-def _skipped_pod(document: Document, place: Place) -> str:
+def _skipped_pod(document: Document, place: Place) -> str | None:
     spec, status = object_at(document, "spec", place), object_at(document, "status", place)
     if _owner(document, place)[0] == DAEMON_SET:
         return "pods of a DaemonSet are counted by their DaemonSet"
@@ -157,13 +157,13 @@ def _skipped_pod(document: Document, place: Place) -> str:
         return "the pod is being deleted"
     if spec.get("nodeName"):
         return "the pod has a node already"
-    return _GATED if spec.get("schedulingGates") else ""
+    return _GATED if spec.get("schedulingGates") else None
 
 
 _GATED = "scheduling gates hold the pods"
 
 
-def _skipped_maker(document: Document, place: Place) -> str:
+def _skipped_maker(document: Document, place: Place) -> str | None:
     kind, spec = document["kind"], object_at(document, "spec", place)
     if kind in (JOB, CRON_JOB) and _is_true(spec, "suspend", (*place, "spec")):
         return f"the {kind} is suspended"
@@ -175,7 +175,7 @@ def _skipped_maker(document: Document, place: Place) -> str:
         if _is_true(object_at(document, "spec", place), "suspend", (*place, "spec")):
             return "the Jobs of the CronJob are suspended"
     template, inner = _template(document, place)
-    return _GATED if object_at(template, "spec", inner).get("schedulingGates") else ""
+    return _GATED if object_at(template, "spec", inner).get("schedulingGates") else None
 
 
 def _is_true(spec: Document, name: str, place: Place) -> bool:

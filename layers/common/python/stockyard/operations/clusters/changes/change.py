@@ -75,7 +75,7 @@ def change_cluster(
     changed = changed if document is None else replace(changed, document=document)
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
-        kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")
+        kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else None)
     if queued is not None:
         changed = replace(changed, queue=changed.queue[1:])
     transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
@@ -94,8 +94,8 @@ def change_cluster(
 
 def _checked(
     services: Services, cluster: Cluster, target: Cluster, version: int | None, *, profiles: bool
-) -> tuple[str, list[dict[str, str]]]:
-    """The kind of operation that the change needs, empty for none, and what it is warned of."""
+) -> tuple[str | None, list[dict[str, str]]]:
+    """The kind of operation that the change needs, None for none, and what it is warned of."""
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
     kind = operation_kind(services, cluster, target, profiles=profiles)
     if version not in (None, cluster.version):

@@ -56,8 +56,8 @@ def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | 
     return changed if version is None else replace(changed, kubernetes_version=version)
 
 
-def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, profiles: bool = False) -> str:
-    """The kind of operation that the change needs; empty when the record alone changes. ``target`` is the ``cluster``
+def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, profiles: bool = False) -> str | None:
+    """The kind of operation that the change needs; None when the record alone changes. ``target`` is the ``cluster``
     itself where neither settings nor version are asked for; ``profiles`` are asked for too.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it, naming what does; ``InvalidInput`` for a
@@ -65,11 +65,11 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, pro
     """
     current = current_operation(services, cluster)
     if profiles and target is cluster and awaits_profiles(cluster, current):
-        return ""
+        return None
     again = target is not cluster and cluster.status == "ready"
-    kind = kind_of(cluster, target, current, again=again) or (CHANGE_CLUSTER if profiles else "")
+    kind = kind_of(cluster, target, current, again=again) or (CHANGE_CLUSTER if profiles else None)
     if not kind:
-        return ""
+        return None
     try:
         services.procedure(kind, cluster.driver)
     except KeyError:

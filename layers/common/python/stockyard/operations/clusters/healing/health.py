@@ -30,15 +30,15 @@ from stockyard.ports import Replace
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers, MarksMembers
 
 
-def attend_members(services: Services, cluster_id: str) -> str:
-    """Look at the members of a ready cluster, if it has several; what has begun, empty for nothing."""
+def attend_members(services: Services, cluster_id: str) -> str | None:
+    """Look at the members of a ready cluster, if it has several; what has begun, None for nothing."""
     cluster = services.store.get(Cluster, cluster_id)
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     if cluster is None or cluster.status != "ready" or not isinstance(driver, BalancesMembers):
-        return ""
+        return None
     claims = member_claims(services, cluster.id)
     if len(claims) < 2:
-        return ""
+        return None
     _, work = cloud_work(services, cluster, "members", Fence.of(cluster))
     targets = driver.targets(work, [claim.machine_id for claim in claims if claim.machine_id])
     nodes = _nodes(services, cluster)
@@ -52,24 +52,24 @@ def attend_members(services: Services, cluster_id: str) -> str:
     conditions.show(services, cluster, shown_conditions)
     sick = failing(observed_claims, services.settings.unhealthy_member_seconds, services.now())
     if sick and ControlPlane(services, driver, work).replaces_failing():
-        return "replacing a member" if complete_members(services, cluster.id, sick) else ""
-    return ""
+        return "replacing a member" if complete_members(services, cluster.id, sick) else None
+    return None
 
 
-def mark_members(services: Services, cluster_id: str) -> str:
+def mark_members(services: Services, cluster_id: str) -> str | None:
     """Give the members of a ready cluster the mark that those of an earlier release lack, and say on the cluster what
     keeps it from them. Nothing is said of what is as it should be."""
     cluster = services.store.get(Cluster, cluster_id)
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     if cluster is None or cluster.status != "ready" or not isinstance(driver, MarksMembers):
-        return ""
+        return None
     machine_ids = [claim.machine_id for claim in member_claims(services, cluster.id) if claim.machine_id]
     if machine_ids:
         _, work = cloud_work(services, cluster, "members", Fence.of(cluster))
         lack = driver.mark_members(work, machine_ids)
         shown_conditions = [unmarked(lack, services.now())] if lack else []
         conditions.show(services, cluster, shown_conditions, void=() if lack else (MARKED,))
-    return ""
+    return None
 
 
 def _nodes(services: Services, cluster: Cluster) -> Mapping[str, Any]:

@@ -73,11 +73,11 @@ def snapshots_view(services: Services, cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def look_at_snapshots(services: Services, cluster_id: str) -> str:
-    """Say by the condition whether snapshots are as wanted; what has changed, empty for nothing. No cloud is asked."""
+def look_at_snapshots(services: Services, cluster_id: str) -> str | None:
+    """Say by the condition whether snapshots are as wanted; what has changed, None for nothing. No cloud is asked."""
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None or cluster.status != "ready":
-        return ""
+        return None
     schedule, memory = snapshots.schedule_of(cluster.settings), memory_of(services, cluster.id)
     now = services.clock.now()
     if schedule is None:
@@ -86,11 +86,13 @@ def look_at_snapshots(services: Services, cluster_id: str) -> str:
         return _judged(services, cluster.id, "Unknown", "Off", "The settings ask for no snapshots.")
     if not memory.get("since"):
         put(services, cluster.id, {**memory, "since": services.now()})
-        return ""
+        return None
     overdue = schedule.overdue_since(cluster.last_snapshot, times.from_text(str(memory["since"])), now)
     if overdue:
         return _judged(services, cluster.id, "False", "Overdue", _words(cluster, overdue, memory))
-    return _judged(services, cluster.id, "True", "Current", "Snapshots are as wanted.") if cluster.last_snapshot else ""
+    return (
+        _judged(services, cluster.id, "True", "Current", "Snapshots are as wanted.") if cluster.last_snapshot else None
+    )
 
 
 def _words(cluster: Cluster, overdue: str, memory: dict[str, Any]) -> str:
@@ -105,13 +107,13 @@ def _words(cluster: Cluster, overdue: str, memory: dict[str, Any]) -> str:
 
 
 @until_written("cluster changes too often for its condition to be written")
-def _judged(services: Services, cluster_id: str, status: Truth, reason: str, message: str) -> str:
+def _judged(services: Services, cluster_id: str, status: Truth, reason: str, message: str) -> str | None:
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None:
-        return ""
+        return None
     current = next((condition for condition in cluster.conditions if condition.type == CURRENT), None)
     if (current is None and status == "Unknown") or (current is not None and current.reason == reason):
-        return ""
+        return None
     changed = MOVES.touch(cluster, services.now(), sequence=cluster.sequence + 1)
     changed = MOVES.condition(changed, CURRENT, status, reason, message, services.now())
     transition = MOVES.transition(cluster.status, cluster.status, f"Snapshots{reason}", message)
@@ -119,19 +121,19 @@ def _judged(services: Services, cluster_id: str, status: Truth, reason: str, mes
     return f"snapshots {reason.lower()}"
 
 
-def prune(services: Services, cluster_id: str) -> str:
-    """Remove old snapshots, once for each new one; what was done, empty for nothing."""
+def prune(services: Services, cluster_id: str) -> str | None:
+    """Remove old snapshots, once for each new one; what was done, None for nothing."""
     cluster = services.store.get(Cluster, cluster_id)
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     schedule = snapshots.schedule_of(cluster.settings) if cluster is not None else None
     if cluster is None or schedule is None or not isinstance(driver, KeepsSnapshots) or cluster.status != "ready":
-        return ""
+        return None
     mark = f"{cluster.last_snapshot}/{schedule.keep}"
     if not cluster.last_snapshot or memory_of(services, cluster.id).get("pruned") == mark:
-        return ""
+        return None
     work = snapshot_work(services, cluster)
     old = schedule.surplus(snapshot.id for snapshot in driver.snapshots(work))
     if old:
         driver.remove_snapshots(work, old)
     put(services, cluster.id, {**memory_of(services, cluster.id), "pruned": mark})
-    return f"{len(old)} old snapshots removed" if old else ""
+    return f"{len(old)} old snapshots removed" if old else None

@@ -227,8 +227,10 @@ def _given_up(
     return abandon(services, record, why, holds, spare)
 
 
-def _paused(services: Services, pools: Sequence[Pool], record: ClusterDisruption, going: Sequence[NodeClaim]) -> str:
-    """Who has paused the disruption of all nodes that go, in words; empty: nobody."""
+def _paused(
+    services: Services, pools: Sequence[Pool], record: ClusterDisruption, going: Sequence[NodeClaim]
+) -> str | None:
+    """Who has paused the disruption of all nodes that go, in words; None: nobody."""
     by_whom = paused_by(services, record)
     paused = {pool.name for pool in pools if is_paused(pool)}
     if not by_whom and all(claim.pool in paused for claim in going):
@@ -255,8 +257,8 @@ def _awaited(
     going: Sequence[NodeClaim],
     coming: Sequence[NodeClaim | None],
     record: ClusterDisruption,
-) -> str:
-    """What has to be there before the nodes go; empty for nothing. Every pool must have the nodes that it has to have
+) -> str | None:
+    """What has to be there before the nodes go; None for nothing. Every pool must have the nodes that it has to have
     without them: a static pool makes their replacements itself."""
     missing = sum(claim is None or claim.phase != "Available" for claim in coming)
     if missing:
@@ -271,13 +273,13 @@ def _awaited(
         needed = _needed(pool, claims, record)
         if any(claim.pool == pool.name for claim in going) and len(available) < needed:
             return f"nodes of pool {pool.name}: {len(available)} of {needed} are there"
-    return ""
+    return None
 
 
 def _uneven(
     pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
-) -> str:
-    """What has to come so that zones stay even when the nodes go; empty for nothing. A strategy that lets nodes be
+) -> str | None:
+    """What has to come so that zones stay even when the nodes go; None for nothing. A strategy that lets nodes be
     missing lets one go before another has come, and one that lets more come has the next one come first."""
     for pool in pools if record.reason == DRIFTED and not record.leaving else ():
         own = [claim for claim in claims if claim.pool == pool.name]
@@ -287,7 +289,7 @@ def _uneven(
             continue
         if most_new(pool, own) or any(claim.phase == "Pending" for claim in living(own)):
             return f"another node of pool {pool.name} in the zone of {leaving[0].name}"
-    return ""
+    return None
 
 
 def _needed(pool: Pool, claims: Sequence[NodeClaim], record: ClusterDisruption) -> int:
@@ -299,8 +301,8 @@ def _needed(pool: Pool, claims: Sequence[NodeClaim], record: ClusterDisruption) 
 
 def _unreported(
     view: View | None, claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
-) -> str:
-    """Of what has to be heard before the nodes go; empty for nothing. A node that has come may be ready before the
+) -> str | None:
+    """Of what has to be heard before the nodes go; None for nothing. A node that has come may be ready before the
     agent tells so: until then it has no room, and nobody could say that the pods have a place on it."""
     if view is None:
         return "news of what runs in the cluster"
@@ -313,7 +315,7 @@ def _unreported(
         and (claim.id in record.replacements or (claim.pool in pools and claim.created_at >= record.decided_at))
         and (claim.node_name or claim.name) not in reported
     ]
-    return f"news of {len(unreported)} new nodes" if unreported else ""
+    return f"news of {len(unreported)} new nodes" if unreported else None
 
 
 def _still_able(
@@ -356,10 +358,10 @@ def _may_wait(view: View, claim: NodeClaim, record: ClusterDisruption) -> bool:
     return allowed is not None and allowed.unavailable > 0
 
 
-def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str:
-    """Why the node may not leave for the reason that was decided; empty: it may."""
+def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str | None:
+    """Why the node may not leave for the reason that was decided; None: it may."""
     if reason not in (EMPTY, UNDERUTILIZED):
-        return "" if node.name in replaceable else f"it is not {reason} any more, or is held"
+        return None if node.name in replaceable else f"it is not {reason} any more, or is held"
     if reason == EMPTY and not node.empty:
         return "it is not empty any more"
     if reason == UNDERUTILIZED and view.fleet.rules_of(node).policy == WHEN_EMPTY and not node.empty:

@@ -109,7 +109,7 @@ def view_of(
     pools: Sequence[Pool],
     claims: Sequence[NodeClaim],
     workload: Workload,
-    paused: str = "",
+    paused: str | None = None,
 ) -> View:
     """What is there, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are candidates.
 
@@ -140,12 +140,13 @@ def view_of(
     for name, node in sorted(there.items()):
         claim = by_node[name]
         obstacle = _obstacle(workload, name, claim, by_pool.get(claim.pool), now, paused)
-        if obstacle.until is not None:
+        if obstacle is not None and obstacle.until is not None:
             until[name] = obstacle.until
         there_now = (*workload.reschedulable.get(name, ()), *workload.nominated.get(name, ()))
         pods = (*belief.of_running(there_now, workload), *awaited.get(name, ()))
-        why = obstacle.why or (_NEEDED_BY_ZONE if claim.id in needed_by_zones else "")
-        why = why or ("" if pods else belief.kept_for.get(name, ""))
+        needed = _NEEDED_BY_ZONE if claim.id in needed_by_zones else None
+        why = obstacle.why if obstacle is not None else needed
+        why = why or (None if pods else belief.kept_for.get(name))
         nodes.append(_running_node(node, claim, pods, price_of(stock, claim), why))
     states = _states(claims, workload)
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
@@ -167,7 +168,7 @@ def _replaceable(
     nodes: Sequence[model.RunningNode],
     workload: Workload,
     now: datetime,
-    paused: str,
+    paused: str | None,
 ) -> tuple[Mapping[str, Sequence[model.RunningNode]], Sequence[datetime]]:
     """The nodes that may be replaced by reason, see ``View``, and when others may be."""
     running = {by_node[node.name].id: node for node in nodes}
@@ -208,18 +209,18 @@ _NEEDED_BY_ZONE = "its zone would have too few nodes of the pool"
 
 
 def _obstacle(
-    workload: Workload, name: str, claim: NodeClaim, pool: Pool | None, now: datetime, paused: str
-) -> candidates.Obstacle:
+    workload: Workload, name: str, claim: NodeClaim, pool: Pool | None, now: datetime, paused: str | None
+) -> candidates.Obstacle | None:
     """What keeps a node beside prices and zones."""
     if paused:
         return candidates.Obstacle(paused)
     empty, budgets = _is_empty(workload, name), workload.budgets or {}
     obstacle = candidates.obstacle(claim, pool, workload.facts_of(claim), budgets, now, empty=empty)
-    if obstacle.why:
+    if obstacle is not None:
         return obstacle
     if name in workload.obscure:
         return candidates.Obstacle(f"a pod on it cannot be read: {workload.obscure[name]}")
-    return candidates.Obstacle("pods are about to be bound to it" if workload.nominated.get(name) else "")
+    return candidates.Obstacle("pods are about to be bound to it") if workload.nominated.get(name) else None
 
 
 def _is_empty(workload: Workload, name: str) -> bool:
@@ -227,7 +228,7 @@ def _is_empty(workload: Workload, name: str) -> bool:
 
 
 def _running_node(
-    node: Node, claim: NodeClaim, pods: tuple[tuple[Pod, int], ...], price: float | None, why: str
+    node: Node, claim: NodeClaim, pods: tuple[tuple[Pod, int], ...], price: float | None, why: str | None
 ) -> model.RunningNode:
     """A node with its pods; ``why`` is what keeps it, and an unknown price does so too."""
     costs = (eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count))
@@ -238,7 +239,7 @@ def _running_node(
         price or 0.0,
         disruption_cost(costs),
         spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
-        hindrance=why or ("" if price is not None else "its price is not known"),
+        hindrance=why or (None if price is not None else "its price is not known"),
         drifted=is_drifted(claim),
     )
 
@@ -286,8 +287,8 @@ def _drifted(
         for claim in listed
         if (claim.node_name or claim.name) not in workload.obscure
     }
-    until = [each.until for each in obstacles.values() if each.until is not None]
-    return [claim for claim in listed if claim.id in obstacles and not obstacles[claim.id].why], until
+    until = [each.until for each in obstacles.values() if each is not None and each.until is not None]
+    return [claim for claim in listed if claim.id in obstacles and obstacles[claim.id] is None], until
 
 
 def _unready(

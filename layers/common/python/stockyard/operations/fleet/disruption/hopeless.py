@@ -37,9 +37,13 @@ class Failure:
 
 
 def hopeless(
-    services: Services, pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption, waits_for: str
+    services: Services,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    record: ClusterDisruption,
+    waits_for: str | None,
 ) -> Failure | None:
-    """Why what the decision ``waits_for`` (empty: nothing) will not come; None: it may."""
+    """Why what the decision ``waits_for`` (None: nothing) will not come; None: it may."""
     failure = _lost_replacement(services, claims, record)
     if failure is not None or not waits_for:
         return failure

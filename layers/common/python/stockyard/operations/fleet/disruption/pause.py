@@ -18,11 +18,11 @@ ID = "tenant/disruption"
 """The fact that has the tenant's switch."""
 
 
-def paused_by(services: Services, record: ClusterDisruption | None) -> str:
-    """Who has paused the disruption of a cluster, in words; empty: nobody."""
+def paused_by(services: Services, record: ClusterDisruption | None) -> str | None:
+    """Who has paused the disruption of a cluster, in words; None: nobody."""
     if record is not None and record.switched_off:
         return "the disruption of the cluster is paused"
-    return "the disruption of all clusters is paused" if tenant_view(services)["paused"] else ""
+    return "the disruption of all clusters is paused" if tenant_view(services)["paused"] else None
 
 
 @until_written("disruption changes too often to be paused")

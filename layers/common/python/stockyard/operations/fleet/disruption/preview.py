@@ -38,8 +38,8 @@ def disruption_view(services: Services, cluster: Cluster) -> dict[str, Any]:
         "reason": record.reason or None,
         "message": record.message,
         "paused": record.switched_off,
-        "paused_by": paused_by(services, record) or None,
-        "resting_until": record.no_savings_until(now) or None,
+        "paused_by": paused_by(services, record),
+        "resting_until": record.no_savings_until(now),
         "nodes": list(record.nodes),
         "replacements": list(record.replacements),
         "usd_hour_before": round(record.price_before, 6),
@@ -157,11 +157,11 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption, *, is_cut: bo
     rules, until = view.fleet.rules_of(node), record.no_savings_until(now)
     is_busy = record.state == REPLACING
     failed = f"no node leaves for its price before {until}: the last decision could not be carried out as planned"
-    held_until = record.node_held_until(reason, node.pool, view.claims[node.name].id, now) if for_price else ""
+    held_until = record.node_held_until(reason, node.pool, view.claims[node.name].id, now) if for_price else None
     least = f", or by less than the minimum saving of pool {node.pool}" if rules.minimum_saving else ""
     obstacles = (
         (is_busy and view.claims[node.name].id in record.replacements, "it comes in the place of nodes that leave"),
-        (bool(node.hindrance), node.hindrance),
+        (bool(node.hindrance), str(node.hindrance)),
         (for_price and rules.policy == WHEN_EMPTY, f"pool {node.pool} lets only empty nodes go"),
         (view.allowed(node.pool, reason) < 1, f"a budget or the floor of pool {node.pool} allows no more nodes now"),
         (is_busy, "another decision is being carried out"),

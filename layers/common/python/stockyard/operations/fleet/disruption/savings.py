@@ -36,15 +36,15 @@ def saved(
     return by_pool
 
 
-def too_little(view: View, leaving: Sequence[RunningNode], coming: Sequence[NodeClaim], *, partly: bool) -> str:
-    """Why the nodes are not worth to leave for their price any more, in words; empty: they are. Prices and rules may
+def too_little(view: View, leaving: Sequence[RunningNode], coming: Sequence[NodeClaim], *, partly: bool) -> str | None:
+    """Why the nodes are not worth to leave for their price any more, in words; None: they are. Prices and rules may
     have changed since, and where only some of the nodes may leave, all that was made for them has come."""
     before = sum(node.price for node in leaving)
     saving = before - sum(price_now(view, claim) for claim in coming)
     margin = Settings().margin * before if partly and coming else 0.0
     least = max(sum(view.fleet.rules_of(node).minimum_saving for node in leaving), margin, EPSILON)
     if saving >= least:
-        return ""
+        return None
     return f"To let {len(leaving)} nodes go would save {saving:.4f} USD an hour, and {least:.4f} is the least."
 
 

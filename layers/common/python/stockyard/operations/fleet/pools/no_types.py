@@ -31,11 +31,11 @@ from stockyard.scheduling.verdict import of_interest, refusal
 NO_TYPE_YET = "There is no node type yet. Register a node provider that has some."
 
 
-def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str:
-    """Why no node of the pool can be made, whatever pods wait; empty where one can."""
+def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str | None:
+    """Why no node of the pool can be made, whatever pods wait; None where one can."""
     catalog = load(services)
     if pool.form == GROUP and pool.provider_ref not in catalog.providers:
-        return ""  # It is made with the first node that the group needs.
+        return None  # It is made with the first node that the group needs.
     claim = claim_of_pool(pool, cluster.id, pool.id, pool.name, services.now())
     request = ClaimReader(services, catalog, allowed_types(services)).read(claim)
     if isinstance(request, Refused):
@@ -44,7 +44,7 @@ def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str:
     nothing_taken = Availability({name: limit.total for name, limit in catalog.limits.items()})
     offerings = _offerings(catalog.index, request, nothing_taken, for_pods=for_pods)
     if not offerings and _come_back(catalog, request, nothing_taken, for_pods=for_pods):
-        return ""
+        return None
     return _beyond_limits(pool, offerings) if offerings else _why(catalog, request, nothing_taken, for_pods=for_pods)
 
 
@@ -70,11 +70,11 @@ def _come_back(catalog: Catalog, request: SchedulingRequest, nothing_taken: Avai
     return bool(away) and bool(_offerings(Index(away), request, nothing_taken, for_pods=for_pods))
 
 
-def _beyond_limits(pool: Pool, offerings: Sequence[RankedOffering]) -> str:
+def _beyond_limits(pool: Pool, offerings: Sequence[RankedOffering]) -> str | None:
     """That no node fits within the limits. A limit of zero is set on purpose."""
     limits = {name: amount for name, amount in pool.limits.items() if milli(amount)}
     faults = too_small(limits, [PricedType(row.node_type, row.usd_hour) for row in offerings])
-    return " ".join(f"Limit of {name}: {words}" if name else words for name, words in faults)
+    return " ".join(f"Limit of {name}: {words}" if name else words for name, words in faults) or None
 
 
 def _why(catalog: Catalog, request: SchedulingRequest, nothing_taken: Availability, *, for_pods: bool) -> str:

@@ -206,7 +206,8 @@ def _place(
     # The packer is loaded only where something waits.
     from stockyard.operations.fleet.pools import scale_up, unused_room
 
-    message, waits, seconds = "", "", LOOK_AGAIN_SECONDS
+    message = waits = None
+    seconds = LOOK_AGAIN_SECONDS
     limits: Mapping[str, str] = {}
     plan: Plan | None = None
     try:
@@ -217,7 +218,7 @@ def _place(
         remarks = unused_room.remarks(belief, memory, workload)
         pausing = [pool for pool in dynamic if pauses(pool, services.now())]
         refusals = scale_up.left_out(plan, workload, pausing, belief.withheld)
-        message = " ".join(filter(None, (refusals, remarks.fails, workload.unread_text)))
+        message = _together(refusals, remarks.fails, workload.unread_text)
         waits = remarks.waits
         limits = scale_up.limits_reached(plan, workload)
         if any(not entry.is_empty for entry in memory.values()):
@@ -225,7 +226,7 @@ def _place(
         missed_claims = [claim for claim in claims if workload.misses(claim, services.clock.now())]
         if missed_claims:
             names = {claim.node_name or claim.name for claim in missed_claims}
-            waits = " ".join(filter(None, (waits, scale_up.beside_missed(plan, workload, names))))
+            waits = _together(waits, scale_up.beside_missed(plan, workload, names))
             # Its room is counted until the agent vouches for a report without it, and nothing tells when it does.
             attend(services, cluster.id, MISSED_SECONDS)
             seconds = min(seconds, REPORT_SECONDS)
@@ -237,7 +238,7 @@ def _place(
     except Conflict:
         report.lost += 1
     except QuotaExceeded as refusal:
-        message = f"{scale_up.without_node(plan, workload)}{refusal.detail} {message}".strip()
+        message = _together(f"{scale_up.without_node(plan, workload)}{refusal.detail}", message)
     # Claims are made at the versions of the pools as they were read: what is written on these comes later.
     _show_limits(services, dynamic, limits)
     if message or seconds < LOOK_AGAIN_SECONDS:
@@ -245,14 +246,18 @@ def _place(
     return pods_condition(message, services.now(), waits)
 
 
+def _together(*texts: str | None) -> str | None:
+    return " ".join(filter(None, texts)) or None
+
+
 def _show_limits(services: Services, pools: Sequence[Pool], limits: Mapping[str, str]) -> None:
     """Say on pools whether their limits keep pods waiting; ``limits`` has which, by the name of the pool. Writes only
     what is new."""
     for pool in pools:
-        if within_limits(pool, limits.get(pool.name, ""), services.now()) is None:
+        if within_limits(pool, limits.get(pool.name), services.now()) is None:
             continue
         current = services.store.get(Pool, pool.id)
-        changed = within_limits(current, limits.get(pool.name, ""), services.now()) if current is not None else None
+        changed = within_limits(current, limits.get(pool.name), services.now()) if current is not None else None
         if changed is not None:
             with suppress(Conflict):
                 services.store.commit(Replace(replace(changed, version=changed.version + 1)))
@@ -348,7 +353,7 @@ def _step(
 
 def _with_reason(services: Services, cluster: Cluster, pool: Pool, decided: Pool, claims: Sequence[NodeClaim]) -> Pool:
     """The pool as it is decided on, with why it can have no node, or why its claims wait."""
-    why = "" if shows_types(pool, claims) else why_no_types(services, cluster, pool)
+    why = None if shows_types(pool, claims) else why_no_types(services, cluster, pool)
     if why:
         return without_types(pool, decided, why, services.now())
     return with_reason(pool, decided, claims, services.now())

@@ -177,8 +177,10 @@ def _narrowing(ways: Ways) -> Sequence[dict[str, Any]]:
     return [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
 
 
-def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withheld: Set[str] = frozenset()) -> str:
-    """Which pods no pool takes, and why, in words; empty when all have a place. Headroom that finds none is no pod.
+def left_out(
+    plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withheld: Set[str] = frozenset()
+) -> str | None:
+    """Which pods no pool takes, and why, in words; None when all have a place. Headroom that finds none is no pod.
 
     ``pausing``: pools that get no node for now; ``withheld``: groups of pods that get none, of which is told elsewhere.
     """
@@ -191,12 +193,14 @@ def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withh
     no_reason = "no other dynamic pool is there." if pausing else "the cluster has no dynamic pool."
     texts = [_refusal(entry, groups.get(group_id(entry.pods[0])), no_reason) for entry in entries[:_NAMED]]
     more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""
-    return "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else ""
+    return (
+        "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else None
+    )
 
 
-def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str:
-    """Which pods are planned onto nodes that have joined and that no report tells of, in words; empty for none. Until
-    their cluster's agent vouches for a report without such a node, it may be there."""
+def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str | None:
+    """Which pods are planned onto nodes that have joined and that no report tells of, in words; None where none are.
+    Until their cluster's agent vouches for a report without such a node, it may be there."""
     names = {group.id: group for group in workload.pending}
     texts = []
     for placement in plan.placements:
@@ -206,7 +210,7 @@ def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str
             example, more = next(iter(group.names), "a pod"), f" and {len(pods) - 1} like it" if len(pods) > 1 else ""
             text = f"has joined and is not reported. If it is gone, another is made.{group.scheduler_text}"
             texts.append(f"{example}{more}: node {placement.node} {text}")
-    return " ".join(texts[:_NAMED])
+    return " ".join(texts[:_NAMED]) or None
 
 
 def without_node(plan: Plan | None, workload: Workload) -> str:

@@ -11,10 +11,10 @@ MOST_BITS = 10**8
 """Ways times different pods: the packer keeps a bit for each, several times."""
 
 
-def excess(problem: Problem) -> str:
-    """Why the problem takes too much memory, in words; empty if it does not. Labels that are open multiply the ways."""
+def excess(problem: Problem) -> str | None:
+    """Why the problem takes too much memory, in words; None if it does not. Labels that are open multiply the ways."""
     count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
     if count <= MOST_WAYS and count * len(problem.groups) <= MOST_BITS:
-        return ""
+        return None
     text = f"{len(problem.groups)} different pods leave or name so many values of labels that there are {count} ways"
     return f"{text} to make a node, too many"

@@ -241,10 +241,10 @@ def remember(
 @dataclass(frozen=True, slots=True)
 class Remarks:
     """What is said of room that pods do not use. ``waits``: they have a place that their scheduler has not taken yet;
-    ``fails``: it is not believed any more, or no other node is made. Empty: nothing."""
+    ``fails``: it is not believed any more, or no other node is made. None: nothing."""
 
-    waits: str = ""
-    fails: str = ""
+    waits: str | None = None
+    fails: str | None = None
 
 
 def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workload) -> Remarks:
@@ -276,9 +276,9 @@ def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workloa
     return Remarks(_first(waits), _first(fails))
 
 
-def _first(texts: Sequence[str]) -> str:
+def _first(texts: Sequence[str]) -> str | None:
     more = f" (and {len(texts) - MOST_NAMED} more kinds of pods)" if len(texts) > MOST_NAMED else ""
-    return f"{' '.join(texts[:MOST_NAMED])}{more}"
+    return f"{' '.join(texts[:MOST_NAMED])}{more}" if texts else None
 
 
 def _is_settled(belief: Belief, entry: GroupMemory, name: str) -> bool:

@@ -83,15 +83,15 @@ class Workload:
         return self.vouched_until or self.observed_at
 
     @property
-    def unread_text(self) -> str:
-        """Which pods that wait cannot be read, and why, in words; empty where all can."""
+    def unread_text(self) -> str | None:
+        """Which pods that wait cannot be read, and why, in words; None where all can."""
         entries = sorted(self.unread.items())
         texts = [
             f"{name}: no node is made for it, as it cannot be read: {_printed(why)[:300].rstrip('.')}"
             for name, why in entries
         ]
         more = f" (and {len(texts) - _NAMED} more kinds of pods)" if len(texts) > _NAMED else ""
-        return f"{'; '.join(texts[:_NAMED])}{more}." if texts else ""
+        return f"{'; '.join(texts[:_NAMED])}{more}." if texts else None
 
     def facts_of(self, claim: NodeClaim) -> NodeFacts | None:
         """What is reported of the claim's node; None where nothing is."""

@@ -76,8 +76,8 @@ class CudoCloud:
         prices = {center.id: center.network_price for center in cudo.data_centers() if center.network_price is not None}
         return sheets.written(Sheet(moment, types, str(account.attributes["data_center_id"]), prices))
 
-    def _refusal_of_vault(self, account: CloudAccount, tenant: str) -> str:
-        """Why the account's Vault cannot keep keys of disks; empty when it can, or when there is none."""
+    def _refusal_of_vault(self, account: CloudAccount, tenant: str) -> str | None:
+        """Why the account's Vault cannot keep keys of disks; None when it can, or when there is none."""
         try:
             vault = self._access.vault_client(tenant, account)
             if vault is not None:
@@ -86,7 +86,7 @@ class CudoCloud:
             if error.retryable:
                 raise
             return f"{error.detail} {error.hint}".strip()
-        return ""
+        return None
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the project. A key may be exchanged at any time."""

@@ -152,8 +152,8 @@ class Maker:
                 return Outcome(False, waiting, POLL_SECONDS, remaining=remaining)
         return Outcome(True)
 
-    def _unmade(self, line: Resource) -> str:
-        """Empty when the thing is gone for sure, else what is waited for."""
+    def _unmade(self, line: Resource) -> str | None:
+        """None when the thing is gone for sure, else what is waited for."""
         removals = {
             GROUP: self._without_group,
             DISK: self._without_disk,
@@ -168,35 +168,35 @@ class Maker:
             self.ledger.gone(line)
         return waiting
 
-    def _without_group(self, line: Resource) -> str:
+    def _without_group(self, line: Resource) -> str | None:
         group = self.cudo.security_group(line.key)
         if group is None or not are_of_one(marks_of(group.description), self.marks):
-            return ""
+            return None
         self.cudo.delete_security_group(line.key)
-        return "" if self.cudo.security_group(line.key) is None else f"security group {line.key} is being deleted"
+        return None if self.cudo.security_group(line.key) is None else f"security group {line.key} is being deleted"
 
-    def _without_disk(self, line: Resource) -> str:
+    def _without_disk(self, line: Resource) -> str | None:
         disk = self.cudo.disk(line.key)
         if disk is None or _is_another(line, disk.data_center, disk.size_gib):
-            return ""
+            return None
         if disk.vm_id:
             # Cudo refuses to delete a disk that a machine has.
             self.cudo.detach_disk(line.key)
         self.cudo.delete_disk(line.key)
-        return "" if self.cudo.disk(line.key) is None else f"disk {line.key} is being deleted"
+        return None if self.cudo.disk(line.key) is None else f"disk {line.key} is being deleted"
 
-    def _without_network(self, line: Resource) -> str:
+    def _without_network(self, line: Resource) -> str | None:
         network = self.cudo.network(line.key)
         if network is None or network.state == values.ABSENT or _is_another(line, network.data_center, network.cidr):
-            return ""
+            return None
         self.cudo.delete_network(line.key)
         network = self.cudo.network(line.key)
-        return "" if network is None or network.state == values.ABSENT else f"network {line.key} is being deleted"
+        return None if network is None or network.state == values.ABSENT else f"network {line.key} is being deleted"
 
-    def _without_machine(self, line: Resource) -> str:
+    def _without_machine(self, line: Resource) -> str | None:
         vm = self.cudo.vm(line.key)
         if vm is None or vm.state == values.ABSENT or not are_of_one(vm.metadata, self.marks):
-            return ""
+            return None
         self.cudo.terminate_vm(line.key)
         return f"machine {line.key} is being ended"
 

@@ -159,7 +159,7 @@ class Ec2ClusterDriver:
         """See ``ports.clusters.LooksAtParts``."""
         return gone_parts(self._builder(work), lines)
 
-    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
         """See ``ports.clusters.MarksMembers``."""
         return members.name_cluster(self._builder(work), machine_ids)
 

@@ -63,8 +63,8 @@ def _lacking_machines(builder: Builder) -> Iterator[str]:
             yield f"node group {name}: {text}"
 
 
-def issues_of_group(described: Mapping[str, Any]) -> str:
-    """What EKS says is wrong with a node group, with its codes; empty where nothing is."""
+def issues_of_group(described: Mapping[str, Any]) -> str | None:
+    """What EKS says is wrong with a node group, with its codes; None where nothing is."""
     issues = described.get("health", {}).get("issues", ())
     return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
 
@@ -74,16 +74,16 @@ def before_nodes(builder: Builder) -> str:
     return "; ".join(text for name in BEFORE_NODES if (text := _first(builder, name)))
 
 
-def _first(builder: Builder, name: str) -> str:
+def _first(builder: Builder, name: str) -> str | None:
     line = builder.ledger.find(eks_kinds.ADDON.name, name)
     if line is None or line.state != "made":
         return _addon(builder, name)
     status = str(_described(builder, name)["status"])
-    return _addon(builder, name) if status in ("CREATING", "CREATE_FAILED") else ""
+    return _addon(builder, name) if status in ("CREATING", "CREATE_FAILED") else None
 
 
-def _addon(builder: Builder, name: str) -> str:
-    """Make it, or give it the version that is wanted. What is waited for; empty when it works."""
+def _addon(builder: Builder, name: str) -> str | None:
+    """Make it, or give it the version that is wanted. What is waited for; None when it works."""
     cluster = names.cluster_name(builder.work.cluster)
     line = builder.ledger.find(eks_kinds.ADDON.name, name)
     if line is None or line.state != "made":
@@ -101,7 +101,7 @@ def _addon(builder: Builder, name: str) -> str:
     if version != described["addonVersion"]:
         _update(builder, line, described, version)
         return f"{name} {described['addonVersion']} becomes {version}"
-    return "" if status == "ACTIVE" else f"{name} is {status}: {_issues(described)}"
+    return None if status == "ACTIVE" else f"{name} is {status}: {_issues(described)}"
 
 
 def _described(builder: Builder, name: str) -> dict[str, Any]:

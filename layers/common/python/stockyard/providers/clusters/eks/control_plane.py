@@ -121,8 +121,8 @@ def _own_group(builder: Builder, described: Mapping[str, Any]) -> None:
     builder.want(Wish(ec2_kinds.SECURITY_GROUP, "cluster", f"{described['name']}-cluster", mark))
 
 
-def _converged(builder: Builder, described: Mapping[str, Any]) -> str:
-    """What is waited for; empty when nothing differs any more."""
+def _converged(builder: Builder, described: Mapping[str, Any]) -> str | None:
+    """What is waited for; None when nothing differs any more."""
     line = builder.ledger.find(eks_kinds.CLUSTER.name, KEY)
     if line is None:
         raise NotYetVisible(f"{described['name']} is not on the ledger")
@@ -130,7 +130,7 @@ def _converged(builder: Builder, described: Mapping[str, Any]) -> str:
         return _followed(builder, line, str(described["name"]))
     change = _other_subnets(builder, described) or _next_change(builder.work.cluster, described)
     if change is None:
-        return ""
+        return None
     number = int(line.detail.get(_UPDATES) or 0)
     answer = builder.calls.call(
         "eks",

@@ -119,7 +119,7 @@ def manifest(name: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads((_MANIFESTS / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def balancers(api: KubernetesApi) -> str:
+def balancers(api: KubernetesApi) -> str | None:
     """Let the cluster remove the load balancers that it has made, since it marks them in its own way. What is waited
     for. Raises ``VendorError`` where the cluster does not answer or refuses."""
     services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]
@@ -127,7 +127,7 @@ def balancers(api: KubernetesApi) -> str:
         meta = service["metadata"]
         api.delete("v1", "Service", meta["name"], meta.get("namespace", ""))
     labels = (f"{item['metadata'].get('namespace')}/{item['metadata']['name']}" for item in services)
-    return f"the load balancers of the services {', '.join(labels)} are being deleted" if services else ""
+    return f"the load balancers of the services {', '.join(labels)} are being deleted" if services else None
 
 
 def _on_nodes_with_gpus(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,15 +28,15 @@ def leftovers(builder: Builder, make_api: objects.MakeApi) -> Outcome:
     return replace(outcome, message="; ".join(filter(None, (outcome.message, unanswered))))
 
 
-def _load_balancers(builder: Builder, make_api: objects.MakeApi) -> tuple[str, str]:
+def _load_balancers(builder: Builder, make_api: objects.MakeApi) -> tuple[str | None, str | None]:
     """What is waited for, and why the cluster could not be asked to remove its load balancers."""
     api = objects.of_cluster(builder, make_api)
     if api is None:
-        return "", ""
+        return None, None
     try:
-        return objects.balancers(api), ""
+        return objects.balancers(api), None
     except VendorError as error:
-        return "", f"the cluster did not remove its load balancers, so they are deleted in the cloud: {error.detail}"
+        return None, f"the cluster did not remove its load balancers, so they are deleted in the cloud: {error.detail}"
     finally:
         api.close()
 
@@ -57,7 +57,7 @@ def remove(phase: str, builder: Builder) -> Outcome:
     return outcome
 
 
-def _interfaces(builder: Builder) -> str:
+def _interfaces(builder: Builder) -> str | None:
     """Interfaces of pods, which outlive their machine where it ended before it could remove them: they would keep
     security groups and subnets for ever. They carry our tags, and are of no instance. What is waited for."""
     for thing in ec2_kinds.NETWORK_INTERFACE.search(builder.calls, tags.of_owner(builder.owner), None):
@@ -68,4 +68,4 @@ def _interfaces(builder: Builder) -> str:
             builder.calls.call("ec2", "delete_network_interface", NetworkInterfaceId=thing.vendor_id)
         except VendorConflict as error:
             return f"network interface {thing.vendor_id}: {error.detail}"
-    return ""
+    return None

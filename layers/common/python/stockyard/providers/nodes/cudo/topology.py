@@ -13,14 +13,14 @@ def location(provider: NodeProvider) -> tuple[str, str]:
     return data_center(provider), str(setting(provider, "cloudAccount"))
 
 
-def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
+def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     """See ``ports.nodes.HasTopology.out_of_reach``. Where a cluster has not said yet where it stands, only its account
     is compared; its network tells the rest when the provider is set up for it."""
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
     place, account = location(provider)
     if account == str(cluster.cloud_account_id) and cluster.place in ("", place):
-        return ""
+        return None
     home = f"in {cluster.place} of cloud account" if cluster.place else "in cloud account"
     return (
         f"Node provider {provider.name} is in {place} of cloud account {account}, the cluster {home}"
@@ -32,15 +32,15 @@ def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:
     """The cluster. Raises ``NodeCouldNotBeProvisioned`` where the machines would not be in its network."""
     why = out_of_reach(provider, cluster)
     if cluster is None or why:
-        raise NodeCouldNotBeProvisioned(why)
+        raise NodeCouldNotBeProvisioned(why or "The claim has no cluster.")
     return cluster
 
 
-def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:  # noqa: ARG001
+def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str | None:  # noqa: ARG001
     """See ``ports.nodes.HasTopology.out_of_zone``. A data center is region and zone."""
     place = data_center(provider)
     if requirement.has(place):
-        return ""
+        return None
     return f"Machines of node provider {provider.name} stand in {place}; the claim asks for another zone."
 
 

@@ -18,7 +18,7 @@ def location(provider: NodeProvider) -> tuple[str, str]:
     return region(provider), str(setting(provider, "cloudAccount"))
 
 
-def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
+def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     """See ``ports.nodes.HasTopology.out_of_reach``."""
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
@@ -27,7 +27,7 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
     place = cluster.place or str(cluster.settings.get("region_name") or DEFAULT_REGION)
     home = (place, str(cluster.cloud_account_id))
     if there == home:
-        return ""
+        return None
     return (
         f"Node provider {provider.name} is in {there[0]} of cloud account {there[1]}, the cluster in {home[0]} of"
         f" cloud account {home[1]}. Machines of another network need an overlay, which is not built yet."
@@ -67,7 +67,7 @@ def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Map
     return place.of_facts(environment.outputs).zone_ids
 
 
-def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str | None:
     """See ``ports.nodes.HasTopology.out_of_zone``. While the subnets are not known, the names of zones tell their
     region."""
     zones = zones_of(provider, environment)
@@ -76,4 +76,6 @@ def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, req
     else:
         area = region(provider)
         can = requirement.complement or any(zone.startswith(area) for zone in requirement.values)
-    return "" if can else f"Machines of node provider {provider.name} stand in {area}; the claim asks for another zone."
+    return (
+        None if can else f"Machines of node provider {provider.name} stand in {area}; the claim asks for another zone."
+    )

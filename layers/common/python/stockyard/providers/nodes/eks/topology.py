@@ -25,7 +25,7 @@ def location(provider: NodeProvider) -> tuple[str, str]:
     return region(provider), str(block_of(provider).get("cloudAccount"))
 
 
-def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
+def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     """See ``ports.nodes.HasTopology.out_of_reach``."""
     if cluster is None:
         return f"Machines of node provider {provider.name} are of a cluster's node groups; the claim names none."
@@ -34,7 +34,7 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
     there = location(provider)
     home = (str(cluster.settings.get("region_name") or DEFAULT_REGION), str(cluster.cloud_account_id))
     if there == home:
-        return ""
+        return None
     return (
         f"Node provider {provider.name} is in {there[0]} of cloud account {there[1]}, the cluster's node groups are in"
         f" {home[0]} of cloud account {home[1]}."
@@ -45,7 +45,7 @@ def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:
     """The cluster. ``NodeCouldNotBeProvisioned`` when its node groups are not the provider's."""
     why = out_of_reach(provider, cluster)
     if why or cluster is None:
-        raise NodeCouldNotBeProvisioned(why)
+        raise NodeCouldNotBeProvisioned(why or "The claim has no cluster.")
     return cluster
 
 
@@ -77,7 +77,7 @@ def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Map
     return {zone: zone_id for zone, _, zone_id in entries if zone_id}
 
 
-def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str | None:
     """See ``ports.nodes.HasTopology.out_of_zone``. While the subnets are not known, the names of zones tell their
     region."""
     known_zones = zones(provider, environment)
@@ -86,4 +86,6 @@ def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, req
     else:
         area = region(provider)
         can = requirement.complement or any(zone.startswith(area) for zone in requirement.values)
-    return "" if can else f"Machines of node provider {provider.name} stand in {area}; the claim asks for another zone."
+    return (
+        None if can else f"Machines of node provider {provider.name} stand in {area}; the claim asks for another zone."
+    )

@@ -181,12 +181,12 @@ class Maker:
                 return Outcome(done=False, message=waiting, remaining=remaining)
         return Outcome(done=True)
 
-    def remove(self, line: Resource) -> str:
-        """Remove the thing of one line. Empty when it is gone for sure, else what is waited for."""
+    def remove(self, line: Resource) -> str | None:
+        """Remove the thing of one line. None when it is gone for sure, else what is waited for."""
         kind = self.kinds[line.kind]
         if kind.borrowed:
             self.ledger.gone(line)
-            return ""
+            return None
         line_tags = tags.of_key(self.owner, line.kind, line.key)
         named = str(line.detail.get("name") or "") if kind.named else ""
         matches = kind.search(self.calls, line_tags, named or None)
@@ -203,12 +203,12 @@ class Maker:
         if line.state == "made" and not matches and self.recent(line.made_at):
             return f"{line.kind} {line.vendor_id} is new, its deletion is confirmed in a moment"
         self.ledger.gone(line)
-        return ""
+        return None
 
-    def _deleted(self, kind: Kind, vendor_id: str, recent: bool) -> str:
+    def _deleted(self, kind: Kind, vendor_id: str, recent: bool) -> str | None:
         state = kind.state(self.calls, vendor_id)
         if state is State.ABSENT and not recent:
-            return ""
+            return None
         if state is not State.LEAVING:
             try:
                 # Also when it is not shown: what was just made may be hidden, and deleting an absent thing is fine.
@@ -220,4 +220,4 @@ class Maker:
                 if kind.state(self.calls, vendor_id) is not State.ABSENT:
                     raise
         state = kind.state(self.calls, vendor_id)
-        return "" if state is State.ABSENT else f"{kind.name} {vendor_id} is being deleted"
+        return None if state is State.ABSENT else f"{kind.name} {vendor_id} is being deleted"

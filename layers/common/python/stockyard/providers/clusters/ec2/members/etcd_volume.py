@@ -26,8 +26,8 @@ MOST_TAGS = 45
 """That a policy may give its snapshots."""
 
 
-def ensure(builder: Builder, instance: Mapping[str, Any]) -> str:
-    """The volume, attached to the running ``instance``, and its snapshots. What is waited for; empty when all is."""
+def ensure(builder: Builder, instance: Mapping[str, Any]) -> str | None:
+    """The volume, attached to the running ``instance``, and its snapshots. What is waited for; None when all is."""
     zone = str(instance["Placement"]["AvailabilityZone"])
     volume = _volume(builder, zone)
     waiting = _attached(builder, volume, str(instance["InstanceId"]), zone)
@@ -90,7 +90,7 @@ def _volume(builder: Builder, zone: str) -> str:
     ).vendor_id
 
 
-def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str:
+def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str | None:
     try:
         item = ec2_kinds.VOLUME.describe(builder.calls, volume)
     except VendorNotFound as error:
@@ -104,14 +104,14 @@ def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str:
         )
     places = {str(a["InstanceId"]) for a in item.get("Attachments", ()) if a.get("State") != "detached"}
     if instance in places:
-        return ""
+        return None
     if places:
         return f"{volume} is still attached to {', '.join(sorted(places))}"
     try:
         builder.calls.call("ec2", "attach_volume", VolumeId=volume, InstanceId=instance, Device=DEVICE)
     except VendorConflict as error:
         return f"{volume} cannot be attached yet: {error.detail}"
-    return ""
+    return None
 
 
 def of_snapshots(marks: Mapping[str, str], owner: tags.Owner) -> list[dict[str, str]]:

@@ -100,20 +100,20 @@ def _ended_machines(builder: Builder, machine_ids: Sequence[str]) -> Iterator[st
         yield from (str(instance["InstanceId"]) for instance in reservation["Instances"])
 
 
-def name_cluster(builder: Builder, machine_ids: Sequence[str]) -> str:
+def name_cluster(builder: Builder, machine_ids: Sequence[str]) -> str | None:
     """See ``ports.clusters.MarksMembers.mark_members``. Only what lacks the tag is given it; the first member has the
     newer key of the two that the cloud controller knows."""
     cluster = builder.work.cluster
     if not machine_ids or not cluster.settings.get("cloud_controllers"):
-        return ""
+        return None
     unnamed = list(_unnamed(builder, machine_ids))
     if not unnamed:
-        return ""
+        return None
     pair = {tags.CLUSTER_OF_MEMBER: cluster.client_id}
     try:
         builder.calls.call("ec2", "create_tags", Resources=unnamed, Tags=tags.pairs(pair))
     except VendorNotFound:
-        return ""  # one that has just ended; the next look names the others
+        return None  # one that has just ended; the next look names the others
     except PermissionDenied:
         return (
             f"{', '.join(unnamed)}: no tag {tags.CLUSTER_OF_MEMBER} = {cluster.client_id}, without which the cloud"
@@ -121,7 +121,7 @@ def name_cluster(builder: Builder, machine_ids: Sequence[str]) -> str:
             f" may give it from version {template_versions.NAMED_MEMBERS} of the account's template on: deploy the"
             " account's current template again."
         )
-    return ""
+    return None
 
 
 def _unnamed(builder: Builder, machine_ids: Sequence[str]) -> Iterator[str]:

@@ -78,19 +78,19 @@ def _groups_of_machines(builder: Builder) -> Iterator[str]:
             yield line.vendor_id
 
 
-def _without_former(builder: Builder, settings: Mapping[str, Any]) -> str:
+def _without_former(builder: Builder, settings: Mapping[str, Any]) -> str | None:
     """Remove a machine that is not what is wanted any more, and forget one that somebody has ended. What is waited
     for."""
     line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None or line.state != "made":
-        return ""
+        return None
     former = (line.detail["type"], line.detail.get("own_image"))
     if former != (settings["instance_type"], settings.get("image")):
         return builder.remove(line)
     state = ec2_kinds.INSTANCE.state(builder.calls, line.vendor_id)
     if state is State.ABSENT and not builder.recent(line.made_at):
         builder.work.ledger.gone(line)
-    return f"bastion {line.vendor_id} is going" if state is State.LEAVING else ""
+    return f"bastion {line.vendor_id} is going" if state is State.LEAVING else None
 
 
 def _is_there(builder: Builder) -> bool:

@@ -62,7 +62,7 @@ def _faults(settings: Mapping[str, Any], in_vpc: Mapping[str, Subnet]) -> Iterat
             yield Finding(f"/settings/subnets/{index}/public", "public_control_plane needs a public subnet here.")
 
 
-def _fault(subnet: Subnet | None, tier: str, zone: str, vpc_id: str) -> str:
+def _fault(subnet: Subnet | None, tier: str, zone: str, vpc_id: str) -> str | None:
     if subnet is None:
         return f"is not in {vpc_id}"
     if subnet.zone != zone:
@@ -73,7 +73,7 @@ def _fault(subnet: Subnet | None, tier: str, zone: str, vpc_id: str) -> str:
         return "is not public: its default route does not lead to an internet gateway"
     if subnet.free < BALANCER_ADDRESSES:
         return f"has only {subnet.free} free addresses of the {BALANCER_ADDRESSES} that a load balancer needs"
-    return ""
+    return None
 
 
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

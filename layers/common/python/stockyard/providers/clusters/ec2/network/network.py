@@ -116,13 +116,13 @@ def first_zone(builder: Builder) -> str:
     return next(iter(_OwnNetwork.of(builder.work).zones), "")
 
 
-def growth_fault(builder: Builder) -> str:
-    """Why the network cannot have the zones that the settings want; empty when it can."""
+def growth_fault(builder: Builder) -> str | None:
+    """Why the network cannot have the zones that the settings want; None when it can."""
     try:
         _OwnNetwork.of(builder.work, builder.calls)
     except ValueError as error:
         return f"{vpc_cidr(builder.work.cluster)} {error}."
-    return ""
+    return None
 
 
 def given_faults(builder: Builder) -> Iterator[Finding]:
@@ -155,19 +155,19 @@ def leaving_zones(work: CloudWork) -> list[str]:
     return [plan.zones[index] for index in plan.leaving]
 
 
-def without_leaving(builder: Builder) -> str:
+def without_leaving(builder: Builder) -> str | None:
     """Remove what stands in zones that the settings do not name any more. What is waited for.
 
     The balancer has to have left them.
     """
     if is_given(builder.work.cluster.settings):
-        return ""
+        return None
     leaving = _OwnNetwork.of(builder.work).leaving
-    waiting = _without(builder, leaving) if leaving else ""
+    waiting = _without(builder, leaving) if leaving else None
     for tier in (PUBLIC, PRIVATE):
         for index in leaving:
             line = builder.work.ledger.find(ec2_kinds.SUBNET.name, layout.key(tier, index))
-            waiting = waiting or (builder.remove(line) if line is not None else "")
+            waiting = waiting or (builder.remove(line) if line is not None else None)
     return waiting
 
 
@@ -315,7 +315,7 @@ def _table_key(index: int) -> str:
     return layout.key(PRIVATE, index) if index else PRIVATE
 
 
-def _without(builder: Builder, places: Sequence[int]) -> str:
+def _without(builder: Builder, places: Sequence[int]) -> str | None:
     """Remove the gateways of these zones, once nothing leads there. What is waited for."""
     names: list[tuple[str, Callable[[int], str]]] = [
         (ec2_kinds.ROUTE_TABLE.name, _table_key),
@@ -328,7 +328,7 @@ def _without(builder: Builder, places: Sequence[int]) -> str:
             waiting = builder.remove(line) if line is not None else ""
             if waiting:
                 return waiting
-    return ""
+    return None
 
 
 def _route_table(builder: Builder, key: str, vpc: str, subnets: Sequence[str], target: dict[str, str]) -> None:

@@ -151,8 +151,8 @@ def ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((str(vpc["CidrBlock"]), *more)))
 
 
-def unfit(subnet: Subnet, wants_public: bool) -> str:
-    """Why a control plane cannot stand there, and what to do; empty when it can."""
+def unfit(subnet: Subnet, wants_public: bool) -> str | None:
+    """Why a control plane cannot stand there, and what to do; None when it can."""
     if not subnet.routes.egress:
         return "has no route to the internet. Add a default route, or choose another subnet"
     if subnet.routes.public and not wants_public:
@@ -166,4 +166,4 @@ def unfit(subnet: Subnet, wants_public: bool) -> str:
         return (
             f"has only {subnet.free} free addresses of the {FREE_ADDRESSES} needed. Free some, or choose another subnet"
         )
-    return ""
+    return None

@@ -51,7 +51,7 @@ def _entry(builder: Builder, cluster: str, role: str, entry_type: str) -> str:
     return principal
 
 
-def _without_former(builder: Builder, cluster: str, role: str) -> str:
+def _without_former(builder: Builder, cluster: str, role: str) -> str | None:
     """Remove the entry that was made for a former role of the name: EKS keeps the id that the role had then, and lets
     nobody in by another. What is waited for."""
     line = builder.ledger.find(eks_kinds.ACCESS_ENTRY.name, role)
@@ -69,7 +69,7 @@ def _without_former(builder: Builder, cluster: str, role: str) -> str:
         # That of nodes was made by EKS, with the first group.
         builder.ledger.intend(eks_kinds.ACCESS_ENTRY.name, role, {_ROLE_ID: _role_id(builder, role)})
         _remove_foreign(builder, cluster, identity.arn(builder, role))
-    return ""
+    return None
 
 
 def _is_younger_than_nodes(builder: Builder, made_at: str) -> bool:

@@ -49,16 +49,16 @@ def ensure(builder: Builder, key: str, name: str, group: Mapping[str, Any], secu
     builder.want(Wish(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, detail=detail, identity=True))
 
 
-def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str:
-    """What the template that a group was made with lacks: it is gone itself, or names a security group that is; empty
+def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str | None:
+    """What the template that a group was made with lacks: it is gone itself, or names a security group that is; None
     where nothing is known to be missing. A line of an earlier release names no groups."""
     line = builder.ledger.find(ec2_kinds.LAUNCH_TEMPLATE.name, key)
     if line is None or line.state != "made" or builder.recent(line.made_at):
-        return ""
+        return None
     if ec2_kinds.LAUNCH_TEMPLATE.state(builder.calls, line.vendor_id) is State.ABSENT:
         return f"{NAME} {line.vendor_id}"
     gone_groups = sorted(set(line.detail.get(SECURITY_GROUPS) or ()) - set(security_groups))
-    return f"security group {', '.join(gone_groups)}" if gone_groups else ""
+    return f"security group {', '.join(gone_groups)}" if gone_groups else None
 
 
 def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, Any]:

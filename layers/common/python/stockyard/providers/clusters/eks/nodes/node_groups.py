@@ -125,8 +125,8 @@ def _security_groups(
     return own, control_plane.own_security_group(described)
 
 
-def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]) -> str:
-    """Bring one group about. What is waited for; empty when it is as the settings have it."""
+def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]) -> str | None:
+    """Bring one group about. What is waited for; None when it is as the settings have it."""
     generation = _current(builder, group)
     line = builder.ledger.find(eks_kinds.NODE_GROUP.name, generation.key)
     described = _described(builder, generation) if line is not None and line.state == "made" else None
@@ -155,19 +155,19 @@ def _lack(
     generation: Generation,
     described: Mapping[str, Any],
     security: tuple[str, ...],
-) -> str:
-    """What the group was made with and is no more; empty for nothing."""
+) -> str | None:
+    """What the group was made with and is no more; None for nothing."""
     gone_subnets = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
     if gone_subnets:
         return f"subnet {', '.join(gone_subnets)}"
-    return launch_templates.lack(builder, generation.key, security) if has_template(group) else ""
+    return launch_templates.lack(builder, generation.key, security) if has_template(group) else None
 
 
-def _check_version(builder: Builder, described: Mapping[str, Any], lack: str) -> None:
+def _check_version(builder: Builder, described: Mapping[str, Any], lack: str | None) -> None:
     """Raises ``VendorRefused`` where the machines of a group cannot get the cluster's version for want of its template.
     For want of a subnet they come up in the others."""
     version = builder.work.cluster.kubernetes_version
-    if lack.startswith(launch_templates.NAME) and described.get("version", version) != version:
+    if lack and lack.startswith(launch_templates.NAME) and described.get("version", version) != version:
         name = described["nodegroupName"]
         raise VendorRefused(
             f"{lack} of node group {name} is gone, and EKS gives a group with machines no other",
@@ -266,7 +266,7 @@ def _former(builder: Builder, pools: set[str]) -> list[str]:
     return [text for text in waiting if text]
 
 
-def _retire(builder: Builder, line: Resource, generation: Generation, *, empty_first: bool) -> str:
+def _retire(builder: Builder, line: Resource, generation: Generation, *, empty_first: bool) -> str | None:
     """Remove a group with its template. A former generation goes when its nodes have gone, by name and one by one."""
     if empty_first and line.state == "made":
         described = _described(builder, generation) or {}
@@ -275,9 +275,9 @@ def _retire(builder: Builder, line: Resource, generation: Generation, *, empty_f
     return builder.remove(line) or _remove_template(builder, generation)
 
 
-def _remove_template(builder: Builder, generation: Generation) -> str:
+def _remove_template(builder: Builder, generation: Generation) -> str | None:
     line = builder.ledger.find(ec2_kinds.LAUNCH_TEMPLATE.name, generation.key)
-    return builder.remove(line) if line is not None else ""
+    return builder.remove(line) if line is not None else None
 
 
 def begin_removal(builder: Builder) -> str:

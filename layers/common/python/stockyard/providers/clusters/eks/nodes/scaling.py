@@ -76,7 +76,7 @@ def size_of(builder: Builder, described: Mapping[str, Any]) -> int:
     return sum(int(item["DesiredCapacity"]) for item in answer["AutoScalingGroups"])
 
 
-def converge(builder: Builder, line: Resource, group: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+def converge(builder: Builder, line: Resource, group: Mapping[str, Any], described: Mapping[str, Any]) -> str | None:
     """Bring limits, labels, taints and version to the settings, one call a time. What is waited for."""
     name = str(described["nodegroupName"])
     if described["status"] not in ("ACTIVE", "DEGRADED"):
@@ -99,7 +99,7 @@ def converge(builder: Builder, line: Resource, group: Mapping[str, Any], describ
         line = builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: False})
         _call(builder, line, "update_nodegroup_version", name, {"version": version})
         return f"the nodes of {name} get Kubernetes {version}"
-    return ""
+    return None
 
 
 def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> bool:
@@ -111,11 +111,11 @@ def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> boo
     return size > 0
 
 
-def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
+def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str | None:
     """Give the scaling groups behind the group our tags, once and after each new version: by these our role may change
     them. And let them end no machine of a claim for the sake of an even spread over zones. What is waited for."""
     if line.detail.get(_MARKED):
-        return ""
+        return None
     own = {**tags.of_owner(builder.owner), tags.GENERATION: builder.owner.generation}
     for scaling_group in described.get("resources", {}).get("autoScalingGroups", ()):
         pairs = [
@@ -131,7 +131,7 @@ def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
         builder.calls.call("autoscaling", "create_or_update_tags", Tags=pairs)
     _processes(builder, described, "suspend_processes")
     builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: True})
-    return ""
+    return None
 
 
 def _processes(builder: Builder, described: Mapping[str, Any], operation: str) -> None:
@@ -192,12 +192,12 @@ def _call(builder: Builder, line: Resource, operation: str, name: str, parameter
     builder.ledger.made(line, line.vendor_id, {**line.detail, _UPDATE: str(answer["update"]["id"])})
 
 
-def _update_in_progress(builder: Builder, line: Resource, name: str) -> str:
+def _update_in_progress(builder: Builder, line: Resource, name: str) -> str | None:
     """What is waited for while an update goes on. One that is over is written down as such, so that a later one is
     another. Raises ``VendorRefused`` for one that failed."""
     update_id = line.detail.get(_UPDATE)
     if not update_id:
-        return ""
+        return None
     cluster = names.cluster_name(builder.work.cluster)
     answer = builder.calls.call("eks", "describe_update", name=cluster, nodegroupName=name, updateId=update_id)
     update = answer["update"]
