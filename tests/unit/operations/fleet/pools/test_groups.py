@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, Name, NodeProvider
 from stockyard.domain.values.prices import PriceItem
+from stockyard.errors import InvalidInput
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters.creation.create import create_cluster
 from stockyard.operations.fleet.pools import pools, reconcile
@@ -192,3 +195,40 @@ def test_pods_that_wait_bring_the_provider_of_a_group_without_a_floor(
     grouped.settle()
     assert [claim.phase for claim in grouped.claims()] == ["Available"]
     assert providers(grouped)["sim-1"].implicit
+
+
+class WithoutDriver:
+    """A source that has no driver for some of its types."""
+
+    def __init__(self, source: Any, *names: str) -> None:
+        self._source, self._names = source, names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def node_types(self, provider: NodeProvider, account: Any) -> Sequence[NodeType]:
+        kinds = self._source.node_types(provider, account)
+        return [replace(kind, unserved="no driver") if kind.bare in self._names else kind for kind in kinds]
+
+
+@pytest.mark.parametrize("names", [("t3.large",), ("t3.large", "t3.small")])
+def test_a_group_of_types_of_which_no_node_can_be_made_is_refused(
+    grouped: Yard, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    services = grouped.nodes.services
+    monkeypatch.setitem(services.node_sources, "simulated", WithoutDriver(services.node_sources["simulated"], names[0]))
+    document = [{**SMALL, "name": name} for name in names]
+    monkeypatch.setattr(
+        Grouping, "group_provider", lambda *_: ProviderDocument("sim-1", "simulated", {"nodeTypes": document})
+    )
+    group = {**GROUP, "instance_types": list(names)}
+    at = "/settings/autoscaler_node_groups/1/instance_types/0"
+    new_cluster = grouped.world.new_cluster("gpus", settings={"autoscaler_node_groups": [CONTROL, group]})
+    if len(names) == 1:
+        with pytest.raises(InvalidInput) as refused:
+            create_cluster(services, new_cluster, USER)
+        (fault,) = refused.value.errors
+        assert (fault.pointer, fault.detail) == (at, "No node of t3.large can be made yet: no driver.")
+        return
+    _, warnings = create_cluster(services, new_cluster, USER)
+    assert [warning.pointer for warning in warnings] == [at]

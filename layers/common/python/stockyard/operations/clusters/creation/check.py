@@ -12,6 +12,7 @@ from stockyard.lifecycle.clusters.change_scope import speaks_against
 from stockyard.lifecycle.clusters.cluster_changes import Difference
 from stockyard.operations.clusters.creation.zone_users import zone_findings
 from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.fleet.pools.groups import group_findings
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Finding
 from stockyard.ports.clusters import Upgrades
@@ -45,6 +46,7 @@ def check(
     When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
+    findings += group_findings(services, cluster)
     findings = findings if changes is None else of_change(findings, changes)
     if all(finding.warning for finding in findings):
         live = _live_findings(services, cluster, account)

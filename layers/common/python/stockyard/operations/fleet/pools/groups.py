@@ -6,22 +6,30 @@ that name that a person has made is used as it is, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.pools.group_mapping import Group
-from stockyard.domain.pools.node_groups import worker_groups
-from stockyard.domain.pools.records import GROUP, Pool
+from stockyard.domain.pools.node_groups import GROUP_SETTINGS, worker_groups
+from stockyard.domain.pools.records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster, NodeProvider
+from stockyard.domain.values.pointers import pointer
 from stockyard.errors import InUse, NotFound, PreconditionFailed
 from stockyard.operations.fleet.pools.pools import draft, member_pool_of
 from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import account_of, source_of
 from stockyard.operations.node_providers.providers import create_provider, delete_provider
+from stockyard.operations.node_providers.providers import draft as provider_draft
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.services import Services
+from stockyard.ports import Finding
 from stockyard.ports.clusters import BalancesMembers, ServesNodeGroups
+from stockyard.scheduling.index import Index
+from stockyard.scheduling.match import Availability, possible_offerings, unserved_types
+from stockyard.scheduling.reading import Reader
 
 
 def group_providers(services: Services, cluster: Cluster) -> Iterator[tuple[Group, ProviderDocument | None]]:
@@ -41,6 +49,56 @@ def group_pools(services: Services, cluster: Cluster, actor: str) -> list[Pool]:
         draft(services, cluster.id, mapping.pool_of_group(group, document.name if document is not None else ""), actor)
         for group, document in group_providers(services, cluster)
     ]
+
+
+def group_findings(services: Services, cluster: Cluster) -> list[Finding]:
+    """What the cluster's groups name of which no node can be made yet: a fault where nothing else of the group is left,
+    else a warning."""
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    driver: object = services.cluster_drivers.get(cluster.driver)
+    if mapping is None or not isinstance(driver, ServesNodeGroups):
+        return []
+    workers = worker_groups(cluster.settings)
+    findings: list[Finding] = []
+    for setting in sorted(GROUP_SETTINGS):
+        for index, group in enumerate(cluster.settings.get(setting) or ()):
+            if group in workers:
+                pool = mapping.pool_of_group(group, driver.group_provider(cluster, group).name)
+                unserved, is_all = _unserved(services, driver.group_provider(cluster, group), pool)
+                findings += [
+                    Finding(
+                        pointer("settings", setting, index, *_place_of(group, node_type.bare)),
+                        f"No node of {node_type.bare} can be made yet: {node_type.unserved}.",
+                        warning=not is_all,
+                    )
+                    for node_type in unserved
+                ]
+    return findings
+
+
+def _unserved(services: Services, document: ProviderDocument, new_pool: NewPool) -> tuple[Sequence[NodeType], bool]:
+    """The node types of a group of which no node can be made yet, and whether it has no other."""
+    # What the document comes to is kept by its name: two documents of one name are equal.
+    provider = _existing(services, document.name) or provider_draft(
+        services, document, id=f"{services.tenant}/{document.name}"
+    )
+    source = source_of(services, provider)
+    types = source.node_types(provider, account_of(services, provider)) if source is not None else ()
+    if not any(node_type.unserved for node_type in types):
+        return (), False
+    index, request = Index(types), Reader().request(new_pool.requirements, {}, provider.name)
+    free = Availability({node_type.name: 1 for node_type in types if node_type.limited})
+    return unserved_types(index, request), not possible_offerings(index, request, free)
+
+
+def _place_of(group: Group, name: str) -> Sequence[str | int]:
+    """Where a group names a type; empty where it does not."""
+    for field, value in group.items():
+        if value == name:
+            return (field,)
+        if isinstance(value, list) and name in value:
+            return field, value.index(name)
+    return ()
 
 
 def ensure_provider(services: Services, cluster: Cluster, pool: Pool) -> None:
