@@ -75,3 +75,12 @@ def test_who_names_a_type_hears_of_that_type_alone(node_type, asking, key):
     assert sentence(node_types, asking((key, "In", "p.none"))) == (
         f"No node type fits now, so it will wait: 3 without a value of {key} as asked."
     )
+
+
+def test_a_label_that_no_type_has_is_told_as_one(node_type, asking):
+    node_types = [node_type("p.a", **{"example.com/disk": "fast"}), node_type("p.b")]
+    assert sentence(node_types, asking(("example.com/disc", "In", "fast"))) == (
+        "No node type fits now, so it will wait: 2 without a value of example.com/disc as asked"
+        " (no node type has this label; did you mean example.com/disk?)."
+    )
+    assert "no node type has" not in sentence(node_types, asking(("example.com/disk", "In", "slow")))

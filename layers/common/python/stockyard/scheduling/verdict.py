@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stockyard.domain.nodes.node_types import LEAST_GIB
 from stockyard.domain.pools.bids import ABOVE_BID
+from stockyard.domain.values.spelling import closest
 from stockyard.scheduling.explain import (
     EXTENDED,
     FULL,
@@ -75,12 +76,24 @@ class Group:
 def groups(evaluations: Iterable[Evaluation]) -> list[Group]:
     """The node types that were not chosen: first those that fit, then by order of the rules, most frequent first."""
     members: defaultdict[tuple[str, str], list[Evaluation]] = defaultdict(list)
-    for evaluation in evaluations:
+    listed_evaluations = list(evaluations)
+    for evaluation in listed_evaluations:
         if not evaluation.selected:
             members[evaluation.rule or FITS, evaluation.subject].append(evaluation)
     order = (FITS, *RULES)
     ordered = sorted(members.items(), key=lambda pair: (order.index(pair[0][0]), -len(pair[1]), pair[0][1]))
-    return [_group(rule, subject, listed) for (rule, subject), listed in ordered]
+    return [_with_unknown(_group(rule, subject, listed), listed_evaluations) for (rule, subject), listed in ordered]
+
+
+def _with_unknown(group: Group, evaluations: Sequence[Evaluation]) -> Group:
+    """The group, which says of a label that no node type has that it is so, and which one was probably meant."""
+    if group.rule != REQUIREMENT or group.subject in NAME_KEYS:
+        return group
+    if any(group.subject in each.node_type.properties for each in evaluations):
+        return group
+    likely = closest(group.subject, sorted({key for each in evaluations for key in each.node_type.properties}))
+    hint = f"; did you mean {likely}?" if likely else ""
+    return replace(group, message=f"{group.message} (no node type has this label{hint})")
 
 
 def excluded(evaluations: Iterable[Evaluation]) -> list[Group]:

@@ -21,6 +21,7 @@ from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, load
+from stockyard.operations.node_providers.type_names import check_type_names
 from stockyard.operations.quotas.node_claims import check_claims_room, claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
@@ -86,6 +87,7 @@ def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) 
     cluster_id = _cluster_id(services, request)
     if request.strict and request.provider_ref and request.provider_ref not in catalog.providers:
         raise InvalidInput.at("/provider", f"There is no node provider {request.provider_ref}.")
+    check_type_names(catalog, request.provider_ref, request.requirements)
     requirements = (*request.requirements, *_type_requirement(services, catalog, request))
     draft = NodeClaim(
         id=claim_id,
@@ -130,6 +132,8 @@ def _type_requirement(services: Services, catalog: Catalog, request: NewClaim) -
     if len(types) > 1:
         candidates = ", ".join(sorted(node_type.name for node_type in types))
         raise InvalidInput.at("/type", f"{request.type_ref} may be any of {candidates}.")
+    if types and request.strict and types[0].unserved is not None:
+        raise InvalidInput.at("/type", f"No node of {types[0].name} can be made yet: {types[0].unserved}.")
     name = types[0].name if types else request.type_ref
     allowed = allowed_types(services)
     if types and allowed is not None and not {name, f"{types[0].provider}.*"} & set(allowed):

@@ -27,6 +27,7 @@ from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import cluster_claims
 from stockyard.operations.node_providers.catalog import load
+from stockyard.operations.node_providers.type_names import check_type_names
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace, Write
@@ -135,7 +136,11 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
         Reader().request(new_pool.requirements, {})
     except ValueError as error:
         raise InvalidInput.at("/requirements", str(error)) from None
-    _check_limits(services, cluster, new_pool)
+    current = services.store.get(Pool, pool_id(cluster.id, new_pool.name))
+    if new_pool.requirements:
+        earlier = current.requirements if current is not None else ()
+        check_type_names(load(services), new_pool.provider_ref, new_pool.requirements, earlier)
+    _check_limits(services, new_pool, current)
     other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
     check_pools(services, [*other_pools, new_pool])
 
@@ -153,11 +158,10 @@ def _check_provider(services: Services, cluster: Cluster, new_pool: NewPool) -> 
         raise InvalidInput.at("/provider", text)
 
 
-def _check_limits(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
+def _check_limits(services: Services, new_pool: NewPool, current: Pool | None) -> None:
     """``InvalidInput`` for limits that limit nothing. One that the pool has already is left alone."""
     if not unknown_limits(new_pool.limits, ()):
         return
-    current = services.store.get(Pool, pool_id(cluster.id, new_pool.name))
     names = [name for name in new_pool.limits if current is None or name not in current.limits]
     faults = unknown_limits(names, resources_of(services))
     if faults:
