@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
@@ -17,7 +17,7 @@ from stockyard_client.errors import LoginFailed, StockyardClientError
 
 if TYPE_CHECKING:
     import httpx
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
 
     from stockyard_client.cli.documents.origins import Origin
     from stockyard_client.client import Client
@@ -221,11 +221,18 @@ class Context:
 def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
     """A console that writes no control sequence unless ``stream`` is a terminal that wants colour."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    from stockyard_client.cli.visible import visible
 
     plain = not stream.isatty() or bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
 
     class Plain(Console):
-        """A console that leaves a pipe that nobody reads to the command."""
+        """A console that leaves a pipe that nobody reads to the command, and shows what would steer the terminal."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError

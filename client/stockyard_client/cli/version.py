@@ -6,6 +6,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.output.output import Form, Output, write_document
+from stockyard_client.cli.visible import echo
 from stockyard_client.version import VERSION
 
 
@@ -14,7 +15,7 @@ def version(output: Output = Form.TABLE) -> None:
     if output in {Form.JSON, Form.YAML}:
         write_document(output, {"name": "stockyard-client", "version": VERSION})
     else:
-        typer.echo(f"stockyard {VERSION}")
+        echo(f"stockyard {VERSION}")
 
 
 def health(run: typer.Context, output: Output = Form.TABLE) -> None:
@@ -25,4 +26,4 @@ def health(run: typer.Context, output: Output = Form.TABLE) -> None:
     if output in {Form.JSON, Form.YAML}:
         write_document(output, answer)
     else:
-        typer.echo(answer.get("status", "unknown"))
+        echo(answer.get("status", "unknown"))

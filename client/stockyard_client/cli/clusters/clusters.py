@@ -30,6 +30,7 @@ from stockyard_client.cli.output.output import (
     write_document,
     write_yaml_or_json,
 )
+from stockyard_client.cli.visible import echo
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
@@ -158,7 +159,7 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
             return
         record = client.clusters.get(cluster)
         if output is Form.NAME:
-            typer.echo(record.name)
+            echo(record.name)
             return
         operation = operations.last(client, record.operation_id)
         cluster_descriptions.describe(context, client, record, operation)
@@ -181,7 +182,7 @@ def tree(
     if output in {Form.JSON, Form.YAML}:
         write_document(output, below)
     elif output is Form.NAME:
-        typer.echo(below["name"])
+        echo(below["name"])
     else:
         trees.draw(context, cluster_descriptions.folded(below, everything=everything))
 

@@ -12,6 +12,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
+from stockyard_client.cli.visible import echo
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"
@@ -43,7 +44,7 @@ def kubeconfig(
         if static or file:
             raise BadInput("--secret goes without --static and --file")
         with context.client() as client:
-            typer.echo(kubeconfigs.dump(client.clusters.kubeconfig_secret(cluster)).rstrip("\n"))
+            echo(kubeconfigs.dump(client.clusters.kubeconfig_secret(cluster)).rstrip("\n"))
         return
     with context.client() as client:
         answer = client.clusters.kubeconfig(cluster, static=static)
@@ -54,7 +55,7 @@ def kubeconfig(
         simulated = client.simulates_kubernetes
     config = kubeconfigs.for_person(config, entry, context.api_url(), context.means_tenant, command=program())
     if stdout:
-        typer.echo(kubeconfigs.dump(config).rstrip("\n"))
+        echo(kubeconfigs.dump(config).rstrip("\n"))
     else:
         path = file or kubeconfigs.default_path(context.environment)
         current = kubeconfigs.write(path, config, use=use)

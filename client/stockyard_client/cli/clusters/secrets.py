@@ -9,6 +9,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.output.output import Form, Output, write_document, write_yaml_or_json
+from stockyard_client.cli.visible import echo
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
@@ -20,7 +21,7 @@ def client_secret(run: typer.Context, cluster: Name, output: Output = Form.TABLE
     if output in {Form.JSON, Form.YAML}:
         write_document(output, document)
     else:
-        typer.echo(document["client_id"] if output is Form.NAME else document["client_secret"])
+        echo(document["client_id"] if output is Form.NAME else document["client_secret"])
 
 
 def agent(run: typer.Context, cluster: Name, output: Output = Form.YAML) -> None:

@@ -14,6 +14,7 @@ from stockyard_client.cli.operations import operations
 from stockyard_client.cli.output import losses, plans
 from stockyard_client.cli.output.output import Form, Output, write_document
 from stockyard_client.cli.output.tables import write_table
+from stockyard_client.cli.visible import echo
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 
@@ -29,7 +30,7 @@ def snapshots(run: typer.Context, cluster: Name, output: Output = Form.TABLE) ->
     items = view["items"]
     if output is Form.NAME:
         for item in items:
-            typer.echo(item["id"])
+            echo(item["id"])
         return
     if items:
         rows = [[item["id"], item["stored_at"], str(item["size"])] for item in items]

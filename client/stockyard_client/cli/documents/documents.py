@@ -206,7 +206,7 @@ def _unique(entries: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Plain(yaml.SafeLoader):
-    """The safe loader with dates, ``On``, ``yes`` and the like left as text, as JSON has it; no key stands twice."""
+    """Safe loader with the types of YAML 1.2: ``On``, ``17:00``, ``010`` and dates are texts. No key stands twice."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """The mapping as it stands there. What ``<<`` brings in may be given again: that is what it is for."""
@@ -239,11 +239,18 @@ def _sendable(source: Source, values: list[Any]) -> list[Any]:
 
 
 _TAG = "tag:yaml.org,2002:"
-_Plain.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rows if tag not in (f"{_TAG}timestamp", f"{_TAG}bool")]
-    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Plain.add_implicit_resolver(f"{_TAG}bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_CORE: tuple[tuple[str, str, str], ...] = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+", "-+.0123456789"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("merge", r"<<", "<"),
+)
+"""Types of plain texts by YAML 1.2, as the API has them: name, form, first characters."""
+_Plain.yaml_implicit_resolvers = {}
+for _name, _form, _starts in _CORE:
+    _Plain.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^(?:{_form})$"), list(_starts.replace("\0", "")))
+_Plain.yaml_implicit_resolvers.setdefault("", []).append((f"{_TAG}null", re.compile("^$")))
 
 
 def _inner(node: yaml.Node, token: str) -> tuple[yaml.Node, int] | None:

@@ -17,6 +17,7 @@ from stockyard_client.cli.input.options import Timeout, Wait
 from stockyard_client.cli.manifests.apply import CLUSTER, Files, OfCluster, Recursive
 from stockyard_client.cli.output import plans, progress
 from stockyard_client.cli.output.output import Form, Output
+from stockyard_client.cli.visible import echo
 from stockyard_client.errors import ApiError, StockyardClientError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def delete(
                 codes.append(_failed(context, thing, error, wait=wait))
                 continue
             is_done = wait or thing.noun in {"profile", "provider"}
-            typer.echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
+            echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
     if codes:
         raise typer.Exit(codes[0])
 
@@ -106,14 +107,14 @@ def _plan(context: contexts.Context, things: Sequence[Doomed], *, ignore_missing
                 plan = plan_of(client, thing)
             except ApiError as error:
                 if error.status == 409:  # what uses it may go before it
-                    typer.echo(thing.title)
+                    echo(thing.title)
                     plans.warn(context, [f"{thing.title}: {error.detail}"])
                 elif error.status == 404 and ignore_missing:
                     context.say(f"There is no {thing.title}.")
                 else:
                     codes.append(_failed(context, thing, error, wait=True))
                 continue
-            typer.echo(thing.title)
+            echo(thing.title)
             plans.warn(context, plan.warnings)
     context.say("This was a dry run; nothing was changed.", "dim")
     if codes:

@@ -18,6 +18,7 @@ from stockyard_client.cli.operations import listings, operations, updates
 from stockyard_client.cli.output import losses, plans, progress, watching
 from stockyard_client.cli.output.node_sheets import CLAIMS
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
+from stockyard_client.cli.visible import echo
 from stockyard_client.client import Client
 from stockyard_client.node_models import NodeClaim
 
@@ -191,7 +192,7 @@ def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> No
             document = {"claim": record.document(), "operation": operation.document() if operation else None}
             write_document(output, document)
         elif output is Form.NAME:
-            typer.echo(record.name)
+            echo(record.name)
         else:
             claim_descriptions.describe(context, client, record, operation)
 

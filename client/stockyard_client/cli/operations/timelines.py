@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from stockyard_client.cli.input.inputs import seconds
 from stockyard_client.cli.output.output import Form, show_many
 from stockyard_client.cli.output.tables import Sheet, cell, cells, padded
 from stockyard_client.cli.output.watching import trouble
+from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.following import Feed
 from stockyard_client.models import Model
 from stockyard_client.resources.base import parsed
@@ -132,13 +132,11 @@ class _Lines(Generic[M]):
 
     def _write(self, record: M) -> None:
         if self._form is Form.JSON:
-            typer.echo(json.dumps(record.document(), ensure_ascii=False))
+            echo(json_text(record.document()))
         elif self._form is Form.YAML:
-            import yaml
-
-            typer.echo("---\n" + yaml.safe_dump(record.document(), sort_keys=False, allow_unicode=True).rstrip("\n"))
+            echo("---\n" + yaml_text(record.document()))
         elif self._form is Form.NAME:
-            typer.echo(self._sheet.name(record))
+            echo(self._sheet.name(record))
         else:
             if not self._started:
                 self._line([column.heading for column in self._columns])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -11,6 +10,7 @@ import typer
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.tables import Column, Sheet, rows_of, write_table
+from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Model, Operation
 
 M = TypeVar("M", bound=Model)
@@ -142,7 +142,7 @@ def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M
         write_document(form, [record.document() for record in items])
     elif form is Form.NAME:
         for record in items:
-            typer.echo(sheet.name(record))
+            echo(sheet.name(record))
     elif items:
         columns = sheet.columns_of(wide=form is Form.WIDE)
         rows, give = rows_of(context, columns, items), [column.give for column in columns]
@@ -168,8 +168,6 @@ def write_yaml_or_json(form: Form, document: Any) -> None:
 def write_document(form: Form, document: Any) -> None:
     """Writes ``document`` as JSON or YAML."""
     if form is Form.YAML:
-        import yaml
-
-        typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
+        echo(yaml_text(document))
     else:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        echo(json_text(document, indent=2))

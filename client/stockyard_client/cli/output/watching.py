@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
-import typer
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
@@ -25,6 +23,7 @@ from stockyard_client.cli.output.tables import (
     spared,
     style_of,
 )
+from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
@@ -87,13 +86,11 @@ class Lines(Generic[R]):
         self._shown[key] = row
         document = {**record.document(), "deleted": True} if deleted else record.document()
         if self._form is Form.JSON:
-            typer.echo(json.dumps(document, ensure_ascii=False))
+            echo(json_text(document))
         elif self._form is Form.YAML:
-            import yaml
-
-            typer.echo("---\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n"))
+            echo("---\n" + yaml_text(document))
         elif self._form is Form.NAME:
-            typer.echo(self._sheet.name(record))
+            echo(self._sheet.name(record))
         else:
             self._make_room(row)
             if not self._has_heading:

@@ -14,6 +14,7 @@ from stockyard_client.cli.output.ages import age
 from stockyard_client.cli.output.node_sheets import dollars
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.visible import echo
 from stockyard_client.resources.disruption import ClusterDisruption, PreviewedNode
 
 app = typer.Typer(
@@ -64,7 +65,7 @@ def show(run: typer.Context, cluster: SomeCluster = None, output: Output = Form.
             if output in {Form.JSON, Form.YAML}:
                 write_document(output, switch.document())
             else:
-                typer.echo("paused for all clusters" if switch.paused else "not paused")
+                echo("paused for all clusters" if switch.paused else "not paused")
             return
         state = client.disruption.get(cluster)
     show_one(context, output, STATES, state)

@@ -20,6 +20,7 @@ from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import losses, plans, watching
 from stockyard_client.cli.output.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tenant.policies import NOTE, policies_of
+from stockyard_client.cli.visible import echo, json_text
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 app.command("update")(updates.update_account)
@@ -131,7 +132,7 @@ def template(run: typer.Context, account: Account) -> None:
         body: Any = client.accounts.template(account)
     if isinstance(body, dict) and "Resources" not in body and "template" in body:
         body = body["template"]
-    typer.echo(body.rstrip("\n") if isinstance(body, str) else json.dumps(body, separators=(",", ":")))
+    echo(body.rstrip("\n") if isinstance(body, str) else json_text(body, separators=(",", ":")))
 
 
 @app.command()
@@ -163,7 +164,7 @@ def policies(
         return
     for policy in documents:
         part = policy.part.removeprefix("Has") or "always"
-        typer.echo(policy.name if output is Form.NAME else f"{policy.name:<48} {part:<16} {len(policy.text):>5}")
+        echo(policy.name if output is Form.NAME else f"{policy.name:<48} {part:<16} {len(policy.text):>5}")
     context.say(NOTE)
 
 

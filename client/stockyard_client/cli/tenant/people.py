@@ -12,6 +12,7 @@ from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
+from stockyard_client.cli.visible import echo
 from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
 
@@ -83,7 +84,7 @@ def token(
         if issuer or client_id:
             raise BadInput("--cluster goes without --issuer and --client-id")
         with context.client() as client:
-            typer.echo(json.dumps(kubeconfigs.credential(client.clusters.token(cluster))))
+            echo(json.dumps(kubeconfigs.credential(client.clusters.token(cluster))))
         return
     if not (issuer and client_id) and "STOCKYARD_CLUSTER_TOKEN" not in context.environment:
         raise BadInput("give --issuer and --client-id as the cluster's kubeconfig has them")
@@ -92,4 +93,4 @@ def token(
     if (end := ends_at(id_token)) is not None:
         status["expirationTimestamp"] = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     credential = {"apiVersion": kubeconfigs.CREDENTIAL_VERSION, "kind": "ExecCredential", "status": status}
-    typer.echo(json.dumps(credential))
+    echo(json.dumps(credential))

@@ -10,6 +10,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import NOT_ALLOWED
 from stockyard_client.cli.output.output import Form, Output, write_document
+from stockyard_client.cli.visible import echo
 from stockyard_client.errors import LoginFailed
 from stockyard_client.sessions import claims_of
 
@@ -32,7 +33,7 @@ def whoami(run: typer.Context, output: Output = Form.TABLE) -> None:
     if output in {Form.JSON, Form.YAML}:
         write_document(output, record)
     elif output is Form.NAME:
-        typer.echo(record["user"])
+        echo(record["user"])
     else:
         _draw(context, record)
     if identity["expires_at"] and claims["exp"] <= context.now():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stockyard.domain.values.yaml_documents import read_documents
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.documents import Document, document_of, documents_of
 from stockyard_client.cli.documents.origins import Origin, place_of
@@ -140,6 +141,15 @@ def test_dates_and_words_for_truth_stay_texts():
     assert values == {"at": "2026-01-31", "state": "On", "flag": True}
 
 
+def test_plain_texts_have_the_types_of_yaml_1_2_as_the_api_reads_them() -> None:
+    texts = "17:00 8080:53 = =~ 010 00 0x1f 0b11 1_000 On off yes NO 12e .inf .nan 0o17 x 2001-01-01 1:30:00 é"
+    values = "1 -1 +1 0 1.5 .5 1. 1e3 1E+3 -1.5e-3 true TRUE False null ~ Null"
+    for text in [*texts.split(), *values.split(), ""]:
+        (document,) = read(f"a: {text}\n")
+        assert [document.value] == read_documents(f"a: {text}\n"), text
+    assert [read(f"a: {text}\n")[0].value["a"] for text in texts.split()] == texts.split()
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -152,7 +162,7 @@ def test_dates_and_words_for_truth_stay_texts():
         ("---\n", "lab.yaml holds no document"),
         ("a: " + "[" * 3000, "lab.yaml is nested too deeply"),
         ("a: &a [*a]\n", "lab.yaml holds an alias that leads back to what it stands in"),
-        ("a: .nan\n", "lab.yaml holds a number that is not finite"),
+        ("a: 1e999\n", "lab.yaml holds a number that is not finite"),
         ('{"a": 1e999}', "lab.yaml holds a number that is not finite"),
         ('{"a": ' + "1" * 5000 + "}", "lab.yaml holds a number of too many digits"),
         ('{"a": "\\ud800"}', "lab.yaml holds half of a character"),

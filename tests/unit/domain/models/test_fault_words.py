@@ -36,6 +36,21 @@ def lab(node_type=None, **spec):
     return provider_manifest(own=True), document
 
 
+@pytest.mark.parametrize(
+    "mark", ["\x00", "\x1b[2J", "\x07", "\r", "\x7f", "\x9b", "\u200b", "\u202e", "\u2069", "\ufeff"]
+)
+def test_texts_for_people_have_nothing_that_steers_a_terminal(mark):
+    text = "must be text without control characters but tabs and line ends, and without marks of direction"
+    assert faults(read, ClusterCreate, {**CLUSTER, "description": f"a{mark}b"})["/description"] == text
+    model, document = lab(displayName=f"a{mark}b")
+    assert list(faults(read, model, document, at=(0,)).values()) == [text]
+
+
+def test_texts_for_people_have_any_other_character():
+    text = "line\n\ttab, é, 한국어, \U0001f468\u200d\U0001f469"
+    assert read(ClusterCreate, {**CLUSTER, "description": text}).description == text
+
+
 def test_an_unknown_field_comes_with_the_one_that_was_meant():
     assert faults(read, *lab({"maxCapactiy": 3}), at=(0,)) == {
         "/0/spec/simulated/nodeTypes/0/maxCapactiy": "unknown field; did you mean maxCapacity?"

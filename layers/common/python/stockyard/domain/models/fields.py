@@ -134,7 +134,7 @@ def no_nul(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
-Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
+Description = Annotated[str, StringConstraints(max_length=1024, pattern=patterns.PLAIN_TEXT)]
 """Free text for people."""
 ClientSecret = Annotated[
     SecretStr,

@@ -12,6 +12,8 @@ EVENT_ACCOUNT = r"^[0-9]{12}$"
 MINOR = r"^[0-9]{1,3}\.[0-9]{1,3}$"
 DURATION = r"^([0-9]{1,9}(s|m|h)){1,3}$"
 DURATION_OR_NEVER = r"^(([0-9]{1,9}(s|m|h)){1,3}|Never)$"
+PLAIN_TEXT = r"^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]*$"
+"""No character that steers a terminal, in which texts for people are shown."""
 
 WORDS = {
     LABEL: "1 to 63 letters, digits, - _ . starting and ending with a letter or digit",
@@ -20,6 +22,7 @@ WORDS = {
     ALLOWED_TYPE: "the canonical name of a node type, provider.type, or provider.* for all of a provider",
     EVENT_ACCOUNT: "an account of 12 digits",
     MINOR: "a minor of Kubernetes such as 1.36",
+    PLAIN_TEXT: "text without control characters but tabs and line ends, and without marks of direction",
     DURATION: "a duration such as 30s, 5m or 1h30m",
     DURATION_OR_NEVER: "a duration such as 30s, 5m or 1h30m, or Never",
 }

@@ -12,7 +12,7 @@ from stockyard.domain.models.base import check, repeated
 from stockyard.domain.models.nodes.node_fields import Annotations, Camel, DisplayName, Properties, Resources
 
 MAX_TYPES = 200
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(fields.no_nul)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=patterns.PLAIN_TEXT)]
 Source = Annotated[str, StringConstraints(min_length=1, max_length=100_000), AfterValidator(fields.no_nul)]
 Raw = dict[str, Any]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]

@@ -100,7 +100,7 @@ Properties = Annotated[dict[str, Property], Field(max_length=128), AfterValidato
 """Each value is one label value, a comma list of them, or ``*``; a provider's own settings are any text."""
 Annotations = Annotated[dict[str, str], Field(max_length=64), AfterValidator(_annotations)]
 """Annotations of Kubernetes, at most 32 KiB together."""
-DisplayName = Annotated[str, StringConstraints(max_length=256), AfterValidator(fields.no_nul)]
+DisplayName = Annotated[str, StringConstraints(max_length=256, pattern=patterns.PLAIN_TEXT)]
 """A name for people; it need not be unique."""
 KubeletArgs = Annotated[
     dict[
