@@ -22,6 +22,7 @@ from stockyard.operations.machines import pending_pods
 from stockyard.operations.node_claims import phases
 from stockyard.operations.scheduler import claim_reader
 from stockyard.scheduling.packing import model, row_source
+from stockyard.scheduling.packing import reasons as packing_reasons
 from stockyard.scheduling.packing.classes import Level
 from stockyard.scheduling.packing.model import Settings
 from tests.harness.hours.world import Hours
@@ -226,6 +227,10 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "a pool pauses longer after each other type that is refused": (
         FOUR_REFUSED,
         lambda: patch.object(pool, "OTHER_TYPES", 1),
+    ),
+    "refused types are not named": (
+        Scene([app("a", cpu=6000)], [(2.0, "a", 1)], [(1.0, refuse_launches("c-8", "m-8"))], hours=0.2),
+        lambda: patch.object(packing_reasons, "_by_unavailable", lambda *_: iter(())),
     ),
     "a pool that is made while its cluster is prepared is hopeless": (
         Scene([app("a")], [(0.0, "a", 1)], hours=0.05),

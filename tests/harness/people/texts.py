@@ -10,7 +10,7 @@ from agent.stockyard_agent.kubernetes import Object
 from tests.harness.hours.pods import DRIVER, NAMESPACE
 
 TAINT, LABEL, TOPOLOGY, VOLUME, PORT, RESOURCE = "taint", "label", "topology", "volume", "port", "resource"
-LIMIT, CAPACITY, PAUSE, UNUSED = "limit", "capacity", "pause", "unused room"
+LIMIT, CAPACITY, PAUSE, UNUSED, REFUSED = "limit", "capacity", "pause", "unused room", "refused"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ANY = ""
 """The subject of a rule whose words name none."""
@@ -26,6 +26,7 @@ _WORDS = (
     (LIMIT, r"The pool's limit of (\S+) is reached"),
     (LIMIT, r"The pool's limits together leave no node type()"),
     (CAPACITY, r"No node type of the pool that would take it has a place left()"),
+    (REFUSED, r"The pod fits only on node types that their cloud refused a moment ago \(([^)]+)\)"),
     (PAUSE, r"no other dynamic pool is there()"),
     (UNUSED, r"(\S[^:]*?) were made for them(?: and took none of them|; no other node is made)"),
     (UNUSED, r"(\S[^:]*?) ha[ds] room by what the cluster reports, which"),
@@ -37,6 +38,7 @@ _SCHEDULER = re.compile(
 )
 """What kube-scheduler says of a rule. Room that is not used is explained by nobody else."""
 _POD = re.compile(rf"(?<![\w-]){NAMESPACE}/([a-z0-9-]+)")
+_TYPE = re.compile(r"sim\.([\w-]+)")
 _MORE = re.compile(r"\(and \d+ more kinds of pods\)")
 
 
@@ -108,6 +110,8 @@ def _is_told(statement: str, kind: str, subject: str, pod: WaitingPod) -> bool:
     """Whether the rule can be why the pod waits."""
     if kind == UNUSED:
         return _named(subject, pod.nodes) and _SCHEDULER.search(statement) is not None
+    if kind == REFUSED:
+        return _TYPE.findall(subject) != [] and set(_TYPE.findall(subject)) <= set(pod.rules.get(REFUSED, ()))
     return bool(pod.rules.get(kind)) if subject == ANY else subject in pod.rules.get(kind, ())
 
 

@@ -22,7 +22,7 @@ What it counts as wrong, beside what ``hours.judge`` does:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from tests.harness.hours.traces import SIZES
 from tests.harness.people import vendor
 from tests.harness.people.places import would_take
 from tests.harness.people.scheduler import board_of, read
-from tests.harness.people.texts import CAPACITY, LIMIT, PAUSE, WaitingPod, rules_of, unsaid
+from tests.harness.people.texts import CAPACITY, LIMIT, PAUSE, REFUSED, RESOURCE, WaitingPod, rules_of, unsaid
 
 if TYPE_CHECKING:
     from tests.harness.hours.world import Hours
@@ -71,7 +71,8 @@ class Waits:
     _excused_until: datetime | None = None
     _deaf_until: datetime | None = None
     """Until when the agent has been silent, and a little longer."""
-    _refused_at: datetime | None = None
+    _refused_at: dict[str, datetime] = field(default_factory=dict)
+    """When a type could not be had last, by its name."""
     _failed: tuple[str, datetime] | None = None
     """Of a decision of which a replacement has failed: when it was made, and since when that is seen."""
     _came_at: dict[str, datetime] = field(default_factory=dict)
@@ -105,8 +106,8 @@ class Waits:
         self.world.time.later(LOOK, self._look)
         now = self.world.clock.now()
         pending = [pod for pod in self.world.kube.pending() if pod["status"]["conditions"]]
-        if self.world.refused or vendor.denied(self.world):
-            self._refused_at = now
+        self._refused_at |= dict.fromkeys((name for _, name, _ in self.world.refused), now)
+        self._refused_at |= dict.fromkeys(vendor.denied(self.world), now)
         if self.world.agent.silent:
             self._deaf_until = now + timedelta(minutes=5)
         if self.world.agent.silent or self.world.refused:
@@ -257,14 +258,25 @@ class Waits:
         """The pod as somebody sees it who knows the cluster."""
         now = self.world.clock.now()
         group = [other for other in self.world.kube.of(pod["app"]) if "nodeName" not in other["spec"]]
+        refused_types = [name for name, moment in self._refused_at.items() if now < moment + REFUSED_FOR]
+        known_rules = rules_of(pod)
+        if refused_types and self._fits_only_on(pod, refused_types):
+            del known_rules[RESOURCE]
         rules = {
-            **rules_of(pod),
+            **known_rules,
             LIMIT: ["nodes"] if self._at_limit() else [],
-            CAPACITY: ["capacity"] if self._refused_at is not None and now < self._refused_at + REFUSED_FOR else [],
+            CAPACITY: refused_types,
+            REFUSED: refused_types,
             PAUSE: [pool.name for pool in self.world.pools.values() if pool.retry_at is not None],
         }
         roomy = [name for name, fault in board_of(self.world.kube).faults(read(pod)).items() if not fault]
         return WaitingPod({other["metadata"]["name"] for other in group}, rules, self._nodes, roomy)
+
+    def _fits_only_on(self, pod: Object, names: Collection[str]) -> bool:
+        """Whether new nodes of these types would take the pod, and of no other type: then it is no matter of room."""
+        kube, zones = self.world.kube, self.world.trace.zones
+        takers = [size.name for size in SIZES if would_take(kube, pod, size, zones)]
+        return bool(takers) and set(takers) <= set(names)
 
     def reasons(self) -> Counter[str]:
         """Why the scheduler refuses the pods that wait now, over all nodes: for people who read a run."""

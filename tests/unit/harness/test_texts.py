@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.people.texts import CAPACITY, LABEL, LIMIT, PORT, RESOURCE, TOPOLOGY, WaitingPod, unsaid
+from tests.harness.people.texts import CAPACITY, LABEL, LIMIT, PORT, REFUSED, RESOURCE, TOPOLOGY, WaitingPod, unsaid
 
 ZONE = "topology.kubernetes.io/zone"
 POD = WaitingPod(
     {"web-1", "web-2"},
-    {RESOURCE: {"cpu", "memory", "pods"}, LABEL: {ZONE}, TOPOLOGY: {ZONE}, PORT: {"8080"}, LIMIT: ["nodes"]},
+    {
+        RESOURCE: {"cpu", "memory", "pods"},
+        LABEL: {ZONE},
+        TOPOLOGY: {ZONE},
+        PORT: {"8080"},
+        LIMIT: ["nodes"],
+        REFUSED: ["m-8"],
+    },
     {"pool-abc", "pool-abc.simulated"},
 )
 NO_POD, NO_RULE = "no pod of it is named", "no rule that keeps it out is named"
 SAYS = "The cluster's scheduler says: node(s) had untolerated taint {maintenance: }."
+ONLY = "default/web-1: pool: The pod fits only on node types that their cloud refused a moment ago"
 ENOUGH = (
+    f"{ONLY} (sim.m-8); they are tried again.",
     "default/web-1: pool: The pool's limit of nodes is reached.",
     "default/api-1: pool: The pod does not tolerate the taint x:NoSchedule.; default/web-2 and 1 like it: pool: No "
     f"node of the pool has {ZONE} In zone-x.",
@@ -28,6 +37,8 @@ ENOUGH = (
     "default/api-1: pool: The pool's limit of nodes is reached. (and 2 more kinds of pods)",
 )
 TOO_LITTLE = (
+    (f"{ONLY} (sim.m-8, sim.c-8); they are tried again.", NO_RULE),
+    (f"{ONLY} (none); they are tried again.", NO_RULE),
     ("", NO_POD),
     ("Every pod that waits has a node or one on its way.", NO_POD),
     ("default/web-10: pool: The pool's limit of nodes is reached.", NO_POD),
