@@ -97,7 +97,8 @@ def test_claims_get_the_cheaper_cloud_and_then_the_next(served: Served, claims: 
         for candidate in explanation["candidates"]
     }
     assert candidates["next.small"] == (0.05, None, "the cheapest that fits")
-    assert candidates["amazon.t3.medium"] == (0.0416, "Full", "all its nodes are taken")
+    with_disk = pytest.approx(0.0416 + 0.08 * 50 / 730, abs=1e-6)
+    assert candidates["amazon.t3.medium"] == (with_disk, "Full", "all its nodes are taken")
     assert (explanation["chosen"]["type"], explanation["chosen"]["usd_hour"]) == ("next.small", 0.05)
     capacity = _good(served, "GET", "node-types/amazon.t3.medium")["capacity"]
     assert (capacity["total"], capacity["claimed"], capacity["available"]) == (1, 1, 0)

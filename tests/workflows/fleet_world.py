@@ -43,7 +43,7 @@ TYPES = (
     InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, 0.09),
     InstanceOffer("m5.large", 2, 8192, "x86_64", 3, 10, 0.1),
 )
-OFFERS = RegionOffers("us-east-1", "2026", {offer.name: offer for offer in TYPES})
+OFFERS = RegionOffers("us-east-1", "2026", {offer.name: offer for offer in TYPES}, {"gp3": 0.0})
 HIDDEN = 30
 LATE = 100
 """Seconds after which a late call takes effect. Its worker has had a timeout long before."""

@@ -45,6 +45,7 @@ OFFERS = RegionOffers(
         name: InstanceOffer(name, 2, 8192, "x86_64", 3, 10, usd)
         for name, usd in (("m6i.large", 0.09), ("m5.large", 0.1))
     },
+    {"gp3": 0.0},
 )
 SCARCE = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.5, "maxCapacity": 1}
 """The node type that the claim gets when EC2 has no capacity."""

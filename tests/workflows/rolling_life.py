@@ -44,6 +44,7 @@ OFFERS = RegionOffers(
     REGION,
     "2026",
     {name: InstanceOffer(name, cpu, mib, "x86_64", 3, 10, usd) for name, (cpu, mib, usd) in PRICES.items()},
+    {"gp3": 0.0},
 )
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

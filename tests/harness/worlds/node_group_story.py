@@ -35,7 +35,7 @@ from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
 ROLE = "arn:aws:iam::222222222222:role/stockyard"
 OFFERS = RegionOffers(
-    "us-east-1", "2026", {"m6i.xlarge": InstanceOffer("m6i.xlarge", 4, 16384, "x86_64", 4, 15, 0.192)}
+    "us-east-1", "2026", {"m6i.xlarge": InstanceOffer("m6i.xlarge", 4, 16384, "x86_64", 4, 15, 0.192)}, {"gp3": 0.0}
 )
 GROUP = "eks.amazonaws.com/nodegroup"
 ENVIRONMENT = {"ACCESS_KEY_ID": "AKIAEXAMPLE", "SECRET_ACCESS_KEY": "x", "DEFAULT_REGION": "us-east-1"}

@@ -105,7 +105,7 @@ def ec2(store: MemoryStore, stack: ExitStack) -> Case:
     client = tenant.client("ec2")
     client.create_key_pair(KeyName="my-key")
     rows = [InstanceOffer(FIRST, 2, 8192, "x86_64", 3, 10, 0.09), InstanceOffer(SECOND, 2, 8192, "x86_64", 3, 10, 0.1)]
-    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows})
+    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows}, {"gp3": 0.0})
     url = "https://api.example.test"
 
     def machines() -> list[str]:
@@ -160,7 +160,7 @@ def eks(store: MemoryStore, stack: ExitStack) -> Case:
     groups = NodeGroups(tenant, cluster_of("aws", 1, "eks"))
     groups.group("workers", FIRST)
     rows = [InstanceOffer(FIRST, 2, 8192, "x86_64", 3, 10, 0.09), InstanceOffer(SECOND, 2, 8192, "x86_64", 3, 10, 0.1)]
-    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows})
+    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows}, {"gp3": 0.0})
     nodes = EksNodes(EksNodesConfig("vantage"), boto3.Session, {"us-east-1": offers}.get)
     block = {"cloudAccount": 1, "region": "us-east-1"}
     cloud = AwsCloud(Stage(), boto3.Session)

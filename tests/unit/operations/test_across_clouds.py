@@ -49,7 +49,8 @@ class Market:
         self.yard.cudo.stock = (Offered("intel", DALLAS, "", Decimal(0), Decimal(str(unit))),)
         self.nodes = nodes = Nodes.of(world.registry, world.services, world.clock)
         access = self.yard.access()
-        offers = RegionOffers(REGION, "2026", {"m6i.large": InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, ec2)})
+        large = InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, ec2)
+        offers = RegionOffers(REGION, "2026", {large.name: large}, {"gp3": 0.0})
         no_session = cast(Callable[..., Any], None)
         sources = {
             **nodes.services.node_sources,

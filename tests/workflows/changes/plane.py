@@ -53,7 +53,10 @@ KEY_PAIR = "my-key"
 SIZE = 3
 TYPES = ("t3.xlarge", "m5.xlarge")
 OFFERS = RegionOffers(
-    REGION, "2026", {name: InstanceOffer(name, 4, 16384, "x86_64", 4, 15, 0.17 + n) for n, name in enumerate(TYPES)}
+    REGION,
+    "2026",
+    {name: InstanceOffer(name, 4, 16384, "x86_64", 4, 15, 0.17 + n) for n, name in enumerate(TYPES)},
+    {"gp3": 0.0},
 )
 SETTINGS: Mapping[str, Any] = {
     "region_name": REGION,

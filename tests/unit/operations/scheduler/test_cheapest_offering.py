@@ -34,7 +34,7 @@ CLUSTER = "clu_01KDVJXQ80000000000000000A"
 
 def _offers(region: str) -> RegionOffers:
     rows = [InstanceOffer(name, cpu, gib * 1024, "x86_64", 3, 10, usd) for name, (cpu, gib, usd) in TYPES.items()]
-    return RegionOffers(region, "2026", {row.name: row for row in rows})
+    return RegionOffers(region, "2026", {row.name: row for row in rows}, {"gp3": 0.0})
 
 
 class Empty(Ec2Nodes):

@@ -17,6 +17,9 @@ from stockyard.scheduling.index import Index
 from stockyard.scheduling.order import RankedOffering, cheapest_first
 from stockyard.scheduling.table import NAME_KEYS, Table
 
+OPTIONS = 30
+"""Ways besides the chosen one that are kept for the launch of a claim: what one call may try."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulingRequest:

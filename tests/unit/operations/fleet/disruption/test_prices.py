@@ -9,7 +9,8 @@ import pytest
 
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Offering
 from stockyard.domain.nodes.offers import SpotPrice
-from stockyard.operations.fleet.templates import Supply, price_of, supply, templates
+from stockyard.operations.fleet.disruption.price_now import price_of
+from stockyard.operations.fleet.templates import Supply, supply, templates
 from tests.unit.operations.fleet.disruption.conftest import POOL, Pods, pod
 
 NOW = {"consolidate_after": "0s", "budgets": []}

@@ -36,7 +36,7 @@ def offers(region: str = "us-east-1") -> RegionOffers:
         InstanceOffer("hpc7a.12xlarge", 24, 786432, "x86_64", 4, 50, None),
         InstanceOffer("mac2.metal", 8, 16384, "arm64_mac", 8, 30, 0.65),
     ]
-    return RegionOffers(region, "2026-01-01", {row.name: row for row in rows}, {})
+    return RegionOffers(region, "2026-01-01", {row.name: row for row in rows}, {"gp3": 0.073})
 
 
 def provider(**block: Any) -> NodeProvider:

@@ -63,7 +63,7 @@ def test_node_type_has_values_of_catalogue(build: Any) -> None:
     assert (node_type.name, node_type.provider, node_type.usd_hour, node_type.available) == (
         "aws.m6i.large",
         "aws",
-        0.096,
+        pytest.approx(0.096 + 0.073 * 50 / 730),
         True,
     )
     assert dict(node_type.capacity) == {

@@ -55,6 +55,7 @@ OFFERS = RegionOffers(
             InstanceOffer("mac2.metal", 8, 16384, "arm64_mac", 8, 30, 0.65),
         )
     },
+    {"gp3": 0.073},
 )
 
 

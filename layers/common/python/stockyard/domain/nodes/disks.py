@@ -30,13 +30,21 @@ def kept_gib(disk_gib: int) -> int:
 
 
 def with_disk(node_type: NodeType, properties: Mapping[str, str]) -> NodeType:
-    """The type as it is with the disk that a pool's or claim's properties name."""
+    """The type as it is with the disk that a pool's or claim's properties name, at the price of that disk."""
     disk = _disk_gib(properties)
+    if disk is not None and node_type.disk_gib:
+        node_type = replace(node_type, disk_gib=disk)
     if disk is None or STORAGE not in node_type.capacity:
         return node_type
     capacity = {**node_type.capacity, STORAGE: disk * _GIB}
     allocatable = {**node_type.allocatable, STORAGE: _for_pods(disk)}
     return replace(node_type, capacity=MappingProxyType(capacity), allocatable=MappingProxyType(allocatable))
+
+
+def price_with_disk(usd_hour: float | None, node_type: NodeType, properties: Mapping[str, str]) -> float | None:
+    """The price of a node of the catalogue's type with the disk that a pool's or claim's properties name."""
+    before, after = node_type.disk_usd_hour, with_disk(node_type, properties).disk_usd_hour
+    return None if usd_hour is None or before is None or after is None else usd_hour - before + after
 
 
 def of_catalogue(resources: Mapping[str, str], properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -59,6 +59,8 @@ class NodeType:
     what orders types. ``unit_price`` is the provider's ``price_per_cost_unit`` in USD an hour.
     ``small``: its machines have too little memory for a kubelet and what runs beside it, so claims have to ask for it.
     ``unserved`` says why no node of it can be made yet; None: one can. Such a type is listed and never chosen.
+    ``disk_gib`` is the disk of its nodes that is billed beside the machine, and ``gib_usd_hour`` what a GiB of it
+    costs, None where that is not known; 0 GiB: the price of an offering is that of the whole node.
     """
 
     name: str
@@ -74,11 +76,20 @@ class NodeType:
     unit_price: float | None = None
     small: bool = False
     unserved: str | None = None
+    disk_gib: int = 0
+    gib_usd_hour: float | None = None
 
     @property
     def bare(self) -> str:
         """The type's name without its provider."""
         return self.name.removeprefix(f"{self.provider}.")
+
+    @property
+    def disk_usd_hour(self) -> float | None:
+        """What the disk of a node costs beside its machine, in USD an hour; None where that is not known."""
+        if not self.disk_gib:
+            return 0.0
+        return None if self.gib_usd_hour is None else self.gib_usd_hour * self.disk_gib
 
     @property
     def usd_hour(self) -> float | None:
@@ -102,9 +113,11 @@ class NodeType:
         return offering.usd_hour / self.unit_price if self.unit_price else offering.usd_hour
 
     def money(self, offering: Offering) -> float | None:
-        """What orders types of different providers: the real price, else cost times ``unit_price``; else None."""
+        """What a node costs in USD an hour, which orders types of different providers: the real price with that of its
+        disk, else cost times ``unit_price``; else None."""
         if offering.usd_hour is not None:
-            return offering.usd_hour
+            disk = self.disk_usd_hour
+            return None if disk is None else offering.usd_hour + disk
         return None if self.unit_price is None else self.cost * self.unit_price
 
     def extended(self) -> frozenset[str]:
@@ -123,7 +136,8 @@ class Declaration:
 
     ``instance_type`` is the vendor's own name where it differs from ours, ``arch`` is set for EC2, ``offerings``
     replace the one on-demand offering that ``zone`` and ``usd_hour`` describe. ``boots``: its nodes are machines on
-    which a kubelet runs, so memory below ``LEAST_GIB`` makes the type a small one. ``unserved`` is that of the type.
+    which a kubelet runs, so memory below ``LEAST_GIB`` makes the type a small one. ``unserved`` and the disk are those
+    of the type.
     """
 
     provider: str
@@ -143,6 +157,8 @@ class Declaration:
     offerings: tuple[Offering, ...] | None = None
     boots: bool = False
     unserved: str | None = None
+    disk_gib: int = 0
+    gib_usd_hour: float | None = None
 
 
 def _at_least(offering: Offering) -> Offering:
@@ -176,6 +192,8 @@ def node_type_of(declared: Declaration) -> NodeType:
         unit_price=declared.unit_price,
         small=declared.boots and capacity[MEMORY] < LEAST_GIB * _GIB * 1000,
         unserved=declared.unserved,
+        disk_gib=declared.disk_gib,
+        gib_usd_hour=declared.gib_usd_hour,
     )
 
 

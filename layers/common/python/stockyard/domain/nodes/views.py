@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from stockyard.domain.nodes.declared_types import DeclaredType, block_of, declared, type_id
@@ -97,7 +97,9 @@ def node_type_view(
         "allocatable": _quantities(node_type.allocatable),
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
-        "offerings": [_offering(way) for way in node_type.offerings],
+        "offerings": [_offering(node_type, way) for way in node_type.offerings],
+        "disk_gib": node_type.disk_gib,
+        "disk_usd_hour": node_type.disk_usd_hour,
         "capacity": {
             "total": limit,
             "claimed": None if limit is None else claimed,
@@ -111,13 +113,18 @@ def node_type_view(
     }
 
 
-def _offering(way: Offering) -> dict[str, Any]:
+def _offering(node_type: NodeType, way: Offering) -> dict[str, Any]:
     """A way to get a node as an ``OfferingView`` document, at the price of its cheapest zone."""
+
+    def price(usd_hour: float | None) -> float | None:
+        return node_type.money(replace(way, usd_hour=usd_hour))
+
+    prices = {zone_id: price(zone.now) for zone_id, zone in sorted(way.zone_prices.items())}
     return {
         "capacity_type": way.capacity_type,
         "zones": list(way.zones),
-        "usd_hour": least_price(way, way.zones, {}),
-        "zone_prices": {zone_id: price.now for zone_id, price in sorted(way.zone_prices.items())},
+        "usd_hour": price(least_price(way, way.zones, {})),
+        "zone_prices": {zone_id: usd for zone_id, usd in prices.items() if usd is not None},
     }
 
 

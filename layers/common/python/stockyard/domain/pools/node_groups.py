@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.pools.budgets import DEFAULT_NODES
 from stockyard.domain.pools.group_mapping import Group, GroupMapping
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
@@ -91,6 +92,13 @@ def common_fields(pool: NewPool | Pool) -> dict[str, Any]:
 def says(mapping: GroupMapping, pool: NewPool | Pool) -> bool:
     """Whether such a node group can say all of the pool."""
     return mapping.pool_of_group(mapping.group_of_pool(pool), pool.provider_ref).spec() == pool.spec()
+
+
+def node_properties(pool: Pool) -> dict[str, str]:
+    """The properties of the pool's nodes. Where the machines of a group have a disk of their own size, its document
+    says so, and what the disk costs and holds goes by that."""
+    disk = (pool.document.get(MACHINE) or {}).get("disk_gib")
+    return {**({ROOT_DISK: str(disk)} if disk else {}), **pool.properties}
 
 
 def floor_resources(pool: Pool) -> dict[str, str]:

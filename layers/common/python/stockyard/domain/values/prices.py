@@ -19,3 +19,8 @@ class PriceItem:
     made_as: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """Lines of the ledger that stand for it, as ``phase/kind``, each with how much of the quantity one of them stands
     for. Empty: it counts as soon as anything of its cluster is there."""
+
+
+def by_the_hour(month: float | None) -> float | None:
+    """USD an hour of what is billed by the month; None where that is not known."""
+    return None if month is None else month / HOURS_A_MONTH

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.nodes.views import option_views
@@ -95,7 +97,10 @@ def _evaluations(
     request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
     if isinstance(request, Refused):
         return (), (), request.message
-    evaluations = explain(catalog.index, request, availability(services, catalog, services.clock.now()))
+    evaluations = [
+        replace(judged, usd_hour=price_with_disk(judged.usd_hour, judged.node_type, claim.properties))
+        for judged in explain(catalog.index, request, availability(services, catalog, services.clock.now()))
+    ]
     return evaluations, of_interest(evaluations, request), ""
 
 

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from stockyard.domain.nodes.disks import of_catalogue, with_disk
+from stockyard.domain.nodes.disks import of_catalogue, price_with_disk, with_disk
 from stockyard.domain.nodes.manifests import is_planned, matched
-from stockyard.domain.nodes.node_types import ANY, SPOT, NodeType, Offering, read_resources
-from stockyard.domain.nodes.prices import known_zones, priced_zones
+from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, read_resources
+from stockyard.domain.nodes.prices import priced_zones
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
-from stockyard.domain.pools.bids import Bid, on_demand_price
+from stockyard.domain.pools.bids import Bid
+from stockyard.domain.pools.node_groups import node_properties
 from stockyard.domain.pools.records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
-from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Placement
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
 from stockyard.lifecycle.pools.spread import spread_requirements
@@ -31,7 +32,14 @@ from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.bidding import offering_of
-from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings, unserved_types
+from stockyard.scheduling.match import (
+    OPTIONS,
+    Availability,
+    SchedulingRequest,
+    choose,
+    possible_offerings,
+    unserved_types,
+)
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.reading import Reader
@@ -39,6 +47,8 @@ from stockyard.scheduling.reading import Reader
 _ASKED_OFTEN = (ARCH, REGION)
 """Labels that every node has in the packer's eyes. Claims that ask for them get only types that declare them."""
 _OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
+BEYOND_LIMITS = 1e9
+"""USD an hour that no limit in money leaves room for: what stands for a price that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +197,7 @@ def _by_price(stock: Supply, row: RankedOffering, *, dearest: bool) -> Sequence[
     zones = row.zones if known_zones is None else _within(row.zones, known_zones)
     offering = offering_of(row)
     if not offering.zone_prices or not zones:
-        return [Offering(row.capacity_type, zones, row.usd_hour)] if zones else []
+        return [Offering(row.capacity_type, zones, offering.usd_hour)] if zones else []
     ids = stock.zone_ids.get(provider, {})
     if not all(zone in ids for zone in zones):
         # Until the zones are known, the dearest one counts.
@@ -198,39 +208,6 @@ def _by_price(stock: Supply, row: RankedOffering, *, dearest: bool) -> Sequence[
         Offering(row.capacity_type, (zone,), price.high if dearest else price.now)
         for zone, price in priced_zones(offering, zones, ids)
     ]
-
-
-def price_of(stock: Supply, claim: NodeClaim) -> float | None:
-    """What the claim's node costs now, in USD an hour; where the price moves, the least that it cost of late.
-
-    A type that is not offered any more costs what it did when the claim was bound. None where nothing is known. Spot
-    costs no more than its claim's bid: its node is kept when the price leaves the range.
-    """
-    price, bid = _price_of(stock, claim), Bid.of(claim.max_price)
-    placed = claim.placement
-    if price is None or bid is None or placed is None or placed.capacity_type != SPOT:
-        return price
-    node_type = stock.catalog.node_types.get(placed.type)
-    way = next((way for way in node_type.offerings if way.capacity_type == SPOT), None) if node_type else None
-    limit = bid.limit(on_demand_price(node_type, way)) if node_type is not None and way is not None else bid.usd_hour
-    return price if limit is None else min(price, limit)
-
-
-def _price_of(stock: Supply, claim: NodeClaim) -> float | None:
-    placed = claim.placement
-    if placed is None:
-        return None
-    node_type = stock.catalog.node_types.get(placed.type)
-    ways = [way for way in node_type.offerings if way.capacity_type == placed.capacity_type] if node_type else []
-    ways = [way for way in ways if ANY in (*way.zones, *placed.zones) or set(way.zones) & set(placed.zones)]
-    if node_type is None or not ways:
-        return placed.usd_hour
-    if not ways[0].zone_prices:
-        prices = [money for way in ways if (money := node_type.money(way)) is not None]
-        return min(prices, default=placed.usd_hour)
-    ids = stock.zone_ids.get(node_type.provider, {})
-    there = [price for _, price in priced_zones(ways[0], known_zones(placed.zones, ids), ids)]
-    return min(price.low for price in there or ways[0].zone_prices.values())
 
 
 def _is_told(node_type: NodeType, key: str) -> bool:
@@ -267,10 +244,10 @@ def _template(
         dearest=dearest,
         bid=Bid.of(pool.max_price),
     )
-    known_types = offered(stock)
+    known_types, properties = offered(stock), node_properties(pool)
     return model.Pool(
         pool.name,
-        tuple(with_disk(node_type, pool.properties) for node_type in known_types),
+        tuple(with_disk(node_type, properties) for node_type in known_types),
         requirements,
         {**pool.labels, POOL_LABEL: pool.name},
         tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),
@@ -280,7 +257,7 @@ def _template(
         None if money is None else _usd(money),
         spent,
         _unserved(stock, requirements, pool.provider_ref),
-        tuple(with_disk(node_type, pool.properties) for node_type in _refused(stock, offered, known_types)),
+        tuple(with_disk(node_type, properties) for node_type in _refused(stock, offered, known_types)),
         ids,
         not ids and any(name == pool.provider_ref or not pool.provider_ref for name in stock.zone_ids),
     )
@@ -323,8 +300,10 @@ def _refused(
 def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[Mapping[str, int], float]:
     """What claims have of what limits count: thousandths of a unit by resource and of ``nodes``, and USD an hour.
 
-    A claim that is not placed yet counts as what it would be bound to now. One that failed counts while its machine is
-    kept. What has no known price costs nothing here: the packer makes no such node below a limit in money.
+    A claim that is not placed yet counts as what it would be bound to now. One that is planned may be launched in any
+    of its ways until it is: it counts as the dearest of them, so that a limit in money holds whichever it becomes. One
+    that failed counts while its machine is kept. While one price is not known, nothing is left below a limit in money:
+    nobody can say that it holds.
     """
     used: defaultdict[str, int] = defaultdict(int)
     spent = 0.0
@@ -336,7 +315,7 @@ def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[M
             node_type = stock.catalog.node_types.get(claim.placement.type)
             known_type = with_disk(node_type, claim.properties) if node_type is not None else None
             capacity = known_type.capacity if known_type is not None else read_resources(claim.resources, pods=None)
-            price = claim.placement.usd_hour
+            price = _at_most(claim, claim.placement)
         else:
             disk = claim.properties.get(ROOT_DISK, "")
             mark = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price} {disk}"
@@ -344,15 +323,23 @@ def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[M
                 not_placed[mark] = _next_binding(stock, reader, claim)
             capacity, price = not_placed[mark]
         used[NODES] += 1000
-        spent += price or 0.0
+        spent += BEYOND_LIMITS if price is None else price
         for name, amount in capacity.items():
             used[name] += amount
     return dict(used), spent
 
 
+def _at_most(claim: NodeClaim, placement: Placement) -> float | None:
+    """The most that the node of a placed claim may come to cost."""
+    if claim.machine_id or not is_planned(claim) or not placement.options:
+        return placement.usd_hour
+    prices = [option.usd_hour for option in placement.options]
+    return None if None in prices else max(price for price in prices if price is not None)
+
+
 def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapping[str, int], float | None]:
-    """Capacity and price of what the claim would be bound to now; what it asks for when nothing fits, and nothing for
-    a claim that cannot be read: the scheduler refuses it."""
+    """Capacity of what the claim would be bound to now, and the most that it may cost; what it asks for when nothing
+    fits, and nothing for a claim that cannot be read: the scheduler refuses it."""
     try:
         request = reader.request(
             matched(claim),
@@ -365,15 +352,15 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
             stock.zone_ids,
         )
     except ValueError:
-        return {}, None
+        return {}, 0.0
     requirements = by_name(request.requirements, stock.ids_of(claim.provider_ref))
     request = replace(request, requirements=requirements, images=stock.images, likely=stock.likely)
-    best = choose(stock.catalog.index, request, stock.availability)
-    return (
-        (request.resources, None)
-        if best is None
-        else (with_disk(best.node_type, claim.properties).capacity, best.usd_hour)
-    )
+    best = choose(stock.catalog.index, request, stock.availability, candidates=OPTIONS if is_planned(claim) else 0)
+    if best is None:
+        return request.resources, 0.0
+    prices = [price_with_disk(row.usd_hour, row.node_type, claim.properties) for row in (best, *best.alternatives)]
+    most = None if None in prices else max(price for price in prices if price is not None)
+    return with_disk(best.node_type, claim.properties).capacity, most
 
 
 def _usd(amount: str) -> float:

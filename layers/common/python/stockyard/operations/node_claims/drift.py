@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from stockyard.domain.nodes.disks import with_disk
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.nodes.prices import price_in
 from stockyard.domain.nodes.properties import node_labels
@@ -46,7 +47,7 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         None,
     )
     if node_type is not None:
-        placement = _priced(placement, node_type, _zone_ids(services, work))
+        placement = _priced(placement, with_disk(node_type, claim.properties), _zone_ids(services, work))
     labels = node_labels(node_type, claim, placement)
     fingerprint = drift.fingerprint(work.provider, replace(claim, node_labels=labels), placement, offered=True)
     return {

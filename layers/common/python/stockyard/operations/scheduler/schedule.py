@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.platform import is_shared, use_of
 from stockyard.domain.pools.bids import ABOVE_BID
 from stockyard.domain.pools.records import cluster_claim
@@ -31,14 +32,12 @@ from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Replace, Write
 from stockyard.scheduling.explain import FULL, REFUSED, Evaluation, explain
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
+from stockyard.scheduling.match import OPTIONS, Availability, SchedulingRequest, SelectedOffering, choose_all
 from stockyard.scheduling.order import by_priority_and_age
 from stockyard.scheduling.verdict import excluded, of_interest
 
 CLOCKS_APART = timedelta(minutes=1)
 """How far the clock of who wrote a claim may be ahead of ours."""
-OPTIONS = 30
-"""Ways besides the chosen one that are kept for the launch: what one call may try."""
 ROUNDS = 6
 """How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
 WRITES_A_CLAIM = 3
@@ -242,7 +241,8 @@ def _bound(current: _Round, waiting: NodeClaim, placement: Placement) -> tuple[N
 
 
 def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
-    choice = selection.choice
+    choice, properties = selection.choice, selection.claim.properties
+    options = _options(choice, properties)
     return Placement(
         provider_id=current.catalog.providers[choice.node_type.provider].id,
         type=choice.node_type.name,
@@ -250,15 +250,16 @@ def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
         zones=choice.zones,
         cost=choice.cost,
         decided_at=now,
-        usd_hour=choice.usd_hour,
+        usd_hour=options[0].usd_hour,
         counted=choice.node_type.limited,
-        options=_options(choice),
+        options=options,
         considered=dict(selection.considered),
     )
 
 
-def _options(choice: SelectedOffering) -> tuple[PlacementOption, ...]:
-    """The selected offering and the next ones of the same provider that need no other counted place."""
+def _options(choice: SelectedOffering, properties: Mapping[str, str]) -> tuple[PlacementOption, ...]:
+    """The selected offering and the next ones of the same provider that need no other counted place, each at the price
+    of a node with the disk of the claim's properties."""
     usable = [
         offering
         for offering in choice.alternatives
@@ -267,7 +268,11 @@ def _options(choice: SelectedOffering) -> tuple[PlacementOption, ...]:
     ]
     return tuple(
         PlacementOption(
-            offering.node_type.name, offering.capacity_type, offering.zones, offering.usd_hour, offering.cost
+            offering.node_type.name,
+            offering.capacity_type,
+            offering.zones,
+            price_with_disk(offering.usd_hour, offering.node_type, properties),
+            offering.cost,
         )
         for offering in (choice, *usable)
     )

@@ -68,6 +68,11 @@ class NodeTypeView(View):
     """USD an hour of the cheapest offering in its cheapest zone; null where no price is known."""
     offerings: list[OfferingView]
     """The ways to get a node of it."""
+    disk_gib: int
+    """The usual disk of a node in GiB, which is billed beside its machine and is in all prices here; 0: the price of a
+    machine has its disk."""
+    disk_usd_hour: float | None
+    """What of a price is that disk, in USD an hour; null where it is not known."""
     capacity: CapacityView
     """How many nodes of it there may be."""
     labels: dict[str, str]

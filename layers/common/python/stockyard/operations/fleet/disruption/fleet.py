@@ -21,10 +21,11 @@ from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.nodes.interruption import INTERRUPTED, is_interrupted
 from stockyard.lifecycle.pools.pool import living, pauses
 from stockyard.lifecycle.pools.spread import kept_for_balance
+from stockyard.operations.fleet.disruption.price_now import price_of
 from stockyard.operations.fleet.pools.scale_up import headroom_of, waiting_groups, within_quota
 from stockyard.operations.fleet.pools.unused_room import believe
 from stockyard.operations.fleet.state import Workload, fleet_state
-from stockyard.operations.fleet.templates import Supply, price_of, supply, templates, usage
+from stockyard.operations.fleet.templates import Supply, supply, templates, usage
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from stockyard.domain.pools.node_groups import floor_resources
+from stockyard.domain.pools.node_groups import floor_resources, node_properties
 from stockyard.domain.pools.records import GROUP, POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values import ids
@@ -46,7 +46,7 @@ def claim_of_pool(pool: Pool, cluster_id: str, id: str, name: str, now: str) -> 
         provider_ref=pool.provider_ref,
         requirements=spread_requirements(pool),
         resources=floor_resources(pool),
-        properties={**pool.properties, **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
+        properties={**node_properties(pool), **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
         taints=pool.taints,
         startup_taints=pool.startup_taints,
         kubelet_args=pool.kubelet_args,

@@ -7,9 +7,11 @@ passes that saw the same pods one makes the claims, and the other looks again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
+from math import inf
 from typing import Any
 
 from stockyard.domain.nodes.zone_ids import is_zone_id
@@ -121,7 +123,7 @@ def create_claims(
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
     # Many nodes of a plan are alike, and a quota is the same for all batches.
-    narrowed, spread = _Narrowed(), Spread(services, going)
+    narrowed, spread = _Narrowed(spare_money(plan.claims)), Spread(services, going)
     quota = cache(partial(limit_of, services))
     for name, planned in by_pool.items():
         for start in range(0, len(planned), AT_ONCE):
@@ -133,10 +135,26 @@ def create_claims(
     return count
 
 
-class _Narrowed:
-    """The requirements of planned nodes: of those with the same possible ways they are made once."""
+def spare_money(planned: Sequence[Claim]) -> Mapping[str, float]:
+    """By how much each planned node of a pool with a limit in money may come to cost more than it is planned to, in USD
+    an hour, so that the limit holds whichever of its ways each becomes."""
+    by_pool: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in planned:
+        if claim.pool.money is not None:
+            by_pool[claim.pool.name].append(claim)
+    return {
+        name: max(0.0, (claims[0].pool.money or 0.0) - claims[0].pool.spent - sum(claim.price for claim in claims))
+        / len(claims)
+        for name, claims in by_pool.items()
+    }
 
-    def __init__(self) -> None:
+
+class _Narrowed:
+    """The requirements of planned nodes: of those with the same possible ways they are made once. ``spare`` is what
+    ``spare_money`` says."""
+
+    def __init__(self, spare: Mapping[str, float]) -> None:
+        self._spare = spare
         self._by_mask: dict[tuple[int, str, str, str], Sequence[dict[str, Any]]] = {}
 
     def of(self, claim: Claim) -> Sequence[dict[str, Any]]:
@@ -144,7 +162,8 @@ class _Narrowed:
         ids = _ids_of_zone(claim)
         mark = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
         if mark not in self._by_mask:
-            self._by_mask[mark] = [*_narrowing(possible_ways(claim)), *ids]
+            ceiling = claim.price + self._spare.get(claim.pool.name, inf)
+            self._by_mask[mark] = [*_narrowing(possible_ways(claim, ceiling)), *ids]
         return self._by_mask[mark]
 
 
@@ -160,7 +179,9 @@ def _draft(
 
 
 def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim, ceiling: float) -> NodeClaim:
-    """The claim of a planned node that may cost at most ``ceiling`` USD an hour, as nobody has written it yet."""
+    """The claim of a planned node that may cost at most ``ceiling`` USD an hour, as nobody has written it yet. In a
+    pool with a limit in money it costs no more than it is planned to."""
+    ceiling = min(ceiling, claim.price) if claim.pool.money is not None else ceiling
     narrowed = [*_narrowing(possible_ways(claim, ceiling)), *_ids_of_zone(claim)]
     return _draft(services, cluster, pool, claim, narrowed)
 

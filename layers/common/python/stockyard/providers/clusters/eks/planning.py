@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
+from stockyard.providers.clouds.aws.catalog.reserved import EKS_DISK_GIB
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addons, layout, names, network
 from stockyard.providers.clusters.eks.access import access, identity
@@ -16,8 +17,6 @@ from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 
 _CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
-USUAL_DISK_GIB = 20
-"""Of a group that names no disk: EKS's own."""
 
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
@@ -101,7 +100,7 @@ def _nodes(group: Mapping[str, Any], count: int, place: str, prices: PriceList, 
     else:
         offer = prices.instance(place, str(group["instance_type"]))
         yield _times(text, count, None if offer is None else offer["usd_hour"], made_as)
-    gib = int(group.get("disk_gib") or USUAL_DISK_GIB)
+    gib = int(group.get("disk_gib") or EKS_DISK_GIB)
     month = prices.rate(place, "gp3")
     rate = None if month is None else month * gib / HOURS_A_MONTH
     yield _times(f"disk gp3 {gib} GiB of pool {group['name']} {when}", count, rate, made_as)

@@ -19,8 +19,9 @@ from stockyard.domain.nodes.node_types import (
 )
 from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import NodeProvider, Placement
+from stockyard.domain.values.prices import by_the_hour
 from stockyard.domain.values.requirements import REGION, ZONE
-from stockyard.providers.clouds.aws.catalog.reserved import capacity, overhead, pods
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB, capacity, overhead, pods
 from stockyard.providers.clouds.aws.catalog.type_labels import labels
 from stockyard.providers.nodes.ec2.configuration import setting
 
@@ -44,7 +45,7 @@ def node_types(provider: NodeProvider, offers: RegionOffers, spot: SpotPrices | 
     common = choosable(provider.properties)
     spot_prices = spot.instances if spot is not None else {}
     return tuple(
-        _kind(provider, offers.region, offer, written.get(name, nothing), common, spot_prices.get(name, {}))
+        _kind(provider, offers, offer, written.get(name, nothing), common, spot_prices.get(name, {}))
         for name, offer in matching(provider, offers).items()
     )
 
@@ -74,7 +75,7 @@ _NO_DRIVER = (
 
 def _kind(
     provider: NodeProvider,
-    region: str,
+    offers: RegionOffers,
     offer: InstanceOffer,
     written: DeclaredType,
     common: dict[str, str],
@@ -96,7 +97,7 @@ def _kind(
             resources=capacity(offer),
             overhead=overhead(offer),
             provider_properties=common,
-            properties={**labels(offer, pods(offer)), REGION: region, **own},
+            properties={**labels(offer, pods(offer)), REGION: offers.region, **own},
             cost=written.cost,
             unit_price=provider.price_per_cost_unit,
             limited=written.max_capacity is not None,
@@ -105,6 +106,8 @@ def _kind(
             offerings=offerings,
             boots=True,
             unserved=unserved(provider, offer),
+            disk_gib=DISK_GIB,
+            gib_usd_hour=by_the_hour(offers.rates.get("gp3")),
         )
     )
 

@@ -12,6 +12,8 @@ from stockyard.machines import reserved
 
 DISK_GIB = USUAL_GIB
 """Root volume of a node."""
+EKS_DISK_GIB = 20
+"""Root volume of a machine of a node group that names none: EKS's own."""
 _UNSEEN = 0.075
 _NEURON, _NEURON_CORE = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
 """The resources of AWS's own accelerators: devices, and their cores."""
