@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PINS = ROOT / "requirements" / "runtime.txt"
 BUILDS = Path(__file__).resolve().parent / "build"
 COMMON = ROOT / "layers" / "common"
-PLATFORM = "aarch64-manylinux2014"
+PLATFORM = "aarch64-manylinux_2_28"
 PYTHON = "3.13"
 MOST_BYTES = 200 * 1024 * 1024
 """Lambda takes 250 MiB unzipped for a function and all its layers."""

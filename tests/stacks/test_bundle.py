@@ -38,7 +38,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_bundle_installs_hashed_wheels_for_arm_and_python_3_13_only(tmp_path: Path) -> None:
     text = " ".join(bundle.command(tmp_path))
-    assert f"--target {tmp_path} --python-platform aarch64-manylinux2014 --python-version 3.13" in text
+    assert f"--target {tmp_path} --python-platform aarch64-manylinux_2_28 --python-version 3.13" in text
     assert "--only-binary :all:" in text
     assert "--require-hashes" in text
     assert text.endswith("requirements/runtime.txt")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.profiles.pack_templates import VALUE, VARIABLE, Object, TemplateFault, documents, fill, paths
+from stockyard.domain.profiles.pack_templates import VARIABLE, Object, TemplateFault, Terms, documents, fill, paths
 from stockyard.domain.values.pointers import pointer
 
 OS, K8S, CNI, CSI, ADD_ON = "os", "k8s", "cni", "csi", "addon"
@@ -105,9 +104,38 @@ def value_fault(variable: Mapping[str, Any], value: Any) -> str | None:
     if not isinstance(value, types[kind]) or (kind == "number" and isinstance(value, bool)):
         return f"must be a {kind}"
     pattern = variable.get("regex")
-    if pattern and not re.fullmatch(pattern, str(value)):
-        return f"does not match the variable's regex {pattern}"
-    return None
+    return regex_fault(pattern, str(value)) if pattern else None
+
+
+def is_regex(text: str) -> bool:
+    """Whether the text is a regular expression of RE2."""
+    import re2  # only where a variable has an expression
+
+    try:
+        re2.compile(text, _quiet())
+    except re2.error:
+        return False
+    return True
+
+
+def regex_fault(pattern: str, text: str) -> str | None:
+    """Why the text does not match the expression as a whole, or None where it does. The time is linear in the text's
+    length (RE2), whatever the expression is."""
+    import re2
+
+    try:
+        matched = re2.fullmatch(pattern, text, _quiet())
+    except re2.error:
+        return f"cannot be matched: {pattern} is no regular expression of RE2"
+    return None if matched else f"does not match the variable's regex {pattern}"
+
+
+def _quiet() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return options
 
 
 def overlaid(values: Any, other: Any) -> Any:
@@ -127,7 +155,7 @@ def packs_of(
 
     ``variables`` are complete, see :func:`variables_of`.
     """
-    terms: dict[tuple[str, str], Any] = {(VARIABLE, name): value for name, value in variables.items()}
+    terms = Terms({(VARIABLE, name): value for name, value in variables.items()})
     packs: list[Pack] = []
     faults: list[Fault] = []
     for index, document in enumerate(content["packs"]):
@@ -137,7 +165,7 @@ def packs_of(
         except TemplateFault as fault:
             faults.append(((index, "values"), str(fault)))
             continue
-        here = terms | {(VALUE, path): value for path, value in paths(values)}
+        here = terms.with_values(paths(values))
         objects: list[Object] = []
         for number, manifest in enumerate(document.get("manifests") or ()):
             try:

@@ -6,8 +6,10 @@ a value keeps the type of what it stands for; one within a longer text becomes t
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.values.yaml_documents import YamlFault, read_documents
@@ -18,6 +20,9 @@ PLACEHOLDER = re.compile(r"\{\{-?\s*\.(profile\.var|values)\.([A-Za-z0-9_.-]+?)\
 VARIABLE, VALUE = "profile.var", "values"
 MAX_OBJECTS = 500
 """Of one manifest."""
+MAX_FILLED = 4 * 1024 * 1024
+"""Characters that may be put in for the placeholders of all packs of a profile: each stands for a value as often as it
+is written, and values have placeholders too."""
 _MARK = "stockyard-place-{}-holder"
 _MARKED = re.compile(r"stockyard-place-(\d+)-holder")
 
@@ -26,13 +31,47 @@ class TemplateFault(ValueError):
     """What is wrong with a template, in words."""
 
 
+@dataclass(slots=True)
+class _Room:
+    characters: int = MAX_FILLED
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What placeholders stand for, by ``VARIABLE`` or ``VALUE`` and the name or path. Terms that come of one another
+    share the room for what is put in."""
+
+    values: Mapping[tuple[str, str], Any]
+    _room: _Room = field(default_factory=_Room)
+
+    def with_values(self, more: Iterable[tuple[str, Any]]) -> Terms:
+        """These terms, and the values of a pack by their paths."""
+        return Terms({**self.values, **{(VALUE, path): value for path, value in more}}, self._room)
+
+    def check(self, kind: str, name: str) -> None:
+        """Raises ``TemplateFault`` where nothing is known of the name."""
+        if (kind, name) not in self.values:
+            noun = "variable" if kind == VARIABLE else "value"
+            raise TemplateFault(f"refers to the {noun} {name}, which there is not")
+
+    def take(self, kind: str, name: str) -> Any:
+        """What a placeholder stands for. ``TemplateFault`` where there is none, or no room for it."""
+        self.check(kind, name)
+        value = self.values[kind, name]
+        self._room.characters -= len(value) if isinstance(value, str) else len(json.dumps(value))
+        if self._room.characters < 0:
+            raise TemplateFault(f"has more than {MAX_FILLED} characters once its placeholders are filled in")
+        return value
+
+
 def placeholders(text: str) -> Iterator[tuple[str, str]]:
     """What the text refers to: ``VARIABLE`` or ``VALUE``, and the name or path."""
     return ((match[1], match[2]) for match in PLACEHOLDER.finditer(text))
 
 
-def fill(tree: Any, terms: Mapping[tuple[str, str], Any]) -> Any:
-    """The tree with each placeholder of its texts and names replaced. ``TemplateFault`` for one that there is not."""
+def fill(tree: Any, terms: Terms) -> Any:
+    """The tree with each placeholder of its texts and names replaced. ``TemplateFault`` for one that there is not,
+    or where they become too long."""
     if isinstance(tree, Mapping):
         return {str(fill(name, terms)): fill(value, terms) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -41,8 +80,8 @@ def fill(tree: Any, terms: Mapping[tuple[str, str], Any]) -> Any:
         return tree
     whole = PLACEHOLDER.fullmatch(tree.strip())
     if whole:
-        return _lookup(terms, whole[1], whole[2])
-    return PLACEHOLDER.sub(lambda match: _text(_lookup(terms, match[1], match[2])), tree)
+        return terms.take(whole[1], whole[2])
+    return PLACEHOLDER.sub(lambda match: _text(terms.take(match[1], match[2])), tree)
 
 
 def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -53,12 +92,12 @@ def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield from paths(value, f"{before}{name}.")
 
 
-def documents(text: str, terms: Mapping[tuple[str, str], Any]) -> list[Object]:
+def documents(text: str, terms: Terms) -> list[Object]:
     """The Kubernetes objects of a manifest, lists taken apart. ``TemplateFault`` with what is wrong with the text."""
     marks: list[tuple[str, str]] = []
 
     def mark(match: re.Match[str]) -> str:
-        _lookup(terms, match[1], match[2])
+        terms.check(match[1], match[2])
         marks.append((match[1], match[2]))
         return _MARK.format(len(marks) - 1)
 
@@ -103,7 +142,7 @@ def _items(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> Any:
+def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Terms) -> Any:
     if isinstance(tree, dict):
         return {_unmarked_name(name, marks, terms): _unmarked(value, marks, terms) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -112,19 +151,12 @@ def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str,
         return tree
     whole = _MARKED.fullmatch(tree)
     if whole:
-        return terms[marks[int(whole[1])]]
-    return _MARKED.sub(lambda match: _text(terms[marks[int(match[1])]]), tree)
+        return terms.take(*marks[int(whole[1])])
+    return _MARKED.sub(lambda match: _text(terms.take(*marks[int(match[1])])), tree)
 
 
-def _unmarked_name(name: Any, marks: list[tuple[str, str]], terms: Mapping[tuple[str, str], Any]) -> str:
+def _unmarked_name(name: Any, marks: list[tuple[str, str]], terms: Terms) -> str:
     return _text(_unmarked(name, marks, terms))
-
-
-def _lookup(terms: Mapping[tuple[str, str], Any], kind: str, name: str) -> Any:
-    if (kind, name) not in terms:
-        noun = "variable" if kind == VARIABLE else "value"
-        raise TemplateFault(f"refers to the {noun} {name}, which there is not")
-    return terms[kind, name]
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
@@ -14,7 +13,7 @@ from stockyard.domain.models.base import Fault, Input, View, check, refuse, repe
 from stockyard.domain.models.manifests.views import ManifestView
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt
-from stockyard.domain.profiles.cluster_profiles import K8S, LAYERS, OS, value_fault
+from stockyard.domain.profiles.cluster_profiles import K8S, LAYERS, OS, is_regex, value_fault
 from stockyard.domain.profiles.pack_templates import TemplateFault, load_yaml
 
 SEMANTIC = r"^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})(-[0-9A-Za-z.-]{1,32})?$"
@@ -28,12 +27,8 @@ Scalar = str | int | float | bool
 
 
 def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error:
-        raise ValueError("is no regular expression") from None
-    if re.search(r"[*+}]\)?[*+{]", text):
-        raise ValueError("has a repetition of a repetition, which may take for ever")
+    if not is_regex(text):
+        raise ValueError("is no regular expression of RE2, which has no references back and does not look around")
     return text
 
 
@@ -77,7 +72,7 @@ class Variable(Input):
     required: bool = False
     """Whether a cluster has to give a value."""
     regex: Annotated[str, StringConstraints(max_length=256), AfterValidator(_regex)] | None = None
-    """A regular expression that a text has to match."""
+    """A regular expression of RE2 that a text has to match as a whole."""
     description: fields.Description = ""
     """What the variable is for."""
 
