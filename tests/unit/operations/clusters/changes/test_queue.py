@@ -128,7 +128,7 @@ def test_the_sweep_begins_what_a_lost_worker_did_not(balanced: BalancedWorld) ->
     services.store.commit(Replace(replace(balanced.cluster, queue=waiting, version=balanced.cluster.version + 1)))
     assert sweep_cluster(services, balanced.cluster) == "changing"
     assert balanced.cluster.operation_id == second.id
-    assert start_following(services, balanced.id) == "", "one at a time"
+    assert start_following(services, balanced.id) is None, "one at a time"
 
 
 def test_deletion_ends_what_waits(balanced: BalancedWorld) -> None:
