@@ -208,6 +208,7 @@ def get_profiles_of_cluster(request: Request, services: Services, cluster: Clust
 )
 def put_profiles_of_cluster(request: Request, services: Services) -> Answer:
     """Set the profiles of a cluster. All of them, on a ready cluster."""
+    from stockyard.domain.clusters.change import ClusterChange
     from stockyard.domain.models.clusters.profiles import choice_documents
     from stockyard.operations.clusters.changes import reconfigure
     from stockyard.operations.clusters.changes.change import change_cluster
@@ -226,9 +227,7 @@ def put_profiles_of_cluster(request: Request, services: Services) -> Answer:
         services,
         cluster.id,
         request.version,
-        description=None,
-        tags=None,
-        profiles=choices,
+        ClusterChange(profiles=choices),
         actor=request.caller.actor,
         request_id=request.request_id,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from functions.clusters import access, day_two
 from functions.clusters.routes import cluster_answer, http, operation_answer
 from stockyard import wiring
@@ -119,12 +117,8 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     from stockyard.operations.profiles.clusters import difference, profile_change
 
     body, cluster = request.body, aligned(services, cluster)
-    description = body.description if "description" in body.model_fields_set else None
-    fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
-    settings = body.settings_after(cluster)
-    version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
-    profiles = body.profile_choices()
-    target = reconfigure.target_of(cluster, settings, version)
+    wanted_change = body.change_of(cluster)
+    target, profiles = wanted_change.target(cluster), wanted_change.profiles
     if body.queue and not request.dry_run and queue.is_busy(services, cluster):
         document, actor = body.document(), request.caller.actor
         operation = queue.enqueue(services, cluster.id, document, actor, request.request_id)
@@ -133,27 +127,25 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     if request.dry_run:
         kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
-        changes = {name: value for name, value in fields.items() if value is not None}
+        fields = wanted_change.fields()
+        changes = {name: value for name, value in fields.items() if name in ("description", "tags")}
         packs = None if profiles is None else profile_change(services, cluster, target, profiles)
         if kind:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         if packs is not None:
             return Answer.free_plan(**difference(packs.before, packs.after))
-        changes |= {} if settings is None else {"settings": settings}
+        changes |= {"settings": target.settings} if "settings" in fields else {}
         return Answer.change_plan(cluster, changes, "cluster", cluster.name)
     changed, warnings = change.change_cluster(
         services,
         cluster.id,
         request.version,
-        **fields,
-        settings=settings,
-        kubernetes_version=version,
-        profiles=profiles,
+        wanted_change,
         actor=request.caller.actor,
         request_id=request.request_id,
     )
     has_begun = changed.operation_id != cluster.operation_id
-    if not has_begun or (settings is None and version is None and profiles is None):
+    if not has_begun or (target is cluster and profiles is None):
         return cluster_answer(changed, 200, audited=True)
     view = {**cluster_view(changed), "warnings": warnings}
     return Answer(202, view, version=changed.version, audited=True, location=f"/v1/operations/{changed.operation_id}")

@@ -48,17 +48,19 @@ def _change(request: EventRequest) -> Mapping[str, Any]:
 
 def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | None]:
     """The changed cluster, and the operation that has begun with the change; None where none has."""
+    from stockyard.operations.clusters.changes import queue
+    from stockyard.operations.clusters.changes.alignment import aligned
     from stockyard.operations.clusters.changes.change import change_cluster
 
     cluster = find_cluster(services, request.cluster)
+    if request.body.queue and queue.is_busy(services, cluster):
+        operation = queue.enqueue(services, cluster.id, request.body.document(), request.actor, request.request_id)
+        return find_cluster(services, cluster.id), operation.id
     changed, _ = change_cluster(
         services,
         cluster.id,
         cluster.version,
-        description=request.body.description if "description" in request.body.model_fields_set else None,
-        tags=request.body.tags_after(cluster.tags),
-        settings=request.body.settings_after(cluster),
-        kubernetes_version=request.body.kubernetes_version,
+        request.body.change_of(aligned(services, cluster)),
         actor=request.actor,
         request_id=request.request_id,
     )

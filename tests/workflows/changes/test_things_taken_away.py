@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 from moto.iam.models import iam_backends
 
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.patch import ClusterPatch
 from stockyard.domain.records import NodeEnvironment
@@ -108,7 +109,7 @@ def changed(plane: Plane) -> list[str]:
     body, cluster = read(ClusterPatch, patch), plane.cluster
     settings = body.settings_after(cluster)
     _, warnings = change_cluster(
-        plane.services, cluster.id, cluster.version, description=None, tags=None, settings=settings,
+        plane.services, cluster.id, cluster.version, ClusterChange(settings=settings),
         actor=USER, request_id="r",
     )  # fmt: skip
     plane.round()

@@ -17,7 +17,7 @@ from stockyard.domain.values.prices import PriceItem
 from stockyard.lifecycle.nodes.pool_drift import template_hash
 from stockyard.operations.clusters.changes.alignment import aligned
 from stockyard.operations.clusters.changes.change import change_cluster
-from stockyard.operations.clusters.changes.reconfigure import plan_change, target_of
+from stockyard.operations.clusters.changes.reconfigure import plan_change
 from stockyard.operations.clusters.creation.create import create_cluster
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.fleet.pools.reconcile import reconcile
@@ -92,10 +92,7 @@ class BalancedWorld:
             self.world.services,
             cluster.id,
             cluster.version,
-            description=body.description,
-            tags=body.tags_after(cluster.tags),
-            settings=body.settings_after(cluster),
-            kubernetes_version=body.kubernetes_version,
+            body.change_of(cluster),
             actor=USER,
             request_id="r",
         )
@@ -104,7 +101,7 @@ class BalancedWorld:
     def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A dry run of a PATCH."""
         cluster, body = self.cluster, read(ClusterPatch, document)
-        target = target_of(cluster, body.settings_after(cluster), body.kubernetes_version)
+        target = body.change_of(cluster).target(cluster)
         return plan_change(self.world.services, cluster, target, {})
 
     def groups(self, *entries: Mapping[str, Any]) -> dict[str, Any]:

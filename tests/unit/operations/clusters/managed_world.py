@@ -16,7 +16,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.domain.values.prices import PriceItem
 from stockyard.operations.clusters.changes.change import change_cluster
-from stockyard.operations.clusters.changes.reconfigure import plan_change, target_of
+from stockyard.operations.clusters.changes.reconfigure import plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 from stockyard.operations.fleet.pools.claims import commit_claims, draft_claim
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
@@ -101,11 +101,7 @@ class ManagedWorld:
             self.world.services,
             cluster.id,
             cluster.version if version is None else version,
-            description=body.description,
-            tags=body.tags_after(cluster.tags),
-            settings=body.settings_after(cluster),
-            kubernetes_version=body.kubernetes_version,
-            profiles=body.profile_choices(),
+            body.change_of(cluster),
             actor=USER,
             request_id="r",
         )
@@ -114,7 +110,7 @@ class ManagedWorld:
     def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A dry run of a PATCH."""
         cluster, body = self.cluster, read(ClusterPatch, document)
-        target = target_of(cluster, body.settings_after(cluster), body.kubernetes_version)
+        target = body.change_of(cluster).target(cluster)
         choices = body.profile_choices()
         packs = None if choices is None else profile_change(self.world.services, cluster, target, choices)
         return plan_change(self.world.services, cluster, target, {}, packs)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.nodes.records import NewClaim
@@ -305,11 +306,13 @@ def test_plan_of_deletion_includes_claims_and_their_price(world):
 def test_change_requires_current_version(world):
     cluster = world.create()
     changed, _ = change_cluster(
-        world.services, "demo", cluster.version, description="new", tags=None, actor="ann", request_id="r"
+        world.services, "demo", cluster.version, ClusterChange(description="new"), actor="ann", request_id="r"
     )
     assert (changed.description, changed.version) == ("new", cluster.version + 1)
     with pytest.raises(PreconditionFailed):
-        change_cluster(world.services, "demo", cluster.version, description="x", tags=None, actor="ann", request_id="r")
+        change_cluster(
+            world.services, "demo", cluster.version, ClusterChange(description="x"), actor="ann", request_id="r"
+        )
 
 
 def test_resume_requires_failed_cluster(world):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.records import Cluster, Event, Operation, Outbox
 from stockyard.errors import (
     Fenced,
@@ -45,7 +46,7 @@ def send(world: World, cluster: Cluster, tags: dict[str, str], version: int | No
     """A PATCH of the tags."""
     version = world.cluster(cluster).version if version is None else version
     changed, _ = change_cluster(
-        world.services, cluster.id, version, description=None, tags=tags, actor="user:ann", request_id="r"
+        world.services, cluster.id, version, ClusterChange(tags=tags), actor="user:ann", request_id="r"
     )
     return changed
 
@@ -85,7 +86,7 @@ def test_change_of_tags_starts_an_operation_and_reaches_everything(world: World,
 
 def test_change_of_description_touches_nothing(world: World, cluster: Cluster) -> None:
     changed, _ = change_cluster(
-        world.services, cluster.id, cluster.version, description="new", tags=None, actor="ann", request_id="r"
+        world.services, cluster.id, cluster.version, ClusterChange(description="new"), actor="ann", request_id="r"
     )
     assert (changed.operation_id, changed.tag_change) == (cluster.operation_id, None)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.observations import MirrorView
 from stockyard.domain.models.clusters.patch import ClusterPatch
@@ -136,7 +137,7 @@ def test_cluster_whose_mirror_is_off_shows_nothing(yard: Yard) -> None:
     settings = read(ClusterPatch, {"settings": {"mirror": False}}).settings_after(current)
     change_cluster(
         yard.nodes.services, current.id, current.version,
-        description=None, tags=None, settings=settings, actor=USER, request_id="r",
+        ClusterChange(settings=settings), actor=USER, request_id="r",
     )  # fmt: skip
     assert version(yard) == OFF
     assert objects(yard) == {}

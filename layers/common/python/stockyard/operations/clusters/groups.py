@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.pools.group_mapping import GroupMapping
 from stockyard.domain.pools.node_groups import followed_entries, followed_setting, follows, name_of
 from stockyard.domain.pools.records import GROUP, NewPool, Pool
@@ -20,7 +21,7 @@ from stockyard.errors import FieldProblem, InvalidInput, PreconditionFailed
 from stockyard.operations.clusters.changes.alignment import aligned
 from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.changes.queue import enqueue, is_busy
-from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.fleet.pools.pools import GROUP_FIELDS, changes_of, group_changes
@@ -71,16 +72,8 @@ def change_groups(
         return enqueue(services, cluster.id, patch, actor, request_id).id, []
     for _ in range(TRIES):
         try:
-            changed, warnings = change_cluster(
-                services,
-                cluster.id,
-                None,
-                description=None,
-                tags=None,
-                settings=_settings(services, cluster, patch),
-                actor=actor,
-                request_id=request_id,
-            )
+            change = ClusterChange(settings=_settings(services, cluster, patch))
+            changed, warnings = change_cluster(services, cluster.id, None, change, actor=actor, request_id=request_id)
         except PreconditionFailed:
             # Nobody has named the cluster's version: what else was written to it meanwhile is no matter of theirs.
             cluster = find_cluster(services, cluster.id)
@@ -92,7 +85,7 @@ def change_groups(
 def plan_groups(services: Services, cluster: Cluster, patch: dict[str, Any]) -> dict[str, Any]:
     """The dry run of that."""
     before = aligned(services, cluster)
-    target = target_of(before, _settings(services, cluster, patch), None)
+    target = ClusterChange(settings=_settings(services, cluster, patch)).target(before)
     operation_kind(services, before, target)
     return plan_change(services, before, target, {})
 

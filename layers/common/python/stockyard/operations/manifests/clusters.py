@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.clusters.manifests import DESCRIPTION, ClusterDocument, ClusterForm
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
@@ -16,7 +17,7 @@ from stockyard.domain.values.field_changes import field_at
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
 from stockyard.operations.clusters.changes.change import change_cluster
-from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
@@ -62,7 +63,9 @@ def desired_cluster(services: Services, place: Place, document: ClusterDocument)
             return DesiredCluster(place, document, form, new_cluster, None, plan=plan)
         _check_same(services, current, document)
         fields = _changes(services, current, document, form)
-        return DesiredCluster(place, document, form, None, current, fields, _plan(services, current, fields))
+        return DesiredCluster(
+            place, document, form, None, current, fields, _plan(services, current, ClusterChange(**fields))
+        )
 
 
 @contextmanager
@@ -136,7 +139,7 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
 
 
 def _changes(services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
-    """The fields of ``change_cluster`` that differ. What the document does not say stays."""
+    """The fields of a ``ClusterChange`` that differ. What the document does not say stays."""
     from stockyard.domain.models.clusters.clusters import (
         changed_settings,  # loads pydantic: only where a cluster is changed
     )
@@ -163,13 +166,13 @@ def _changes(services: Services, current: Cluster, document: ClusterDocument, fo
     return fields
 
 
-def _plan(services: Services, current: Cluster, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _plan(services: Services, current: Cluster, change: ClusterChange) -> Mapping[str, Any]:
     """The plan of a change; empty where no operation is needed."""
-    target = target_of(current, fields.get("settings"), fields.get("kubernetes_version"))
-    choices = fields.get("profiles")
+    target = change.target(current)
+    choices = change.profiles
     if not operation_kind(services, current, target, profiles=choices is not None):
         return {}
-    described = {name: value for name, value in fields.items() if name == "description"}
+    described = {} if change.description is None else {"description": change.description}
     packs = None if choices is None else profile_change(services, current, target, choices)
     return plan_change(services, current, target, described, packs)
 
@@ -213,8 +216,8 @@ def apply_cluster(
         operation_id = cluster.operation_id
     elif cluster is not None and desired.fields:
         former = cluster.operation_id
-        fields = {"description": None, "tags": None, **desired.fields}
-        cluster, _ = change_cluster(services, cluster.id, cluster.version, **fields, actor=actor, request_id=request_id)
+        change = ClusterChange(**desired.fields)
+        cluster, _ = change_cluster(services, cluster.id, cluster.version, change, actor=actor, request_id=request_id)
         operation_id = cluster.operation_id if cluster.operation_id != former else None
     if cluster is None:
         raise KeyError(desired.document.name)

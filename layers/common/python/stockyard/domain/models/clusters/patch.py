@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, cast, get_args, get_origin
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import (
     AnyOf,
@@ -121,6 +122,16 @@ class ClusterPatch(Input):
     def profile_choices(self) -> tuple[dict[str, Any], ...] | None:
         """All profiles that the cluster is to have, as plain documents; None where they stay."""
         return None if self.profiles is None else choice_documents(self.profiles)
+
+    def change_of(self, cluster: Cluster) -> ClusterChange:
+        """What the patch changes of the cluster. Raises ``InvalidInput``."""
+        return ClusterChange(
+            description=self.description,
+            tags=self.tags_after(cluster.tags),
+            settings=self.settings_after(cluster),
+            kubernetes_version=self.kubernetes_version,
+            profiles=self.profile_choices(),
+        )
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""

@@ -7,10 +7,9 @@ another one is on the record when its turn comes: see ``queue``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
@@ -24,13 +23,11 @@ from stockyard.operations.clusters.changes.reconfigure import (
     check_target,
     current_operation,
     operation_kind,
-    target_of,
     warnings_of,
 )
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.clusters import profile_change
-from stockyard.operations.profiles.resolve import Choice
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -39,42 +36,30 @@ def change_cluster(
     services: Services,
     id_or_name: str,
     version: int | None,
+    change: ClusterChange,
     *,
-    description: str | None,
-    tags: dict[str, str] | None,
-    settings: dict[str, Any] | None = None,
-    kubernetes_version: str | None = None,
-    document: dict[str, Any] | None = None,
-    profiles: Sequence[Choice] | None = None,
     actor: str,
     request_id: str,
     queued: Operation | None = None,
 ) -> tuple[Cluster, list[dict[str, str]]]:
-    """The changed cluster, and the warnings that its dry run has. None leaves a field as it is. ``operation_id`` is the
-    operation that brings what is there to it, where one is needed and could begin at once. ``queued`` is that operation
-    where it has waited for its turn.
+    """The changed cluster, and the warnings that its dry run has. ``operation_id`` is the operation that brings
+    what is there to it, where one is needed and could begin at once. ``queued`` is that operation where it has waited
+    for its turn.
 
     ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted, or
     when settings or version are to change while something else works on it; ``InvalidInput`` for what cannot be.
     """
     cluster = aligned(services, find_cluster(services, id_or_name))
-    given_fields = {
-        "description": description,
-        "tags": tags,
-        "settings": settings,
-        "kubernetes_version": kubernetes_version,
-        "profiles": profiles,
-        "manifest": document,
-    }
-    target = target_of(cluster, settings, kubernetes_version)
-    kind, warnings = _checked(services, cluster, target, version, profiles=profiles is not None)
-    packs = profile_change(services, cluster, target, profiles) if profiles is not None else None
-    message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
+    target = change.target(cluster)
+    kind, warnings = _checked(services, cluster, target, version, profiles=change.profiles is not None)
+    packs = profile_change(services, cluster, target, change.profiles) if change.profiles is not None else None
+    names = ("manifest" if name == "document" else name for name in change.fields())
+    message = f"Changed: {', '.join(names) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
-    changed = target if description is None else replace(target, description=description)
-    changed = changed if document is None else replace(changed, document=document)
-    if tags is not None:
-        changed = MOVES.change_tags(changed, tags, services.now())
+    fields = {name: value for name, value in change.fields().items() if name in ("description", "document")}
+    changed = replace(target, **fields)
+    if change.tags is not None:
+        changed = MOVES.change_tags(changed, change.tags, services.now())
         kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else None)
     if queued is not None:
         changed = replace(changed, queue=changed.queue[1:])

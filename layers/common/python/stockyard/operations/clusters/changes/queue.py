@@ -104,15 +104,12 @@ def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) 
     from stockyard.operations.clusters.changes.alignment import aligned
 
     patch = read(ClusterPatch, operation.request)
+    change = patch.change_of(aligned(services, cluster))
     changed, _ = change_cluster(
         services,
         cluster.id,
         cluster.version,
-        description=patch.description,
-        tags=patch.tags_after(cluster.tags),
-        settings=patch.settings_after(aligned(services, cluster)),
-        kubernetes_version=patch.kubernetes_version,
-        profiles=patch.profile_choices(),
+        change,
         actor=operation.actor,
         request_id=operation.id,
         queued=operation,

@@ -50,12 +50,6 @@ def current_operation(services: Services, cluster: Cluster) -> Operation | None:
     return services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
 
 
-def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | None) -> Cluster:
-    """The cluster as it is to be; None leaves a field as it is."""
-    changed = cluster if settings is None else replace(cluster, settings=settings)
-    return changed if version is None else replace(changed, kubernetes_version=version)
-
-
 def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, profiles: bool = False) -> str | None:
     """The kind of operation that the change needs; None when the record alone changes. ``target`` is the ``cluster``
     itself where neither settings nor version are asked for; ``profiles`` are asked for too.

@@ -1,0 +1,34 @@
+"""What somebody wants to change of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from stockyard.domain.records import Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChange:
+    """The fields of a cluster as they are to be; None leaves one as it is."""
+
+    description: str | None = None
+    tags: dict[str, str] | None = None
+    settings: dict[str, Any] | None = None
+    kubernetes_version: str | None = None
+    profiles: Sequence[Mapping[str, Any]] | None = None
+    """All profiles, each as a document with its ``name``."""
+    document: dict[str, Any] | None = None
+    """What its manifest says beside the settings."""
+
+    def fields(self) -> dict[str, Any]:
+        """What is to change, by name."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def target(self, cluster: Cluster) -> Cluster:
+        """The cluster with the settings and the version that it is to have; itself where neither is to change."""
+        names = {"settings", "kubernetes_version"}
+        values = {name: value for name, value in self.fields().items() if name in names}
+        return replace(cluster, **values) if values else cluster
