@@ -88,7 +88,7 @@ class LocalCloud:
         limits: bool = True,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        self.home = home
+        self.home = home = home.resolve()  # machines run in folders of their own
         self._cache = cache
         self._port = port
         self._scale = scale

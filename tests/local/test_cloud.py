@@ -28,7 +28,9 @@ EXAMPLE = body_without_nodes()
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    with LocalCloud(home=tmp_path_factory.mktemp("local"), schedules=False) as local_cloud:
+    """Its home is given as somebody types it, from where the person stands: machines are started elsewhere."""
+    home = Path(os.path.relpath(tmp_path_factory.mktemp("local")))
+    with LocalCloud(home=home, schedules=False) as local_cloud:
         yield local_cloud
 
 
