@@ -225,7 +225,10 @@ def scale(
     run: typer.Context,
     pool: Name,
     cluster: Cluster,
-    count: Annotated[int | None, typer.Option(help="Nodes of a pool of either kind: always so many.")] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(help="Nodes of a pool of either kind; a dynamic one that may grow keeps how far, or --most says."),
+    ] = None,
     quantity: Quantity = None,
     floor: Floor = None,
     most: Annotated[int | None, typer.Option(help="Nodes that a dynamic pool never goes beyond.")] = None,
@@ -239,8 +242,8 @@ def scale(
     the cluster's settings is changed there, by an operation."""
     if floor is not None and most is not None and floor > most:
         raise BadInput(f"--floor {floor} is more than --most {most}")
-    sizes_named = [count is not None, quantity is not None, not (floor is None and most is None)]
-    if sum(sizes_named) != 1:
+    sizes_named = [count is not None, quantity is not None, floor is not None or (most is not None and count is None)]
+    if sum(sizes_named) != 1 or (quantity is not None and most is not None):
         text = "give either --count, --quantity, of a static pool, or --floor and --most, of a dynamic one"
         raise BadInput(text)
     context = contexts.of(run)

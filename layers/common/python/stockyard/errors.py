@@ -56,7 +56,7 @@ class CallerError(StockyardError):
 
 
 class MalformedBody(CallerError):
-    status, title = 400, "The body is not JSON"
+    status, title = 400, "The body cannot be read"
 
 
 class Unauthorized(CallerError):

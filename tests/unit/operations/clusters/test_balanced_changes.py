@@ -111,10 +111,23 @@ def test_a_pool_is_scaled_up_by_count(balanced: BalancedWorld) -> None:
     assert any("web: 2 of 5 nodes are as wanted" in message for message in balanced.messages("Progress"))
 
 
-def test_a_pool_is_scaled_down_before_its_groups_change(balanced: BalancedWorld) -> None:
+def test_a_pool_of_a_fixed_size_is_scaled_down_before_its_groups_change(balanced: BalancedWorld) -> None:
+    balanced.patch(balanced.groups({**WEB, "max_size": 2}))
+    assert balanced.drive() == "changed"
     balanced.patch(scaled(balanced, count=1))
     assert balanced.drive() == "changed"
-    assert len(balanced.claims("web")) == 1
+    assert (len(balanced.claims("web")), balanced.pools()["web"].limits) == (1, {"nodes": "1"})
+
+
+def test_a_count_leaves_how_far_a_pool_may_grow(balanced: BalancedWorld) -> None:
+    for count in (3, 1):
+        plan = balanced.plan(scaled(balanced, count=count))
+        changed = {change["pointer"]: change["after"] for change in plan["changes"]}
+        assert changed == {"/settings/autoscaler_node_groups/0/min_size": count}
+    balanced.patch(scaled(balanced, count=1))
+    assert balanced.drive() == "changed"
+    # What is there stays until nothing needs it.
+    assert (len(balanced.claims("web")), balanced.pools()["web"].limits) == (2, {"nodes": "4"})
 
 
 def test_a_pool_is_added_and_one_removed(balanced: BalancedWorld) -> None:
@@ -319,7 +332,7 @@ def test_what_nodes_may_cost_is_the_pools_own(balanced: BalancedWorld) -> None:
     assert changed.limits == {"nodes": "4", "usd_hour": "2"}
     balanced.patch(scaled(balanced, count=3))
     assert balanced.drive() == "changed"
-    assert balanced.pools()["web"].limits == {"nodes": "3", "usd_hour": "2"}
+    assert balanced.pools()["web"].limits == {"nodes": "4", "usd_hour": "2"}
 
 
 def test_a_cluster_of_an_earlier_release_takes_in_what_its_pools_have_become(balanced: BalancedWorld) -> None:

@@ -257,8 +257,14 @@ def _values(text: str, field: _Field) -> frozenset[int]:
             first_text, dash, last_text = span.partition("-")
             first = _number(first_text, field, field.names)
             last = _number(last_text, field, field.names) if dash else field.most if slash else first
-        if first < field.least or last > field.most or first > last:
-            raise ValueError(f"the {field.name} must be from {field.least} to {field.most}")
+        bounds = f"the {field.name} must be from {field.least} to {field.most}"
+        if first < field.least or last > field.most:
+            raise ValueError(bounds)
+        if first > last:
+            week = (
+                "; the week begins with Sunday, so Saturday and Sunday are sat,sun" if field.names is _WEEKDAYS else ""
+            )
+            raise ValueError(f"{bounds}, and a range must not end before it begins{week}")
         values.update(range(first, last + 1, step))
     return frozenset(values)
 

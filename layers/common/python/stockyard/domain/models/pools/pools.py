@@ -249,7 +249,9 @@ class PoolPatch(Input):
     kubelet_args: dict[str, str | None] | None = None
     """Flags of the kubelet to add or change; null takes one away, or all of them."""
     count: Irremovable[Nodes] = None
-    """A number of nodes for pools of both kinds: of a dynamic one it is ``floor`` and the limit of ``nodes``."""
+    """A number of nodes for pools of both kinds: of a dynamic one it is ``floor``, and the limit of ``nodes`` stays, so
+    that it may grow as before. Where both were equal, or no limit or a lower one is set, the limit is the number too.
+    """
     quantity: Irremovable[Nodes] = None
     """How many nodes a static pool has, always."""
     floor: Irremovable[Nodes] = None
@@ -294,7 +296,7 @@ class PoolPatch(Input):
         if self.count is not None and pool.kind == STATIC:
             document["quantity"] = self.count
         elif self.count is not None:
-            document |= {"floor": self.count, "limits": {**document.get("limits", {}), NODES: self.count}}
+            document |= self._sized(pool, document.get("limits", {}), self.count)
         for name in self.model_fields_set - {"count", "queue"}:
             value = getattr(self, name)
             if isinstance(value, MaxPrice | UpdateStrategy):
@@ -314,6 +316,13 @@ class PoolPatch(Input):
             else:
                 document[name] = value
         return replace(read(PoolCreate, document).new_pool(), form=pool.form, document=pool.document)
+
+    def _sized(self, pool: Pool, limits: dict[str, Any], count: int) -> dict[str, Any]:
+        """Floor and limits of a dynamic pool with so many nodes: one that may grow keeps how far."""
+        most = milli(limits[NODES]) // 1000 if NODES in limits else None
+        if most is None or most == pool.floor or most < count:
+            return {"floor": count, "limits": {**limits, NODES: count}}
+        return {"floor": count}
 
 
 def own_document(pool: NewPool | Pool) -> dict[str, Any]:
