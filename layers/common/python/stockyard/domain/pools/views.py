@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from stockyard.domain.nodes.records import NodeClaim
 from stockyard.domain.nodes.views import requirement_view
 from stockyard.domain.pools.budgets import DEFAULT_NODES
-from stockyard.domain.pools.records import STATIC, Pool, PoolSpec
+from stockyard.domain.pools.records import CONTROL_PLANE, STATIC, Pool, PoolSpec
+from stockyard.domain.values.conditions import Condition
 from stockyard.domain.views import CHANGES, attributes
 
 _OTHERWISE = ("provider_ref", "requirements", "disruption")
@@ -36,6 +37,8 @@ _BUDGET = {
 
 def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
     """``pool`` as a ``PoolView`` document; ``claims`` are those of the pool."""
+    if pool.form == CONTROL_PLANE:
+        pool = replace(pool, conditions=(_members_condition(pool, claims),))
     return {
         **attributes(pool, _POOL),
         "provider": pool.provider_ref,
@@ -44,6 +47,15 @@ def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
         "nodes": nodes_of(pool, claims),
         "warnings": [],
     }
+
+
+def _members_condition(pool: Pool, claims: Sequence[NodeClaim]) -> Condition:
+    """``Ready`` of the pool of a control plane's members: no pass looks at it, so it follows from its claims."""
+    nodes = nodes_of(pool, claims)
+    complete = not pool.deleting and nodes["available"] >= nodes["desired"] and nodes["available"] == len(claims)
+    message = f"{nodes['available']} of {nodes['desired']} members are available."
+    changed_at = max([pool.created_at, *(claim.updated_at for claim in claims)])
+    return Condition("Ready", str(complete), "Satisfied" if complete else "Scaling", message, changed_at)
 
 
 def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:

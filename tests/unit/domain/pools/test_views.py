@@ -1,0 +1,43 @@
+"""The pool of a control plane's members has its state, though no pass looks at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.nodes.records import NodeClaim
+from stockyard.domain.pools.records import CONTROL_PLANE, Pool
+from stockyard.domain.pools.views import pool_view
+
+AT, LATER = "2026-11-28T10:00:00Z", "2026-11-28T10:05:00Z"
+MEMBERS = Pool(
+    id=f"clu_1/{CONTROL_PLANE}",
+    cluster_id="clu_1",
+    name=CONTROL_PLANE,
+    created_at=AT,
+    updated_at=AT,
+    form=CONTROL_PLANE,
+    quantity=3,
+)
+
+
+def members(*phases: str, **fields: Any) -> list[NodeClaim]:
+    return [
+        NodeClaim(id=f"nc_{n}", name=f"m{n}", created_at=AT, updated_at=LATER, phase=phase, **fields)
+        for n, phase in enumerate(phases)
+    ]
+
+
+def ready(*claims: NodeClaim) -> tuple[str, str, str, str]:
+    (condition,) = pool_view(MEMBERS, claims)["conditions"]
+    assert condition["type"] == "Ready"
+    return condition["status"], condition["reason"], condition["message"], condition["last_transition_time"]
+
+
+def test_the_state_of_members_follows_from_their_claims() -> None:
+    available = members(*["Available"] * 3)
+    assert ready(*available) == ("True", "Satisfied", "3 of 3 members are available.", LATER)
+    lacking = ("False", "Scaling", "2 of 3 members are available.", LATER)
+    assert ready(*available[:2]) == lacking
+    assert ready(*members("Available", "Available", "Pending")) == lacking
+    assert ready(*available, *members("Available", deleting=True))[:2] == ("False", "Scaling")
+    assert ready() == ("False", "Scaling", "0 of 3 members are available.", AT)
