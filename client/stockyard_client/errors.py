@@ -82,11 +82,11 @@ class UnexpectedAnswer(StockyardClientError):
 
 
 class OperationFailed(StockyardClientError):
-    """``operation`` ended in ``failed`` or ``reverted``; its ``error`` has phase, cause and hint."""
+    """``operation`` ended in ``failed``, ``cancelled`` or ``reverted``; its ``error`` has phase, cause and hint."""
 
     def __init__(self, operation: Operation) -> None:
         error = operation.error
-        verb = "was reverted" if operation.status == "reverted" else "failed"
+        verb = "failed" if operation.status == "failed" else f"was {operation.status}"
         super().__init__(error.cause if error else f"operation {operation.id} {verb}")
         self.operation = operation
 

@@ -141,7 +141,7 @@ class Operation(Resource):
     @property
     def done(self) -> bool:
         """Whether nothing more will happen without a person."""
-        return self.status in {"succeeded", "failed", "reverted"}
+        return self.status in {"succeeded", "failed", "cancelled", "reverted"}
 
 
 class Event(Model):

@@ -36,7 +36,7 @@ FOLLOW = Query(
 SUBJECT = Query("subject", "Only what is about this resource, by its id.")
 LIST = (FOLLOW, SINCE, ORDER, SUBJECT)
 """What every list in order of time takes."""
-OPERATION_STATUSES = ("queued", "running", "succeeded", "failed", "reverted")
+OPERATION_STATUSES = ("queued", "running", "succeeded", "failed", "cancelled", "reverted")
 DETAIL_TYPES = ("Cluster", "Pool", "NodeClaim", "Operation", "CloudAccount")
 WORD = "^[A-Za-z][A-Za-z0-9_]*$"
 

@@ -173,6 +173,9 @@ def _explain_operation(context: Context, operation: Operation) -> None:
     if error is None:
         _headline(context, f"operation {operation.id} failed")
         return
+    if operation.status == "cancelled":
+        _headline(context, f"operation {operation.id} was cancelled: {error.cause}")
+        return
     location = f" in phase {error.phase}" if error.phase else ""
     _headline(context, f"{error.error_type}{location}: {error.cause}")
     if error.hint:

@@ -90,7 +90,7 @@ def following(cluster: Cluster, operation: Operation | None) -> list[str]:
     name = cluster.name
     if operation is not None and operation.status == "running":
         return [f"stockyard operation wait {operation.id}"]
-    if cluster.status == "failed" or (operation is not None and operation.status == "failed"):
+    if cluster.status == "failed" or (operation is not None and operation.status in {"failed", "cancelled"}):
         commands = [f"stockyard cluster resume {name} --wait"]
         if operation is not None and operation.kind == "create_cluster":
             commands.append(f"stockyard cluster resume {name} --with FILE --wait   # with other settings")

@@ -26,7 +26,9 @@ Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id
 @app.command("list")
 def list_(
     run: typer.Context,
-    status: Annotated[str | None, typer.Option(help="queued, running, succeeded, failed or reverted.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="queued, running, succeeded, failed, cancelled or reverted.")
+    ] = None,
     subject: Annotated[str | None, typer.Option(help="Only those of this resource, by its id.")] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Only those of this cluster itself.", autocompletion=cluster_names)

@@ -183,6 +183,7 @@ _STYLES = {
     "running": "yellow",
     "queued": "yellow",
     "reverted": "yellow",
+    "cancelled": "yellow",
     "Applying": "yellow",
     "Pending": "yellow",
     "changed": "yellow",

@@ -41,7 +41,7 @@ class OperationError:
 class Operation(VersionedRecord):
     """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id.
 
-    ``reverted`` is a change that was not approved."""
+    ``reverted`` is a change that was not approved, ``cancelled`` one that somebody stopped."""
 
     kind: str
     subject: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from stockyard.domain.records import Cluster, NodeClaim, Operation, OperationError
 from stockyard.lifecycle.procedure import Phase, Procedure
@@ -59,8 +59,20 @@ class Failure:
     """Whether nothing is left of what the failed phase made."""
     kept_until: str | None = None
     """Until when the machine is kept that did not come up; None when none is."""
+    ends: Literal["failed", "cancelled"] = "failed"
+    """What becomes of the operation: a person who stops it makes it no failure."""
 
     @property
     def message(self) -> str:
         """What is told of it."""
-        return f"Phase {self.error.phase} failed: {self.error.cause}"
+        return self.error.cause if self.cancelled else f"Phase {self.error.phase} failed: {self.error.cause}"
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a person has stopped the operation."""
+        return self.ends == "cancelled"
+
+    @property
+    def reason(self) -> str:
+        """The reason of conditions and events that tell of it."""
+        return self.error.cause_type if self.cancelled else self.error.error_type

@@ -13,12 +13,14 @@ from typing import Generic
 
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
 from stockyard.domain.values.conditions import Condition, with_condition
-from stockyard.domain.values.states import Truth
+from stockyard.domain.values.states import PhaseState, Truth
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Subject, Transition
 from stockyard.lifecycle.procedure import Phase, Procedure
 
 OVER = ("succeeded", "skipped")
+RESUMABLE = ("failed", "cancelled")
+"""The states of an operation that a person may let go on."""
 """States of a phase that is not run again in this attempt."""
 DELETING = "Deleting"
 """Reason of the condition of what is being deleted, as long as nothing blocks that."""
@@ -226,13 +228,14 @@ class Moves(ABC, Generic[S]):
             return None
         error, before = failure.error, self.shown_status(subject)
         operation = self.up_to_date(subject, operation, now)
-        operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
-        operation = replace(operation, status="failed", error=error)
+        state: PhaseState = "skipped" if failure.cancelled else "failed"
+        operation = with_phase(operation, error.phase, now, state=state, ended_at=now, message=error.cause)
+        operation = replace(operation, status=failure.ends, error=error)
         subject, message = self.failed(subject, failure, now)
         subject = replace(subject, kept_until=failure.kept_until)
         transitions = (
-            self.transition(before, self.shown_status(subject), error.error_type, message),
-            Transition("Operation", "running", "failed", error.error_type, message),
+            self.transition(before, self.shown_status(subject), failure.reason, message),
+            Transition("Operation", "running", failure.ends, failure.reason, message),
         )
         return Change(subject, operation, transitions)
 
@@ -248,8 +251,9 @@ class Moves(ABC, Generic[S]):
         """A person asks a failed operation to go on, with the next attempt, from the phase that its row names, or from
         ``from_phase``."""
         before = self.shown_status(subject)
-        if operation.status != "failed" or operation.error is None or not procedure.resumable:
+        if operation.status not in RESUMABLE or operation.error is None or not procedure.resumable:
             raise IllegalTransition(f"The {self.noun} is {before}; only a failed operation can be resumed.")
+        status = operation.status
         start = from_phase or procedure.phase(operation.error.phase).resumed_at or operation.error.phase
         waiting = set(procedure.names[procedure.names.index(start) :])
         operation = self._again(operation, waiting, now)
@@ -262,7 +266,7 @@ class Moves(ABC, Generic[S]):
             (
                 self.transition(before, self.shown_status(subject), "Resumed", text),
                 Transition(
-                    "Operation", "failed", "running", "Resumed", f"Attempt {operation.attempt} from phase {start}."
+                    "Operation", status, "running", "Resumed", f"Attempt {operation.attempt} from phase {start}."
                 ),
             ),
             workflow=procedure,

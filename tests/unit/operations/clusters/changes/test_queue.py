@@ -88,7 +88,7 @@ def test_a_queued_change_is_cancelled(balanced: BalancedWorld) -> None:
     services = balanced.world.services
     stopped = cancel_queued(services, balanced.id, second.id, USER)
     assert stopped.error is not None
-    assert (stopped.status, stopped.error.cause_type) == ("failed", "Cancelled")
+    assert (stopped.status, stopped.error.cause_type) == ("cancelled", "Cancelled")
     assert balanced.cluster.queue == (third.id,)
     with pytest.raises(IllegalTransition):
         cancel_queued(services, balanced.id, current, USER)

@@ -201,7 +201,10 @@ def test_a_change_is_stopped_between_two_steps(managed: ManagedWorld) -> None:
     assert (stopped.status, stopped.operation_id, managed.condition(DEGRADED)) == ("ready", first, "True")
     error = managed.operation.error
     assert error is not None
-    assert (error.phase, error.cause_type) == ("network", "Cancelled")
+    assert (error.phase, error.cause_type, managed.operation.status) == ("network", "Cancelled", "cancelled")
+    (condition,) = [part for part in stopped.conditions if part.type == DEGRADED]
+    assert (condition.reason, condition.message) == ("Cancelled", f"Stopped by {USER}. What it has done so far stands.")
+    assert {phase.state for phase in managed.operation.phases} == {"succeeded", "skipped", "pending"}
     with pytest.raises(Fenced):
         run_phase(RUNNER, managed.world.services, fence, "control_plane")
     with pytest.raises(IllegalTransition):

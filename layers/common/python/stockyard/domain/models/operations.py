@@ -58,7 +58,8 @@ class OperationView(View):
     subject_name: str
     """What that resource is called, even when it is gone; empty where it has no name."""
     status: OperationStatus
-    """Where it is. A ``queued`` one begins when those before it have ended; a ``reverted`` one was not approved."""
+    """Where it is. A ``queued`` one begins when those before it have ended; a ``reverted`` one was not approved, and
+    somebody has stopped a ``cancelled`` one."""
     phases: list[PhaseView]
     """Its phases, in order."""
     changes: list[PlannedChange]

@@ -7,7 +7,7 @@ from typing import Literal
 Truth = Literal["True", "False", "Unknown"]
 ShownClusterStatus = Literal["preparing", "ready", "failed", "deleting"]
 ClusterStatus = Literal["accepting", "undoing", ShownClusterStatus]
-OperationStatus = Literal["queued", "running", "succeeded", "failed", "reverted"]
+OperationStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "reverted"]
 PhaseState = Literal["pending", "running", "succeeded", "failed", "skipped"]
 ReadyPhase = Literal["Pending", "Available", "Failed"]
 ResourceState = Literal["intended", "made", "gone"]

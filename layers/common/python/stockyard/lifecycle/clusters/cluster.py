@@ -71,12 +71,12 @@ class ClusterMoves(Moves[Cluster]):
         error, message = failure.error, failure.message
         if subject.status == "ready":
             changed = self.touch(subject, now, phase=None)
-            changed = self.condition(changed, phases.DEGRADED, "True", error.error_type, message, now)
+            changed = self.condition(changed, phases.DEGRADED, "True", failure.reason, message, now)
         else:
             changed = self._move(subject, "failed", now, phase=None)
         condition = failure.procedure.phase(error.phase).condition
         if condition:
-            changed = self.condition(changed, condition, "False", error.error_type, error.cause, now)
+            changed = self.condition(changed, condition, "False", failure.reason, error.cause, now)
         if subject.status != "ready":
             changed = self.condition(changed, phases.READY, "False", error.error_type, message, now)
         return changed, message
@@ -175,7 +175,7 @@ class ClusterMoves(Moves[Cluster]):
         cause = f"Stopped by {actor}. What it has done so far stands."
         phase = self.current_phase(cluster, operation)
         error = OperationError(procedure.error, phase, cause, procedure.advice, "Cancelled")
-        change = self.fail(cluster, operation, Failure(procedure, error), now)
+        change = self.fail(cluster, operation, Failure(procedure, error, ends="cancelled"), now)
         if change is None:
             raise IllegalTransition("The operation has ended.")
         return change

@@ -13,6 +13,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_CLUSTER
+from stockyard.lifecycle.operation import RESUMABLE
 
 VERSION = "/kubernetes_version"
 PROFILES = "/profiles"
@@ -34,8 +35,8 @@ Difference = dict[str, Any]
 
 
 def is_unfinished(operation: Operation | None) -> bool:
-    """Whether it is a change that has failed: what stands may be neither as it was nor as it is wanted."""
-    return operation is not None and operation.kind in CHANGES and operation.status == "failed"
+    """Whether it is a change that has failed or was stopped: what stands may be neither as it was nor as wanted."""
+    return operation is not None and operation.kind in CHANGES and operation.status in RESUMABLE
 
 
 def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, again: bool) -> str | None:

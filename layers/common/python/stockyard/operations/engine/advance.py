@@ -153,7 +153,7 @@ def measure(services: Services, before: Operation, after: Operation) -> None:
             seconds = (times.from_text(new.ended_at) - times.from_text(new.started_at)).total_seconds()
             services.telemetry.measure("phase ended", PHASE_SECONDS, seconds, attempt=after.attempt, **keys(new.name))
     error = after.error
-    if error is not None and error != before.error:
+    if error is not None and error != before.error and after.status != "cancelled":
         services.telemetry.measure(
             "operation failed", OPERATIONS_FAILED, 1, attempt=after.attempt, error=error.cause_type, **keys(error.phase)
         )

@@ -14,7 +14,7 @@ from stockyard.operations.services import Services
 
 @until_written("cluster changes too often for its operation to be stopped")
 def cancel_change(services: Services, id_or_name: str, actor: str) -> Cluster:
-    """The cluster, ready and degraded: the operation has failed and can be resumed, or another one follows it.
+    """The cluster, ready and degraded: the operation is cancelled and can be resumed, or another one follows it.
 
     The workflow ends with its next step, which finds that the operation is over; what its last one does until then is
     a part of what is wanted. ``IllegalTransition`` where no change is at work.
@@ -38,6 +38,6 @@ def cancel_queued(services: Services, id_or_name: str, operation_id: str, actor:
         raise IllegalTransition(f"Operation {operation_id} is {operation.status}; it does not wait for its turn.")
     cause = f"Stopped by {actor} before it began."
     error = OperationError("ClusterCouldNotBeChanged", "checks", cause, "Send the change again.", "Cancelled")
-    services.store.commit(*ended_writes(services, cluster, operation, error, actor))
+    services.store.commit(*ended_writes(services, cluster, operation, error, actor, "cancelled"))
     stopped = services.store.get(Operation, operation_id)
     return operation if stopped is None else stopped

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.domain.values import ids
+from stockyard.domain.values.states import OperationStatus
 from stockyard.errors import CallerError, Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
@@ -124,24 +125,31 @@ def _give_up(services: Services, cluster: Cluster, operation: Operation, refusal
 
 
 def ended_writes(
-    services: Services, cluster: Cluster, operation: Operation, error: OperationError, actor: str
+    services: Services,
+    cluster: Cluster,
+    operation: Operation,
+    error: OperationError,
+    actor: str,
+    status: OperationStatus = "failed",
 ) -> list[Write]:
-    """The end of an operation that never began, and the cluster without it."""
+    """The end of an operation that never began, as ``status``, and the cluster without it."""
     now = services.now()
     shorter_queue = tuple(waiting for waiting in cluster.queue if waiting != operation.id)
     shorter: Cluster = replace(cluster, queue=shorter_queue, updated_at=now, version=cluster.version + 1)
-    return [Replace(shorter), *closed_writes(services, operation, error, actor)]
+    return [Replace(shorter), *closed_writes(services, operation, error, actor, status)]
 
 
-def closed_writes(services: Services, operation: Operation, error: OperationError, actor: str) -> list[Write]:
-    """The end of an operation that never began."""
+def closed_writes(
+    services: Services, operation: Operation, error: OperationError, actor: str, status: OperationStatus = "failed"
+) -> list[Write]:
+    """The end of an operation that never began, as ``status``."""
     over = replace(
         operation,
-        status="failed",
+        status=status,
         error=error,
         updated_at=services.now(),
         version=operation.version + 1,
         sequence=operation.sequence + 1,
     )
-    text = Transition("Operation", QUEUED, "failed", error.cause_type or error.error_type, error.cause)
+    text = Transition("Operation", QUEUED, status, error.cause_type or error.error_type, error.cause)
     return [Replace(over), *tell(services, actor, over, text)]
