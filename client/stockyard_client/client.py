@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from stockyard_client import waiting
-from stockyard_client.errors import ApiError
+from stockyard_client.errors import ApiError, OperationFailed
 from stockyard_client.transport import Token, Transport
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
+MEMBERS_COMPLETE = "ControlPlaneComplete"
+"""The one that says whether its control plane has the members that its settings ask for."""
 
 
 class Client:
@@ -229,10 +231,13 @@ class Client:
     def wait_pool(
         self, cluster: str, pool: str, *, timeout: float | None = None, on_change: Callable[[str], None] | None = None
     ) -> Pool:
-        """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
+        """The pool once it has the nodes that it has to have, and no other one leaves.
+
+        Raises ``PoolsNotReady`` after ``timeout`` seconds.
+        """
         return waiting.wait_until(
             lambda earlier, wait: self.pools.newer(cluster, pool, earlier, wait),
-            lambda record: record.ready,
+            lambda record: record.ready and not record.nodes.leaving,
             _state_of_pool,
             f"pool {pool}",
             timeout=timeout,
@@ -286,6 +291,31 @@ class Client:
             on_change=on_change,
         )
 
+    def wait_control_plane(
+        self, cluster: Cluster, *, timeout: float | None = None, on_change: Callable[[str], None] | None = None
+    ) -> Cluster:
+        """The cluster once its control plane has the members that its settings ask for; at once for one of one member.
+
+        Raises ``PoolsNotReady`` after ``timeout`` seconds, ``OperationFailed`` where what completes it has failed.
+        """
+        if int(cluster.settings.get("control_plane_size") or 1) == 1:
+            return cluster
+        current = waiting.wait_until(
+            lambda earlier, wait: self.clusters.newer(cluster.id, earlier, wait),
+            lambda record: _members_state(record)[0] == "True" or _is_degraded(record),
+            lambda record: _members_state(record)[1],
+            f"the control plane of cluster {cluster.name}",
+            timeout=timeout,
+            sleep=self._sleep,
+            clock=self._clock,
+            on_change=on_change,
+        )
+        if _members_state(current)[0] != "True" and current.operation_id:
+            operation = self.operations.get(current.operation_id)
+            if operation.done and operation.status != "succeeded":
+                raise OperationFailed(operation)
+        return current
+
     def health(self) -> dict[str, Any]:
         """What ``/v1/health`` says; needs no token."""
         return self._transport.send("GET", "/v1/health").object()
@@ -304,13 +334,27 @@ class Client:
 
 
 def _state_of_pool(pool: Pool) -> str:
-    condition = pool.condition
+    condition, leaving = pool.condition, pool.nodes.leaving
+    if condition is not None and pool.ready and leaving:
+        return f"{condition.message} {leaving} {'node leaves' if leaving == 1 else 'nodes leave'}."
     return condition.message if condition is not None else "it was not looked at yet"
 
 
 def _pools_state(cluster: Cluster) -> tuple[str, str]:
     """Status and message of the condition that speaks of all pools of the cluster."""
-    for condition in cluster.conditions:
-        if condition.type == POOLS_READY:
-            return condition.status, condition.message
-    return "Unknown", "they were not looked at yet"
+    return _state_of(cluster, POOLS_READY, "they were not looked at yet")
+
+
+def _members_state(cluster: Cluster) -> tuple[str, str]:
+    """Status and message of the condition that speaks of the members of the control plane."""
+    return _state_of(cluster, MEMBERS_COMPLETE, "its other members were not begun yet")
+
+
+def _is_degraded(cluster: Cluster) -> bool:
+    return any(condition.type == "Degraded" and condition.status == "True" for condition in cluster.conditions)
+
+
+def _state_of(cluster: Cluster, kind: str, otherwise: str) -> tuple[str, str]:
+    """Status and message of the condition of that type."""
+    conditions = (condition for condition in cluster.conditions if condition.type == kind)
+    return next(((condition.status, condition.message) for condition in conditions), ("Unknown", otherwise))

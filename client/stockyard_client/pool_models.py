@@ -22,6 +22,7 @@ class PoolNodes(Model):
     desired: int = 0
     claims: int = 0
     available: int = 0
+    leaving: int = 0
     usd_hour: float | None = None
 
 

@@ -98,6 +98,8 @@ def create(
             remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
             context.interrupted = f"Stopped waiting for pools. To look: stockyard cluster get {cluster.name} --watch"
             cluster = client.wait_pools(cluster.id, timeout=remaining, on_change=progress.lines(context))
+            remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
+            cluster = client.wait_control_plane(cluster, timeout=remaining, on_change=progress.lines(context))
     show_one(context, output, CLUSTERS, cluster)
     if wait:
         context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")

@@ -392,3 +392,42 @@ def test_a_kubeconfig_says_whom_somebody_of_the_platform_means(cli, api, tmp_pat
         "STOCKYARD_URL": "https://api.test",
         "STOCKYARD_TENANT": "acme",
     }
+
+
+@pytest.fixture
+def three_members(accepted_creation, operation_document, cluster_document):
+    """A cluster of three members, ready with the first; what follows is answered with the status of its members."""
+
+    def answer(status, degraded="False"):
+        message = "3 of 3 members are there." if status == "True" else "1 of 3 members are there."
+        conditions = [
+            {"type": "ControlPlaneComplete", "status": status, "reason": "Members", "message": message},
+            {"type": "Degraded", "status": degraded, "reason": "Changed", "message": ""},
+        ]
+        settings = {"control_plane_size": 3}
+        document = cluster_document(status="ready", settings=settings, conditions=conditions, operation_id="op_02")
+        accepted_creation.answer("GET", "/v1/clusters/clu_01", document)
+
+    accepted_creation.answer("GET", "/v1/operations/op_01", operation_document("succeeded", *["succeeded"] * 3))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01/pools", {"items": []})
+    answer("Unknown")
+    answer("Unknown")
+    return accepted_creation, answer
+
+
+def test_wait_goes_on_until_the_control_plane_has_its_members(cli, three_members):
+    _, answer = three_members
+    answer("True")
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
+    assert result.exit_code == 0, result.stderr
+    lines = [line.partition("] ")[2] for line in result.stderr.splitlines()]
+    assert lines[-3:-1] == ["1 of 3 members are there.", "3 of 3 members are there."]
+
+
+def test_wait_ends_where_the_members_could_not_be_made(cli, three_members, operation_document):
+    api, answer = three_members
+    answer("False", degraded="True")
+    api.answer("GET", "/v1/operations/op_02", operation_document("failed", "failed", id="op_02"))
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
+    assert (result.exit_code, result.stdout) != (0, "")
+    assert "failed" in result.stderr

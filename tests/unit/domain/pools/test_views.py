@@ -40,4 +40,6 @@ def test_the_state_of_members_follows_from_their_claims() -> None:
     assert ready(*available[:2]) == lacking
     assert ready(*members("Available", "Available", "Pending")) == lacking
     assert ready(*available, *members("Available", deleting=True))[:2] == ("False", "Scaling")
+    nodes = pool_view(MEMBERS, [*available, *members("Available", deleting=True)])["nodes"]
+    assert (nodes["claims"], nodes["leaving"]) == (3, 1)
     assert ready() == ("False", "Scaling", "0 of 3 members are available.", AT)

@@ -55,7 +55,9 @@ def _members_condition(pool: Pool, claims: Sequence[NodeClaim]) -> Condition:
     complete = not pool.deleting and nodes["available"] >= nodes["desired"] and nodes["available"] == len(claims)
     message = f"{nodes['available']} of {nodes['desired']} members are available."
     changed_at = max([pool.created_at, *(claim.updated_at for claim in claims)])
-    return Condition("Ready", str(complete), "Satisfied" if complete else "Scaling", message, changed_at)
+    return Condition(
+        "Ready", "True" if complete else "False", "Satisfied" if complete else "Scaling", message, changed_at
+    )
 
 
 def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
@@ -65,6 +67,7 @@ def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
         "desired": pool.quantity if pool.kind == STATIC else pool.floor,
         "claims": len(living),
         "available": sum(claim.phase == "Available" for claim in living),
+        "leaving": len(claims) - len(living),
         "usd_hour": hourly_price(claims),
     }
 

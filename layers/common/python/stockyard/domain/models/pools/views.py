@@ -53,8 +53,10 @@ class PoolNodesView(View):
     """How many claims there are that are not being deleted."""
     available: int
     """How many of them have a node that is ready."""
+    leaving: int
+    """How many more are being drained or given back; they cost until they are gone."""
     usd_hour: float | None
-    """What they cost together, in USD an hour; null while a price is not known."""
+    """What all of them cost together, in USD an hour; null while a price is not known."""
 
 
 class PoolView(View):
