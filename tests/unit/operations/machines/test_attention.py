@@ -85,6 +85,21 @@ def test_an_attended_cluster_is_heard_of_often_and_each_post_is_kept(agent: Agen
     assert agent.age == QUIET * 2, "it is idle again: a post that says the same is not written"
 
 
+def test_a_rolling_change_keeps_the_agent_at_its_quick_pace(agent: Agent) -> None:
+    agent.report()
+    agent.post()
+    agent.nodes.clock.advance(ATTENTIVE_SECONDS)
+    attend(agent.services, agent.cluster.id, 600)
+    standing = agent.cluster
+    for phase, paces in (("version_skew", (10, 10)), ("pools", (10, 10)), ("profile", (QUIET, QUIET // 2))):
+        agent.cluster = replace(standing, phase=phase)
+        reply = agent.post()
+        assert (reply.interval_seconds, reply.pods_interval_seconds) == paces, phase
+    agent.cluster = replace(standing, phase="pools")
+    agent.nodes.clock.advance(600)
+    assert agent.post().interval_seconds == IDLE, "nothing attends it any more"
+
+
 def test_attention_is_written_anew_when_half_of_it_is_over(agent: Agent) -> None:
     def attended() -> str:
         attend(agent.services, agent.cluster.id, 600)

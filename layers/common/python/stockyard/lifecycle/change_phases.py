@@ -85,6 +85,8 @@ _MEMBERS = Phase("members", 28_800, "members", "ControlPlaneComplete")
 # Machines of workers get another minor only when the API server serves it. Also after an upgrade that was not finished.
 _VERSION_SKEW = Phase("version_skew", 7200, "version_skew")
 _POOLS = Phase("pools", 86_400, "pools_replaced")
+REPLACING_PHASES = frozenset({_VERSION_SKEW.name, _POOLS.name})
+"""Phases in which nodes of a ready cluster are replaced one after the other: each step waits for word of the last."""
 CHANGE_BALANCED = replace(
     CHANGE,
     workflow="change-balanced-cluster",

@@ -14,6 +14,7 @@ from stockyard.domain.pools.workload_records import WorkloadReport
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.values import times
 from stockyard.domain.values.requirements import CAPACITY_TYPE
+from stockyard.lifecycle.change_phases import REPLACING_PHASES
 from stockyard.lifecycle.nodes.draining import drain_deadline
 from stockyard.lifecycle.nodes.node_commands import (
     DRAIN,
@@ -118,14 +119,17 @@ def observe(
         deadline = drain_deadline(claim, drain_seconds(services, claim)) if claim.deleting else None
         commands += commands_of(claim, facts, node_of(facts), token, now, deadline)
     rules = services.settings
-    if busy or _expects_claims(services, cluster) or _is_new(services, unclaimed):
+    # Each step of a rolling change waits for what the agent tells of the step before.
+    rolls = attended and cluster.phase in REPLACING_PHASES
+    if busy or rolls or _expects_claims(services, cluster) or _is_new(services, unclaimed):
         pause = rules.agent_busy_seconds
     else:
         pause = min(
             _pause(services, observation, busy_at), rules.agent_quiet_seconds if attended or claims else LONGEST
         )
     # Half of it, so that with the time to the next post nothing is older than two posts.
-    return AgentReply(tuple(commands), pause, mirror, rules.agent_quiet_seconds // 2 if attended else None)
+    pods_pause = rules.agent_busy_seconds if rolls else rules.agent_quiet_seconds // 2
+    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None)
 
 
 def _own_node(claim: NodeClaim, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
