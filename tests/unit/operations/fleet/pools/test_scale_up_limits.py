@@ -149,3 +149,18 @@ def test_pods_are_named_for_which_a_quota_leaves_no_node(yard: Yard, report: Wor
         "NoPoolFits",
         f"default/web-0 and 2 like it: {text}",
     )
+
+
+def test_the_pool_that_fits_best_is_named_first_and_others_are_counted(yard: Yard, report: Workload) -> None:
+    """Its limit refuses the pods last; what refuses them in other pools nobody needs to read."""
+    taint = [{"key": "own", "effect": "NoSchedule"}]
+    for name in ("a", "b", "c"):
+        yard.dynamic_pool(name, taints=taint, weight=50)
+    yard.dynamic_pool("small", requirements=[{"key": "vcluster.com/node-type", "values": ["sim.small"]}], weight=60)
+    yard.dynamic_pool("burst", limits={"nodes": 1})
+    tell(report, (pod("6"), 3))
+    yard.settle()
+    _, _, message = yard.condition(yard.current(), "PodsHaveRoom")
+    parts = message.partition(": ")[2].split("; ")
+    assert parts[0] == "burst: The pool's limit of nodes is reached"
+    assert [part.partition(":")[0] for part in parts] == ["burst", "small", "c", "and 2 more pools."]

@@ -33,7 +33,19 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
-from stockyard.scheduling.packing.reasons import LIMIT
+from stockyard.scheduling.packing.reasons import (
+    BUDGET,
+    HOST_PORT,
+    LIMIT,
+    MIN_VALUES,
+    NO_NODE_TYPES,
+    REQUIREMENT,
+    RESOURCE,
+    TAINT,
+    TOPOLOGY,
+    VOLUME,
+    Reason,
+)
 from stockyard.scheduling.packing.ways import Ways, possible_ways
 
 MOST_CLAIMS = 500
@@ -50,6 +62,8 @@ HEADROOM = "headroom"
 LEAVING = "leaving"
 """The namespace of pods whose node leaves."""
 _NAMED = 3
+_TRIED = (NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME, HOST_PORT, RESOURCE, BUDGET, TOPOLOGY, LIMIT, MIN_VALUES)
+"""The rules by which a pool refuses pods, in the order in which they are tried."""
 _UNIT = 1000
 """Headroom is split into parts of at most so many thousandths of a core, so that it need not be on one node."""
 
@@ -263,9 +277,19 @@ def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
 
 def _refusal(entry: LeftOut, group: PendingGroup | None, no_reason: str) -> str:
     """Why the pods have no place; where the plan knows no rule, with what the cluster's scheduler says."""
-    why = "; ".join(reason.text.rstrip(".") for reason in entry.reasons[:_NAMED])
+    reasons, more = list(entry.reasons), len(entry.reasons) - _NAMED
+    if more > 0:
+        # Not all are named. What refused the pods last fits them best: that is the pool that people mean.
+        reasons.sort(key=_fitness, reverse=True)
+    why = "; ".join(reason.text.rstrip(".") for reason in reasons[:_NAMED])
+    why += f"; and {more} more pools" if more > 1 else "; and 1 more pool" if more == 1 else ""
     says = group.scheduler_text if group is not None else ""
     return f"{_example(group, len(entry.pods))}: {f'{why}.' if why else f'{no_reason}{says}'}"
+
+
+def _fitness(reason: Reason) -> int:
+    """How far the pods came in the pool before a rule refused them; most where the rule holds for all pools."""
+    return _TRIED.index(reason.rule) if reason.pool and reason.rule in _TRIED else len(_TRIED)
 
 
 def _example(group: PendingGroup | None, count: int) -> str:
