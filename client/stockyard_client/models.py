@@ -160,12 +160,15 @@ class Event(Model):
 
 class Price(Model):
     """Money; ``hour`` and ``month`` are totals in ``currency``, ``items`` say what they are made of; ``complete``
-    is false when a line has no known price."""
+    is false when a line has no known price: then there are no totals, and ``known_hour`` and ``known_month`` say what
+    is known of them."""
 
     currency: str = "USD"
-    hour: float = 0.0
-    month: float = 0.0
+    hour: float | None = 0.0
+    month: float | None = 0.0
     complete: bool = True
+    known_hour: float = 0.0
+    known_month: float = 0.0
     items: tuple[dict[str, Any], ...] = ()
 
 

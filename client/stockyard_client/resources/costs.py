@@ -26,14 +26,21 @@ class CostLine(Model):
 
 
 class Costs(Model):
-    """The sums, in USD, and the lines that they are made of. An estimate from list prices, not a bill."""
+    """The sums, in USD, and the lines that they are made of. An estimate from list prices, not a bill.
+
+    A line without a known price leaves no sum; ``known_hour`` and the like say what is known of it. ``not_included`` is
+    what is billed besides, by use."""
 
     month: str
     currency: str = "USD"
-    hour: float = 0.0
-    month_rate: float = 0.0
-    spent: float = 0.0
+    hour: float | None = 0.0
+    month_rate: float | None = 0.0
+    spent: float | None = 0.0
+    known_hour: float = 0.0
+    known_month_rate: float = 0.0
+    known_spent: float = 0.0
     complete: bool = True
+    not_included: tuple[str, ...] = ()
     lines: tuple[CostLine, ...] = ()
 
 

@@ -119,7 +119,7 @@ def folded(below: Mapping[str, Any], *, everything: bool) -> dict[str, Any]:
     return {**below, "children": children}
 
 
-_DRAWN = frozenset({"pool", "node-claim", "more", "profile"})
+_DRAWN = frozenset({"pool", "node-claim", "more", "profile", "billed"})
 
 
 def _resources(resources: Sequence[Mapping[str, Any]], *, everything: bool) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
     if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
         if plan.price_before is not None:
-            (hour, month), currency = _total(plan.price_before), plan.price_before.currency
-            text = f"Now: {money(hour, currency, 4)} /hour, {money(month, currency, 2)} /month"
+            hour, month = _total(plan.price_before)
+            text = f"Now: {hour} /hour, {month} /month"
             context.out.print(Text(text, style="bold"))
     warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") != sentence])
     context.say("This was a dry run; nothing was changed.", "dim")
@@ -62,15 +62,15 @@ def verdict(plan: Plan) -> str:
 def _money_clause(plan: Plan) -> str:
     if plan.price is None or not plan.price.items:
         return ""
-    (hour, month), currency = _total(plan.price), plan.price.currency
-    if month is None:
+    if not _is_known(plan.price):
         return ", at a price that is not known"
-    amount = f"{money(hour, currency, 4)}/hour, {money(month, currency, 2)}/month"
+    hour, month = _total(plan.price)
+    amount = f"{hour}/hour, {month}/month"
     if plan.price_before is not None:
         before = _total(plan.price_before)[1]
-        if before == month:
+        if before == month and plan.price.complete:
             return f", at the same price of {amount}"
-        return f", for {amount} in place of {money(before, currency, 2)}/month"
+        return f", for {amount} in place of {before}/month"
     only_removes = bool(plan.deletes) and not plan.creates and not plan.changes
     return f", which {'saves' if only_removes else 'costs'} {amount}"
 
@@ -119,24 +119,34 @@ def _show_groups(context: Context, plan: Plan) -> None:
         context.out.print(Text(f"! and for {len(groups) - MOST_GROUPS} more reasons: -o json", style="red"))
 
 
-def _total(price: Price) -> tuple[float | None, float | None]:
-    """What all lines cost together, an hour and a month; None where no line has a known price."""
-    is_known = price.complete or any(item.get("hour") is not None for item in price.items)
-    return (price.hour, price.month) if is_known else (None, None)
+def _is_known(price: Price) -> bool:
+    """Whether any line has a known price."""
+    return price.complete or any(item.get("hour") is not None for item in price.items)
+
+
+def _total(price: Price) -> tuple[str, str]:
+    """What all lines cost together, an hour and a month, in words: at least what is known of it."""
+    if price.complete:
+        return money(price.hour, price.currency, 4), money(price.month, price.currency, 2)
+    if not _is_known(price):
+        return "unknown", "unknown"
+    amounts = money(price.known_hour, price.currency, 4), money(price.known_month, price.currency, 2)
+    return f"at least {amounts[0]}", f"at least {amounts[1]}"
 
 
 def _show_price(context: Context, price: Price) -> None:
-    rows = [(_item_name(item), item.get("hour"), item.get("month")) for item in _summed(price.items)]
+    rows = [
+        (_item_name(item), money(item.get("hour"), price.currency, 4), money(item.get("month"), price.currency, 2))
+        for item in _summed(price.items)
+    ]
     rows.append(("total", *_total(price)))
     width = max(len(name) for name, _, _ in rows)
     context.out.print()
     for name, hour, month in rows:
-        line = (
-            f"{name:<{width}}  {money(hour, price.currency, 4):>14} /hour  {money(month, price.currency, 2):>14} /month"
-        )
+        line = f"{name:<{width}}  {hour:>14} /hour  {month:>14} /month"
         context.out.print(Text(line, style="bold" if name == "total" else ""), soft_wrap=True)
-    if not price.complete and _total(price) != (None, None):
-        context.say("Some prices are not known; the total is without them.", "yellow")
+    if not price.complete and _is_known(price):
+        context.say("Some prices are not known: the total is more than that.", "yellow")
 
 
 def _summed(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -42,9 +42,7 @@ def _label(context: Context, document: Mapping[str, Any], indent: int) -> Text:
     if status := str(document.get("status") or ""):
         text.append(f"  {status}", style=style_of(status) or "")
     price = dollars(document.get("usd_hour"))
-    # the price of a cluster in a tree is that of its nodes; `describe` and `cost` have the control plane's as well
-    paid = f"nodes {price} USD/hour" if kind == "cluster" else f"{price} USD/hour"
-    parts = (document.get("type"), price and paid, document.get("message"))
+    parts = (document.get("type"), price and f"{price} USD/hour", document.get("message"))
     details = "".join(f"  {' '.join(str(part).split())}" for part in parts if part)
     if context.room is not None:
         room = context.room - indent - text.cell_len

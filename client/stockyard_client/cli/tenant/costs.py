@@ -95,8 +95,11 @@ def _sheet(by: By) -> Sheet[CostRow]:
 
 def total(costs: Costs) -> str:
     """One line: what all costs now, and has cost this month."""
-    text = f"{money(costs.hour, 4)} USD/hour, {money(costs.month_rate, 2)} USD/month; {costs.month} so far"
-    return f"{text} {money(costs.spent, 2)} USD"
+    if costs.complete:
+        text = f"{money(costs.hour, 4)} USD/hour, {money(costs.month_rate, 2)} USD/month; {costs.month} so far"
+        return f"{text} {money(costs.spent, 2)} USD"
+    rate = f"at least {money(costs.known_hour, 4)} USD/hour, {money(costs.known_month_rate, 2)} USD/month"
+    return f"{rate}; {costs.month} so far at least {money(costs.known_spent, 2)} USD"
 
 
 def cost(
@@ -117,4 +120,6 @@ def cost(
         return
     context.out.print(Text(f"total  {total(costs)}", style="bold"), soft_wrap=True)
     if not costs.complete:
-        context.say("Some prices are not known; the total is without them.", "yellow")
+        context.say("Some prices are not known: it costs more than that.", "yellow")
+    if costs.not_included:
+        context.say(f"Not in it: {'; '.join(costs.not_included)}.", "dim")

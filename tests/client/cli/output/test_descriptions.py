@@ -171,7 +171,7 @@ TREE = {
 def test_the_tree_folds_what_is_well(cli, api):
     api.answer("GET", "/v1/clusters/demo/tree", TREE)
     assert cli("cluster", "tree", "demo").stdout.splitlines() == [
-        "cluster demo  ready  nodes 0.1000 USD/hour",
+        "cluster demo  ready  0.1000 USD/hour",
         "├── operation create_cluster  succeeded",
         "├── resources 3",
         "│   ├── security group x2  sg-1, sg-2",

@@ -41,8 +41,9 @@ def test_without_types_nothing_is_said() -> None:
     assert too_small({"cpu": "1"}, []) == []
 
 
-def test_a_type_without_a_price_is_within_any_money() -> None:
-    assert too_small({"usd_hour": "0.1"}, [node_type("free", 1, 1, None)]) == []
+def test_a_type_without_a_price_is_within_no_limit_in_money() -> None:
+    (warning,) = too_small({"usd_hour": "0.1"}, [node_type("free", 1, 1, None)])
+    assert warning == ("usd_hour", "No node fits within it: the price of no type is known.")
 
 
 def test_money_is_compared_with_types_whose_price_is_known() -> None:

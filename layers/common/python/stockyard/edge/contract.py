@@ -127,15 +127,16 @@ class Answer:
         return Answer(200, {"plan": {**plan, "changes": with_subject(plan.get("changes", ()), "", "", {})}})
 
     @staticmethod
-    def free_plan(**parts: Sequence[Any]) -> Answer:
-        """The answer to a dry run of what costs nothing; a part that is not given is empty."""
-        price = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+    def free_plan(**parts: Sequence[Any] | Mapping[str, Any]) -> Answer:
+        """The answer to a dry run; a part that is not given is empty, and costs nothing."""
+        sums = {"hour": 0, "month": 0, "complete": True, "known_hour": 0, "known_month": 0}
+        price = {"currency": "USD", **sums, "items": []}
         empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
         return Answer.plan({**empty, "verdict": "", "groups": [], "price_before": None, "steps": [], **parts})
 
     @staticmethod
     def change_plan(
-        current: Any, fields: Mapping[str, Any], kind: str, name: str = "", **parts: Sequence[Any]
+        current: Any, fields: Mapping[str, Any], kind: str, name: str = "", **parts: Sequence[Any] | Mapping[str, Any]
     ) -> Answer:
         """The answer to a dry run of a change: what of ``fields`` is not as in ``current``, a record or a view of what
         has this ``kind`` and ``name``, field by field."""

@@ -20,13 +20,11 @@ UNITS = {
 
 
 def price(items: Sequence[PriceItem]) -> dict[str, Any]:
-    """USD an hour and a month (730 hours). ``complete`` is false when a line has no known price."""
-    hour = sum(item.hour for item in items if item.hour is not None)
+    """USD an hour and a month (730 hours). ``complete`` is false when a line has no known price; then there is no sum,
+    and what is known of it stands beside."""
     return {
         "currency": "USD",
-        "hour": round(hour, 6),
-        "month": round(hour * HOURS_A_MONTH, 2),
-        "complete": all(item.hour is not None for item in items),
+        **sums([item.hour for item in items]),
         "items": [
             {
                 "name": item.name,
@@ -36,6 +34,19 @@ def price(items: Sequence[PriceItem]) -> dict[str, Any]:
             }
             for item in items
         ],
+    }
+
+
+def sums(hours: Sequence[float | None]) -> dict[str, Any]:
+    """The fields of a price that add up what its lines cost an hour."""
+    known_hour = sum(hour for hour in hours if hour is not None)
+    complete = None not in hours
+    amounts = {"known_hour": round(known_hour, 6), "known_month": round(known_hour * HOURS_A_MONTH, 2)}
+    return {
+        "hour": amounts["known_hour"] if complete else None,
+        "month": amounts["known_month"] if complete else None,
+        "complete": complete,
+        **amounts,
     }
 
 
@@ -63,8 +74,10 @@ def removal_verdict(count: int, places: str, items: Sequence[PriceItem]) -> str:
     if not items:
         return f"{things}{where} would be removed."
     total = price(items)
+    if not total["complete"] and not total["known_month"]:
+        return f"{things}{where} would be removed; what it saves is not known."
     least = "" if total["complete"] else "at least "
-    return f"{things}{where} would be removed; it saves {least}{total['month']:.2f} USD a month."
+    return f"{things}{where} would be removed; it saves {least}{total['known_month']:.2f} USD a month."
 
 
 def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, str]]:

@@ -59,6 +59,8 @@ def test_a_plan_says_which_phases_run_and_what_becomes_another_and_changes_nothi
     fields, parts = plan_resume_with(world.services, cluster, body, USER)
     assert fields["settings"]["control_plane_instance_type"] == "m5.large"
     assert parts["steps"] == [f"Phase {name}" for name in names]
+    items = {item["name"] for item in parts["price"]["items"]}
+    assert {"control plane instance m5.large", "network load balancer"} <= items, "the cluster as it would be"
     assert (parts["creates"], parts["deletes"]) == (
         [{"kind": "pool", "name": BATCH["name"]}],
         [{"kind": "pool", "name": WEB["name"]}],

@@ -117,7 +117,7 @@ def test_a_limit_of_an_older_pool_does_not_keep_it_from_changes(yard: Yard) -> N
 
 def test_nodes_that_nothing_is_known_of_have_no_price(yard: Yard) -> None:
     plan = planned(yard, quantity=2, requirements=[{"key": "example.com/a", "values": ["b"]}])
-    assert (plan["price"]["complete"], plan["price"]["hour"]) == (False, 0)
+    assert (plan["price"]["complete"], plan["price"]["hour"]) == (False, None)
     assert [item["name"] for item in plan["price"]["items"]] == ["2 nodes of pool more"]
 
 

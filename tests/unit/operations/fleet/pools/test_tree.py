@@ -10,6 +10,7 @@ import pytest
 from stockyard.domain.models.clusters.views import TreeNode
 from stockyard.domain.models.pools.pools import PoolPatch
 from stockyard.operations.clusters import tree
+from stockyard.operations.clusters.costs import report
 from stockyard.operations.clusters.tree import cluster_tree
 from stockyard.operations.fleet.pools import pools
 from tests.unit.operations.fleet.pools.conftest import USER, Yard
@@ -45,11 +46,14 @@ def test_pools_stand_with_claims_nodes_and_prices(yard: Yard) -> None:
     assert (node["kind"], node["status"], bool(node["name"])) == ("node", "Available", True)
     (alone,) = of_kind(document, "node-claim")
     assert (alone["name"], alone["status"], alone["usd_hour"]) == ("alone", "Pending", None)
-    assert document["usd_hour"] == 0.5, "the sum of all nodes"
+    (beside,) = of_kind(document, "billed")
+    assert document["usd_hour"] == report(yard.nodes.services, yard.current())["hour"]
+    assert document["usd_hour"] == pytest.approx(0.5 + beside["usd_hour"]), "the sum of all nodes and what is beside"
 
 
 def test_a_cluster_without_nodes_costs_nothing_for_them(yard: Yard) -> None:
-    assert (drawn(yard)["usd_hour"], of_kind(drawn(yard), "pool")) == (None, [])
+    (beside,) = of_kind(drawn(yard), "billed")
+    assert (drawn(yard)["usd_hour"], of_kind(drawn(yard), "pool")) == (beside["usd_hour"], [])
 
 
 def test_of_many_claims_those_are_shown_that_are_not_there_yet(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

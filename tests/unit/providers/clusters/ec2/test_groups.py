@@ -14,7 +14,7 @@ from stockyard.domain.pools.node_groups import worker_groups
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.lifecycle.nodes.pool_drift import template_hash
-from stockyard.providers.clusters.ec2.groups import group_items, group_of_pool, pool_of_group
+from stockyard.providers.clusters.ec2.groups import bid_remarks, group_items, group_of_pool, pool_of_group
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 
 WORKERS = {
@@ -172,3 +172,28 @@ def test_a_floor_costs_what_its_cheapest_type_does_and_as_spot_at_most_the_bid(
     nodes, disks = group_items(cluster, prices)
     assert nodes.hour == usd
     assert (disks.name, disks.hour) == (f"disk gp3 50 GiB of 2 nodes of pool {WORKERS['name']}", pytest.approx(0.01))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"max_price": {"percent": 1}},
+            "1 % of on-demand: the cheapest now is m5.large in use1-az1 at 0.03",
+        ),
+        ({"max_price": {"usd_hour": 0.029}}, "0.029 USD an hour: the cheapest now is m5.large in use1-az1 at 0.03"),
+        ({"max_price": {"percent": 30}}, ""),
+        ({}, ""),
+        ({"instance_types": ["c5.large"], "max_price": {"percent": 1}}, ""),
+    ],
+    ids=str,
+)
+def test_a_bid_that_nobody_meets_is_a_warning_of_the_plan(fields: dict[str, Any], expected: str) -> None:
+    group = {**WORKERS, "capacity_type": "spot", "instance_types": ["m5.large"], **fields}
+    settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups_of(CONTROL, group)}
+    prices: Any = Prices()
+    remarks = list(
+        bid_remarks(Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t"), prices)
+    )
+    assert [remark.pointer for remark in remarks] == ["/settings/autoscaler_node_groups/1/max_price"] * bool(expected)
+    assert all(expected in remark.detail and remark.warning for remark in remarks)

@@ -36,8 +36,8 @@ class CostsView(View):
     """What a tenant, or one of its clusters, costs now and has cost since the month began.
 
     It is made of list prices and of the times at which things were made and removed, so it is an estimate, not a bill:
-    a change of settings or of a spot price counts from the beginning of the thing. Traffic and storage of pods are not
-    in it.
+    a change of settings or of a spot price counts from the beginning of the thing. ``not_included`` says what is not in
+    it.
     """
 
     month: str
@@ -48,13 +48,21 @@ class CostsView(View):
     """The moment of the report."""
     currency: str
     """Always ``USD``."""
-    hour: float
-    """What stands now costs so much an hour; lines without a known price are left out."""
-    month_rate: float
+    hour: float | None
+    """What stands now costs so much an hour; null where a line has no known price."""
+    month_rate: float | None
     """The same for a month of 730 hours."""
-    spent: float
-    """What the month has cost so far."""
+    spent: float | None
+    """What the month has cost so far; null where a line has no known price."""
+    known_hour: float
+    """What of ``hour`` is known: it is at least that."""
+    known_month_rate: float
+    """The same for a month of 730 hours."""
+    known_spent: float
+    """What of ``spent`` is known."""
     complete: bool
     """False where a line has no known price."""
+    not_included: list[str]
+    """What is billed besides, by use."""
     lines: list[CostLine]
     """Each thing that stands or has stood this month, in order of kind, cluster, pool and type."""

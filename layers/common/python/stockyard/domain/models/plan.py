@@ -75,12 +75,16 @@ class Price(View):
 
     currency: str = "USD"
     """The currency of all prices."""
-    hour: float
-    """The sum of an hour."""
-    month: float
-    """The sum of a month of 730 hours."""
+    hour: float | None
+    """The sum of an hour; null where the price of a line is not known."""
+    month: float | None
+    """The sum of a month of 730 hours; null where the price of a line is not known."""
     complete: bool = True
     """False when a line has no known price."""
+    known_hour: float = 0
+    """What of an hour is known: the sum is at least that."""
+    known_month: float = 0
+    """What of a month of 730 hours is known."""
     items: list[PriceItem]
     """The lines that make the sum."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, STORAGE, NodeType, is_extended
 from stockyard.domain.pools.records import NODES, USD_HOUR
@@ -19,17 +20,18 @@ _LEAST_LETTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class PricedType:
-    """A node type that a pool may have, and the lowest price that is known for it in USD an hour."""
+    """A node type that a pool may have, and the lowest price that is known for it in USD an hour; None: none is."""
 
     node_type: NodeType
     usd_hour: float | None = None
 
     def use(self, limit: str) -> float:
-        """How much one node uses of a limit: in thousandths, of money as well. No price that is known uses nothing."""
+        """How much one node uses of a limit: in thousandths, of money as well. What has no known price fits within no
+        limit in money."""
         if limit == NODES:
             return 1000
         if limit == USD_HOUR:
-            return (self.usd_hour or 0) * 1000
+            return inf if self.usd_hour is None else self.usd_hour * 1000
         return self.node_type.capacity.get(limit, 0)
 
 
@@ -79,15 +81,15 @@ def too_small(limits: Mapping[str, str], types: Iterable[PricedType]) -> list[tu
     for name, amount in amounts.items():
         smallest = min(types, key=lambda kind, name=name: kind.use(name))  # type: ignore[misc]
         if smallest.use(name) > amount:
-            faults.append(
-                (name, f"No node fits within it: {smallest.node_type.name} alone is {_text(name, smallest)}.")
-            )
+            faults.append((name, f"No node fits within it: {_text(name, smallest)}."))
     return faults or [("", "No node fits within all limits together.")]
 
 
 def _text(name: str, kind: PricedType) -> str:
+    alone = f"{kind.node_type.name} alone is"
     if name == NODES:
-        return "one node"
+        return f"{alone} one node"
     if name == USD_HOUR:
-        return f"{kind.usd_hour or 0:g} USD an hour"
-    return f"{resource_text(name, int(kind.use(name)))} of {name}"
+        unknown = "the price of no type is known"
+        return unknown if kind.usd_hour is None else f"{alone} {kind.usd_hour:g} USD an hour"
+    return f"{alone} {resource_text(name, int(kind.use(name)))} of {name}"

@@ -17,6 +17,12 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 
+NOT_INCLUDED = (
+    "data through NAT gateways, load balancers and between zones or regions",
+    "storage and load balancers that pods ask for",
+    "what calls of a cloud's API and requests to its storage cost",
+)
+"""What is billed and in no price: it goes by use, which nobody knows before."""
 CLUSTER, NODES = "cluster", "nodes"
 """Kinds of lines: something of a cluster that is no node, and nodes of one pool, type and capacity type."""
 
@@ -84,16 +90,22 @@ def report(services: Services, cluster: Cluster | None = None) -> dict[str, Any]
             names |= {usage.cluster_id: usage.cluster} if usage.cluster else {}
             sums.add(_of_usage(usage))
     lines = [_view(key, line, names) for key, line in sorted(sums.lines.items())]
-    hour = sum(line.hour for line in sums.lines.values())
+    hour, spent = (sum(getattr(line, name) for line in sums.lines.values()) for name in ("hour", "spent"))
+    complete = all(line.complete for line in sums.lines.values())
+    amounts = {
+        "hour": round(hour, 6),
+        "month_rate": round(hour * HOURS_A_MONTH, 2),
+        "spent": round(spent, 4),
+    }
     return {
         "month": now[:7],
         "since": sums.start,
         "until": now,
         "currency": "USD",
-        "hour": round(hour, 6),
-        "month_rate": round(hour * HOURS_A_MONTH, 2),
-        "spent": round(sum(line.spent for line in sums.lines.values()), 4),
-        "complete": all(line.complete for line in sums.lines.values()),
+        **{name: amount if complete else None for name, amount in amounts.items()},
+        **{f"known_{name}": amount for name, amount in amounts.items()},
+        "complete": complete,
+        "not_included": list(NOT_INCLUDED),
         "lines": lines,
     }
 

@@ -11,6 +11,7 @@ from stockyard.domain.pools.views import hourly_price
 from stockyard.domain.profiles.records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.lifecycle.pools.pool import READY
+from stockyard.operations.clusters.costs import report
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of, shown_status
 from stockyard.operations.services import Services
@@ -28,7 +29,7 @@ def node(
 
 def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     """The cluster, its operation's phases, the resources on its ledger, its profiles, its pools and claims with their
-    price."""
+    price, and what is billed beside them. The price of the cluster is the sum of these, which its costs say too."""
     operation = services.store.get(Operation, cluster.operation_id or "")
     below: list[dict[str, Any]] = []
     if operation is not None:
@@ -49,7 +50,11 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining])]
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
     root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
-    return {**root, "usd_hour": hourly_price(claims) if claims else None}
+    costs, of_claims = report(services, cluster)["hour"], hourly_price(claims)
+    remainder = None if costs is None or of_claims is None else round(costs - of_claims, 6)
+    if remainder != 0:
+        below.append({**node("billed", "control plane and network", cluster.status), "usd_hour": remainder})
+    return {**root, "usd_hour": costs}
 
 
 def _profiles(services: Services, cluster: Cluster) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.operations.node_providers.providers import change_provider, create_provider
+from stockyard.operations.pricing import sums
 from stockyard.operations.services import Services
 
 
@@ -158,10 +159,7 @@ def _plan_part(
 
 
 def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    sums = {name: sum(item[name] or 0 for item in items) for name in ("hour", "month")}
-    complete = all(item["hour"] is not None for item in items)
-    hour, month = round(sums["hour"], 6), round(sums["month"], 2)
-    return {"currency": "USD", "hour": hour, "month": month, "complete": complete, "items": list(items)}
+    return {"currency": "USD", **sums([item["hour"] for item in items]), "items": list(items)}
 
 
 def _applied(

@@ -15,7 +15,6 @@ from stockyard.domain.pools.records import GROUP
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.domain.values.field_changes import change_views, field_changes, with_subject
 from stockyard.domain.values.pointers import pointer
-from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
 from stockyard.lifecycle.clusters.change_steps import steps
@@ -31,6 +30,7 @@ from stockyard.lifecycle.clusters.repave import PHASE as APPROVAL
 from stockyard.lifecycle.clusters.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.creation.check import check
+from stockyard.operations.clusters.creation.plan import billed_items
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.leaving import LeavingNodes, leaving_nodes
@@ -40,7 +40,7 @@ from stockyard.operations.profiles.clusters import NO_DIFFERENCE, ProfileChange,
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import PlansChanges, ServesNodeGroups
+from stockyard.ports.clusters import PlansChanges
 
 _FIXED = "cannot be changed after creation"
 
@@ -224,13 +224,6 @@ def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
     approved of come back, and packs could not."""
     if why and cluster.settings.get(SETTING) == REQUIRED:
         raise InvalidInput.at(PROFILES, "cannot change together with what waits for approval: one after the other")
-
-
-def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
-    """What is billed while the cluster stands as it says, with the nodes that its groups have by themselves."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
-    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *nodes]
 
 
 def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:

@@ -22,7 +22,8 @@ from stockyard.lifecycle.pools.pool import living
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.clusters.changes.alignment import aligned
 from stockyard.operations.clusters.changes.begin import begin
-from stockyard.operations.clusters.changes.reconfigure import billed_items, current_operation
+from stockyard.operations.clusters.changes.reconfigure import current_operation
+from stockyard.operations.clusters.creation.plan import billed_items
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.find import find_cluster

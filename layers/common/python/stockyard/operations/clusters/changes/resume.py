@@ -10,9 +10,11 @@ from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.procedure import Procedure
+from stockyard.operations.clusters.creation.plan import billed_items
 from stockyard.operations.engine.advance import commit, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.keep import MARGIN, is_over
+from stockyard.operations.pricing import price
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Write
 
@@ -41,12 +43,14 @@ def resumed(
 
 
 def plan_resume(services: Services, cluster: Cluster, from_phase: str = "") -> dict[str, Any]:
-    """The parts of a plan that say where :func:`resumed` would go on and which phases would run. Raises as it does."""
+    """The parts of a plan that say where :func:`resumed` would go on, which phases would run, and what the cluster
+    costs then; of a deletion nothing. Raises as it does."""
     change, *_ = _resumption(services, cluster, from_phase)
     steps = [f"Phase {phase.name}" for phase in change.operation.phases if phase.state not in ("succeeded", "skipped")]
     begin = change.from_phase
     verdict = f"Operation {change.operation.id} would go on at phase {begin}, with attempt {change.operation.attempt}."
-    return {"verdict": verdict, "steps": steps}
+    items = () if cluster.status == "deleting" else billed_items(services, cluster)
+    return {"verdict": verdict, "steps": steps, "price": price(items)}
 
 
 def _resumption(services: Services, cluster: Cluster, from_phase: str) -> tuple[Change[Cluster], Procedure, str]:

@@ -19,15 +19,20 @@ def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     return services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items
 
 
+def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+    """What is billed while the cluster stands as it says, with the nodes that its groups have by themselves."""
+    driver: object = services.cluster_drivers[cluster.driver]
+    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
+    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *nodes]
+
+
 def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
     """The body of a dry run's answer."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     pools = [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
-    driver: object = services.cluster_drivers[cluster.driver]
-    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
     return plan_of(
-        [*driver_plan.items, *nodes],
+        billed_items(services, cluster),
         creates=[{"kind": kind, "name": name} for kind, name in creates],
         warnings=_warnings(cluster, findings, driver_plan),
     )

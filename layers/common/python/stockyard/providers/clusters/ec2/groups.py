@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.nodes.manifests import ProviderDocument
@@ -16,6 +16,7 @@ from stockyard.domain.pools.records import NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
+from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clusters.ec2.configuration import region
 from stockyard.providers.clusters.ec2.node_group_settings import written
@@ -108,6 +109,32 @@ def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None
     bid = Bid.of(_without_nulls(written(group)["max_price"] or {}))
     limit = bid.limit(on_demand) if bid is not None else None
     return price if price is None or limit is None else min(price, limit)
+
+
+def bid_remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
+    """The groups whose bid for spot nobody meets now: their nodes wait for ever at such a price."""
+    place = region(cluster)
+    spot = prices.spot(place)
+    for number, group in enumerate(cluster.settings.get("autoscaler_node_groups") or ()):
+        bid = Bid.of(_without_nulls(written(group)["max_price"] or {})) if group.get("role") == WORKER else None
+        if bid is None or group.get("capacity_type") != SPOT or spot is None:
+            continue
+        offers = {name: prices.instance(place, name) for name in group["instance_types"]}
+        limits = {name: bid.limit(offer["usd_hour"] if offer else None) for name, offer in offers.items()}
+        spot_prices = [
+            (price.now, name, zone)
+            for name, limit in limits.items()
+            for zone, price in spot.instances.get(name, {}).items()
+            if limit is not None
+        ]
+        if not spot_prices or any(price <= (limits[name] or 0.0) for price, name, _ in spot_prices):
+            continue
+        price, name, zone = min(spot_prices)
+        text = (
+            f"Nobody sells spot at the bid of group {group['name']}, {bid.text}: the cheapest now is {name} in {zone}"
+            f" at {price:g} USD an hour. Its nodes wait until it costs no more than the bid."
+        )
+        yield Finding(f"/settings/autoscaler_node_groups/{number}/max_price", text, warning=True)
 
 
 def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:

@@ -21,6 +21,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     types_of_groups,
     vpc_cidr,
 )
+from stockyard.providers.clusters.ec2.groups import bid_remarks
 from stockyard.providers.clusters.ec2.members import etcd_backup
 from stockyard.providers.clusters.ec2.network.layout import LETTERS, PRIVATE, PUBLIC, key, merged
 from stockyard.providers.clusters.ec2.network.network_configuration import (
@@ -116,6 +117,7 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     """That prices are not known; and what the other choice of NAT gateways would cost, where somebody has chosen or
     there are zones to choose for."""
     yield from price_remarks(region(cluster), prices)
+    yield from bid_remarks(cluster, prices)
     settings = cluster.settings
     if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
         return
