@@ -201,11 +201,15 @@ class Waits:
         return False
 
     def _helps(self, pod: Object) -> bool:
-        """Whether a new node of some type in some zone would take the pod, and some pool may make one."""
+        """Whether a new node of some type in some zone would take the pod, and some pool may make one. Types whose
+        launches the vendor refuses now are not there."""
         if self._at_limit() or pod["app"] in self.world.kube.barred:
             return False
-        size = max(SIZES, key=lambda size: size.cpu * size.mib)
-        return would_take(self.world.kube, pod, size, self.world.trace.zones)
+        refused_types = vendor.denied(self.world)
+        sizes = [size for size in SIZES if size.name not in refused_types]
+        # Without refusals the largest one takes whatever another one takes.
+        sizes = sizes if refused_types else [max(sizes, key=lambda size: size.cpu * size.mib)]
+        return any(would_take(self.world.kube, pod, size, self.world.trace.zones) for size in sizes)
 
     def _at_limit(self) -> bool:
         """Whether no dynamic pool may have another node."""

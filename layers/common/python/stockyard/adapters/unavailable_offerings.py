@@ -11,8 +11,8 @@ from stockyard.ports import Put, Store
 
 REMEMBERED_SECONDS = 180
 """As long as Karpenter's AWS provider keeps an offering that failed (systems change; minutes, not hours)."""
-LONGEST_SECONDS = 3600
-"""For how long an offering counts at most that is refused again and again."""
+LONGEST_SECONDS = 540
+"""For how long an offering counts at most that is refused again and again: who mends the cause waits no longer."""
 
 
 class StoredUnavailableOfferings:

@@ -342,4 +342,4 @@ class UnavailableOfferings(Protocol):
         growing: bool = False,
     ) -> None:
         """Keep it for some minutes; said again, it counts from then. With ``growing`` an offering that is refused again
-        soon after it was forgotten is kept twice as long as the last time, an hour at most."""
+        soon after it was forgotten is kept twice as long as the last time, nine minutes at most."""
