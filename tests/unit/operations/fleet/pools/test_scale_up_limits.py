@@ -8,6 +8,7 @@ from stockyard.domain.records import Quota
 from stockyard.operations.fleet.pools import pools
 from stockyard.operations.fleet.state import Workload
 from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.node_providers.catalog import load, own_scope
 from stockyard.ports import Put, Replace
 from tests.unit.operations.fleet.pools.conftest import Yard
 from tests.unit.operations.fleet.pools.reports import living, pod, tell
@@ -164,3 +165,20 @@ def test_the_pool_that_fits_best_is_named_first_and_others_are_counted(yard: Yar
     parts = message.partition(": ")[2].split("; ")
     assert parts[0] == "burst: The pool's limit of nodes is reached"
     assert [part.partition(":")[0] for part in parts] == ["burst", "small", "c", "and 2 more pools."]
+
+
+def test_a_pass_looks_soon_whether_refused_types_can_be_tried_again(yard: Yard, report: Workload) -> None:
+    """Nothing tells when a refusal is forgotten: what else waits is looked at after five minutes."""
+    services = yard.nodes.services
+    assert services.unavailable_offerings is not None
+    yard.dynamic_pool("burst", provider="sim")
+    tell(report, (pod("99"), 1))
+    yard.look()
+    seconds = [-round(services.seconds_since(str(yard.now("burst").due_at)))]
+    tell(report, (pod("3"), 1))
+    scope = own_scope(load(services).providers["sim"].id)
+    services.unavailable_offerings.remember(scope, [("large", "on-demand", "*")], "x", services.clock.now())
+    yard.look()
+    assert "(sim.large); they are tried again" in yard.condition(yard.current(), "PodsHaveRoom")[2]
+    seconds.append(-round(services.seconds_since(str(yard.now("burst").due_at))))
+    assert seconds == [300, 60]

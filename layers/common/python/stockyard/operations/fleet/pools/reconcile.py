@@ -20,7 +20,6 @@ from stockyard.domain.pools.workload_records import UnusedRoom
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.conditions import Condition
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
-from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.forced import is_leaving
 from stockyard.lifecycle.disruption.update_strategy import most_new
 from stockyard.lifecycle.disruption.vanished import MISSED_SECONDS, REJOIN_SECONDS, REPORT_SECONDS
@@ -31,9 +30,6 @@ from stockyard.lifecycle.pools.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
     POOLS_READY,
-    QUOTA,
-    READY,
-    Decision,
     decide,
     is_ready,
     later_than,
@@ -41,19 +37,18 @@ from stockyard.lifecycle.pools.pool import (
     pauses,
     pods_condition,
     pools_condition,
-    refused,
     within_limits,
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
-from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import note_failures, watch
 from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.fleet.pools.adoption import adopt
 from stockyard.operations.fleet.pools.claims import batch_size, commit_claims, draft_claim
 from stockyard.operations.fleet.pools.groups import ensure_provider
 from stockyard.operations.fleet.pools.no_types import why_no_types
-from stockyard.operations.fleet.pools.pools import LEAVING, claims_of, pools_of, shown_status
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.fleet.pools.spread import Spread, move_claims
+from stockyard.operations.fleet.pools.step_writes import write_refusal, write_step
 from stockyard.operations.fleet.state import Workload, workload_of
 from stockyard.operations.machines import mirror
 from stockyard.operations.machines.attention import attend
@@ -61,7 +56,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.node_claims.vanished_nodes import note_nodes
 from stockyard.operations.services import Services
-from stockyard.ports import Remove, Replace, Write
+from stockyard.ports import Replace
 
 if TYPE_CHECKING:
     from stockyard.scheduling.packing.plan import Plan
@@ -221,8 +216,9 @@ def _place(
         message = _together(refusals, remarks.fails, workload.unread_text)
         waits = remarks.waits
         limits = scale_up.limits_reached(plan, workload)
+        seconds = min(seconds, scale_up.seconds_until_next_try(plan))
         if any(not entry.is_empty for entry in memory.values()):
-            seconds = unused_room.LOOK_SECONDS
+            seconds = min(seconds, unused_room.LOOK_SECONDS)
         missed_claims = [claim for claim in claims if workload.misses(claim, services.clock.now())]
         if missed_claims:
             names = {claim.node_name or claim.name for claim in missed_claims}
@@ -323,7 +319,7 @@ def _step(
         decision = replace(decision, pool=_with_reason(services, cluster, pool, decision.pool, counted))
     missing = min(decision.create, most_new(pool, claims))
     try:
-        current = _written(services, pool, decision)
+        current = write_step(services, pool, decision)
         if current is None:
             return None
         # Also for claims that are there: the provider may have gone with the last other cluster that needed it.
@@ -341,7 +337,7 @@ def _step(
         return services.store.get(Pool, pool.id)
     except QuotaExceeded as refusal:
         # What failed still counts for the quota: it goes all the same.
-        current = _refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
+        current = write_refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
     if current is not None:
         move_claims(services, current, claims, going)
     for claim in decision.give_back:
@@ -357,49 +353,3 @@ def _with_reason(services: Services, cluster: Cluster, pool: Pool, decided: Pool
     if why:
         return without_types(pool, decided, why, services.now())
     return with_reason(pool, decided, claims, services.now())
-
-
-def _written(services: Services, pool: Pool, decision: Decision) -> Pool | None:
-    """The pool as the decision leaves it, with an event when its state changed; None when it was removed."""
-    if decision.remove:
-        removed = replace(pool, sequence=pool.sequence + 1)
-        deleted = Transition("Pool", LEAVING, None, "Deleted", f"Pool {pool.name} is gone.")
-        events = tell(services, WORKFLOW_ACTOR, removed, deleted)
-        services.store.commit(Remove(Pool, pool.id, pool.version), *events)
-        return None
-    changed = decision.pool
-    # To give back is guarded by the version too: two passes must not each choose others.
-    if changed == pool and not decision.give_back:
-        return pool
-    return _replaced(services, pool, changed)
-
-
-def _replaced(services: Services, before: Pool, changed: Pool) -> Pool:
-    now = services.now()
-    changed = replace(changed, version=before.version + 1, updated_at=now)
-    events: list[Write] = []
-    old, new = shown_status(before), shown_status(changed)
-    condition, earlier = _ready_condition(changed), _ready_condition(before)
-    if (
-        not changed.deleting
-        and condition is not None
-        and (old != new or earlier is None or earlier.reason != condition.reason)
-    ):
-        changed = replace(changed, sequence=before.sequence + 1)
-        transition = Transition("Pool", old, new, condition.reason, condition.message)
-        events = tell(services, WORKFLOW_ACTOR, changed, transition)
-    services.store.commit(Replace(changed), *events)
-    return changed
-
-
-def _refusal(services: Services, pool: Pool, text: str) -> Pool | None:
-    current = services.store.get(Pool, pool.id)
-    if current is None:
-        return None
-    with suppress(Conflict):
-        return _replaced(services, current, refused(current, QUOTA, text, services.now()))
-    return current
-
-
-def _ready_condition(pool: Pool) -> Condition | None:
-    return next((condition for condition in pool.conditions if condition.type == READY), None)

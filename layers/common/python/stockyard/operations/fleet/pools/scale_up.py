@@ -22,7 +22,7 @@ from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_TYPE, Z
 from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.disruption.forced import is_leaving
 from stockyard.lifecycle.nodes.interruption import is_interrupted
-from stockyard.lifecycle.pools.pool import pause_text, pauses
+from stockyard.lifecycle.pools.pool import LOOK_AGAIN_SECONDS, pause_text, pauses
 from stockyard.operations.fleet.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.fleet.pools.size import excess
 from stockyard.operations.fleet.pools.spread import Spread
@@ -43,6 +43,7 @@ from stockyard.scheduling.packing.reasons import (
     RESOURCE,
     TAINT,
     TOPOLOGY,
+    UNAVAILABLE,
     VOLUME,
     Reason,
 )
@@ -57,12 +58,25 @@ STEPS = 5_000_000
 DEADLINE_SECONDS = 30
 """After so many seconds a plan ends with what it has, however slow its machine is. What gets no turn is left to the
 next pass, too."""
+REFUSED_TYPES_SECONDS = 60
 HEADROOM = "headroom"
 """The namespace of pods that stand for a pool's headroom. No namespace of a cluster can have a slash."""
 LEAVING = "leaving"
 """The namespace of pods whose node leaves."""
 _NAMED = 3
-_TRIED = (NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME, HOST_PORT, RESOURCE, BUDGET, TOPOLOGY, LIMIT, MIN_VALUES)
+_TRIED = (
+    NO_NODE_TYPES,
+    TAINT,
+    REQUIREMENT,
+    VOLUME,
+    HOST_PORT,
+    RESOURCE,
+    BUDGET,
+    TOPOLOGY,
+    LIMIT,
+    MIN_VALUES,
+    UNAVAILABLE,
+)
 """The rules by which a pool refuses pods, in the order in which they are tried."""
 _UNIT = 1000
 """Headroom is split into parts of at most so many thousandths of a core, so that it need not be on one node."""
@@ -259,6 +273,13 @@ def without_node(plan: Plan | None, workload: Workload) -> str:
     ]
     more = f" (and {len(texts) - _NAMED} more kinds of pods)" if len(texts) > _NAMED else ""
     return f"{', '.join(texts[:_NAMED])}{more}: " if texts else ""
+
+
+def seconds_until_next_try(plan: Plan) -> int:
+    """When a pass looks again: soon where a pod waits for types that their cloud refused a moment ago, since nothing
+    tells that they may be tried again."""
+    rules = {reason.rule for entry in plan.left_out for reason in entry.reasons}
+    return REFUSED_TYPES_SECONDS if UNAVAILABLE in rules else LOOK_AGAIN_SECONDS
 
 
 def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
