@@ -82,11 +82,11 @@ class ZonedNodes(SimulatedNodes):
     def location(self, provider: NodeProvider) -> tuple[str, str]:
         return "", ""
 
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
-        return ""
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> None:
+        return
 
-    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Any) -> str:
-        return ""
+    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Any) -> None:
+        return
 
 
 def requirements(chance: Random) -> list[dict[str, Any]]:

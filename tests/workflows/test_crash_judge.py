@@ -52,11 +52,11 @@ def test_a_resource_left_in_the_cloud_is_reported(
 ) -> None:
     unmade: Any = Maker.remove
 
-    def forgetful(builder: Maker, line: Any) -> str:
+    def forgetful(builder: Maker, line: Any) -> str | None:
         if line.kind == "role":
             builder.ledger.gone(line)
-            return ""
-        answer: str = unmade(builder, line)
+            return None
+        answer: str | None = unmade(builder, line)
         return answer
 
     monkeypatch.setattr(Maker, "remove", forgetful)
@@ -90,10 +90,11 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
     assert wrong(world, clean, second, Mode.REFUSED) == []
     deleted: Any = Maker._deleted
 
-    def silent(*arguments: Any) -> str:
+    def silent(*arguments: Any) -> str | None:
         with suppress(PermissionDenied):
-            return str(deleted(*arguments))
-        return ""
+            answer: str | None = deleted(*arguments)
+            return answer
+        return None
 
     monkeypatch.setattr(Maker, "_deleted", silent)
     # Nothing waits for the group: a machine that stays keeps the volume, and its deletion would hang.

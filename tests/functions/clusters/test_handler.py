@@ -111,7 +111,7 @@ def test_an_operation_is_stopped_and_shows_what_stood_before(managed: ManagedWor
     reply = ask("POST", "/cancel")
     assert reply.status == 202
     view = OperationView.model_validate(reply.json, strict=True)
-    assert (view.status, view.kind) == ("failed", "change_cluster")
+    assert (view.status, view.kind) == ("cancelled", "change_cluster")
     assert view.changes[0].before == "standard"
     plan = ask("POST", "/resume", dry_run=True).json["plan"]
     assert plan["verdict"].endswith("with attempt 2.")

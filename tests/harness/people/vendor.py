@@ -56,13 +56,13 @@ class ImagedNodes(SimulatedNodes):
         """The document has them."""
         return frozenset()
 
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
         """All clusters are in reach."""
-        return "" if cluster is not None else "The claim names no cluster."
+        return None if cluster is not None else "The claim names no cluster."
 
-    def out_of_zone(self, *_: object) -> str:
+    def out_of_zone(self, *_: object) -> None:
         """The document has the zones."""
-        return ""
+        return
 
     def _way(self, work: NodeWork) -> tuple[str, str, str]:
         way = super()._way(work)

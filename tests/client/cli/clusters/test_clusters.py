@@ -16,8 +16,10 @@ PLAN = {
     "deletes": [],
     "price": {
         "currency": "USD",
-        "hour": 0.2541,
-        "month": 185.49,
+        "hour": None,
+        "month": None,
+        "known_hour": 0.2541,
+        "known_month": 185.49,
         "complete": False,
         "items": [
             {"name": "NAT gateway", "quantity": 1, "hour": 0.045, "month": 32.85},
@@ -108,12 +110,12 @@ def test_dry_run_prints_the_plan_with_prices_and_makes_nothing(cli, api):
     assert api.requests[0].url.params["dry_run"] == "true"
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines == [
-        "Would make 1 thing, which costs 0.2541 USD/hour, 185.49 USD/month.",
+        "Would make 1 thing, which costs at least 0.2541 USD/hour, at least 185.49 USD/month.",
         "+ vpc vantage-demo-vpc",
         "",
         "NAT gateway 0.0450 USD /hour 32.85 USD /month",
         "public IPv4 address x3 unknown /hour unknown /month",
-        "total 0.2541 USD /hour 185.49 USD /month",
+        "total at least 0.2541 USD /hour at least 185.49 USD /month",
     ]
     assert "aws-cluster.json:7 cluster demo settings.region_name: is not the account's region" in result.stderr
     assert "Some prices are not known" in result.stderr

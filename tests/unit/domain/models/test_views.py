@@ -105,7 +105,8 @@ def test_events_and_audit_records():
 
 def test_a_plan_of_nothing_is_a_plan():
     plan = PlanView.model_validate({"plan": {}}).model_dump()["plan"]
-    assert plan["price"] == {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+    sums = {"hour": 0, "month": 0, "known_hour": 0, "known_month": 0}
+    assert plan["price"] == {"currency": "USD", **sums, "complete": True, "items": []}
     assert [plan[name] for name in ("creates", "changes", "deletes", "rejected", "warnings")] == [[]] * 5
 
 

@@ -43,15 +43,15 @@ def operation(
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
-        (CLUSTER, ""),
-        (with_settings(mirror=False), ""),
-        (replace(CLUSTER, description="x", tags={"a": "b"}), ""),
+        (CLUSTER, None),
+        (with_settings(mirror=False), None),
+        (replace(CLUSTER, description="x", tags={"a": "b"}), None),
         (with_settings(support="extended"), "change_cluster"),
         (replace(CLUSTER, kubernetes_version="1.35"), "upgrade_cluster"),
         (replace(with_settings(support="extended"), kubernetes_version="1.35"), "upgrade_cluster"),
     ],
 )
-def test_kind_follows_from_what_differs(target: Cluster, kind: str) -> None:
+def test_kind_follows_from_what_differs(target: Cluster, kind: str | None) -> None:
     assert kind_of(CLUSTER, target, None, again=False) == kind
 
 

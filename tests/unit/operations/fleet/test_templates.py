@@ -191,11 +191,11 @@ class Located(SimulatedNodes):
     def location(self, _: NodeProvider) -> tuple[str, str]:
         return ("region", "1")
 
-    def out_of_reach(self, *_: object) -> str:
-        return "" if self.reaches else "far away"
+    def out_of_reach(self, *_: object) -> str | None:
+        return None if self.reaches else "far away"
 
-    def out_of_zone(self, *_: object) -> str:
-        return ""
+    def out_of_zone(self, *_: object) -> None:
+        return
 
     def zones(self, *_: object) -> frozenset[str]:
         return self.zone_names

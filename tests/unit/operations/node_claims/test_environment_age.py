@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodePr
 from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.times import from_text
 from stockyard.errors import VendorNotFound, VendorUnavailable
+from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.fleet.templates import supply
@@ -47,12 +48,14 @@ class Ageing(Building):
     def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
         return frozenset({"here"} if environment is not None else ())
 
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
-        return ""
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> None:
+        return None
 
-    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+    def out_of_zone(
+        self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement
+    ) -> str | None:
         zones = self.zones(provider, environment)
-        return "" if not zones or any(requirement.has(zone) for zone in zones) else "stands elsewhere"
+        return None if not zones or any(requirement.has(zone) for zone in zones) else "stands elsewhere"
 
 
 def ageing(world: World) -> tuple[Nodes, Ageing]:
@@ -103,9 +106,10 @@ def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World)
     assert environment_after("one").outputs["image"] == "image-1"
     assert supply(nodes.services, cluster).zones == {"lab": frozenset({"here"})}
     fence = Fence(Cluster, cluster.id, "op_1", 1)
+    creation = procedure_of(PROCEDURES, CREATE_CLUSTER)
     steps = (("security", "ready", False), ("network", "preparing", False), ("network", "ready", True))
     for phase, status, is_stale in steps:
-        RUNNER.ensure(world.services, replace(cluster, status=status), fence, phase)
+        RUNNER.ensure(world.services, replace(cluster, status=status), fence, creation.phase(phase))
         (environment,) = every(nodes.services.store, NodeEnvironment)
         assert environment.is_stale is is_stale, (phase, status)
     assert supply(nodes.services, cluster).zones == {}

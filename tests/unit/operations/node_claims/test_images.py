@@ -42,11 +42,11 @@ class Imaged(SimulatedNodes):
     def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
         return frozenset()
 
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
-        return "" if cluster is not None else "the claim names no cluster"
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
+        return None if cluster is not None else "the claim names no cluster"
 
-    def out_of_zone(self, *_: object) -> str:
-        return ""
+    def out_of_zone(self, *_: object) -> None:
+        return
 
     def architectures(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
         return frozenset(filter(None, (environment.outputs if environment else {}).get("images", "").split(",")))

@@ -105,7 +105,7 @@ def test_take_over_renews_lease(world, accepted):
 
     before(world, "create_client", sweep)
     again(world)
-    assert outcomes == [("", [])]
+    assert outcomes == [(None, [])]
     assert whole(world)
 
 
