@@ -9,7 +9,7 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodePr
 from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.times import from_text
 from stockyard.errors import VendorNotFound, VendorUnavailable
-from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.phases import BALANCED, CHANGE_CLUSTER, CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.fleet.templates import supply
@@ -106,12 +106,12 @@ def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World)
     assert environment_after("one").outputs["image"] == "image-1"
     assert supply(nodes.services, cluster).zones == {"lab": frozenset({"here"})}
     fence = Fence(Cluster, cluster.id, "op_1", 1)
-    creation = procedure_of(PROCEDURES, CREATE_CLUSTER)
-    steps = (("security", "ready", False), ("network", "preparing", False), ("network", "ready", True))
-    for phase, status, is_stale in steps:
-        RUNNER.ensure(world.services, replace(cluster, status=status), fence, creation.phase(phase))
+    creation, change = procedure_of(PROCEDURES, CREATE_CLUSTER), procedure_of(PROCEDURES, CHANGE_CLUSTER, BALANCED)
+    steps = ((creation, "security", False), (creation, "network", False), (change, "network", True))
+    for procedure, phase, is_stale in steps:
+        RUNNER.ensure(world.services, cluster, fence, procedure.phase(phase))
         (environment,) = every(nodes.services.store, NodeEnvironment)
-        assert environment.is_stale is is_stale, (phase, status)
+        assert environment.is_stale is is_stale, (procedure.kind, phase)
     assert supply(nodes.services, cluster).zones == {}
     environment = environment_after("two")
     assert (environment.outputs["image"], environment.is_stale) == ("image-2", False)
