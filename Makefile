@@ -13,6 +13,7 @@ SEED ?= 1
 # Seconds that all tests may take on two cores; a slower or busier machine gives more, and 0 is no limit.
 LIMIT ?= 1500
 LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
+DOCUMENTS = $(filter-out docs/settings.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
 .PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings docs clean
@@ -57,6 +58,7 @@ check: $(STAMP)  ## Lint, format, types, import rules, generated files, validato
 	@$(BIN)/python -m local.assembly --check
 	@$(BIN)/python -m stacks.settings_page --check
 	@$(BIN)/python -m local.validators
+	@$(BIN)/mdformat --check $(DOCUMENTS)
 	@$(MAKE) --no-print-directory docs > /dev/null
 
 new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
@@ -65,6 +67,7 @@ new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line i
 format: $(STAMP)  ## Format and fix what can be fixed
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/mdformat $(DOCUMENTS)
 
 openapi: $(STAMP)  ## Write openapi.json from the code
 	@$(BIN)/python -m local.openapi
