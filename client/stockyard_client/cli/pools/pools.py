@@ -240,18 +240,8 @@ def scale(
 ) -> None:
     """Change how many nodes a pool has. The quantity of a static one, floor and most of a dynamic one. A node group of
     the cluster's settings is changed there, by an operation."""
-    if floor is not None and most is not None and floor > most:
-        raise BadInput(f"--floor {floor} is more than --most {most}")
-    sizes_named = [count is not None, quantity is not None, floor is not None or (most is not None and count is None)]
-    if sum(sizes_named) != 1 or (quantity is not None and most is not None):
-        text = "give either --count, --quantity, of a static pool, or --floor and --most, of a dynamic one"
-        raise BadInput(text)
+    patch = _sizes(count, quantity, floor, most) | ({"queue": True} if queue else {})
     context = contexts.of(run)
-    limits = {} if most is None else {"limits": {"nodes": most}}
-    sizes = {
-        name: value for name, value in (("quantity", quantity), ("floor", floor), ("count", count)) if value is not None
-    }
-    sizes |= {"queue": True} if queue else {}
     with context.client() as client:
         record = client.pools.get(cluster, pool)
         if record.form == GROUP and quantity is not None:
@@ -275,7 +265,7 @@ def scale(
             client,
             cluster,
             pool,
-            {**sizes, **limits},
+            patch,
             dry_run=dry_run,
             wait=wait,
             timeout=timeout,
@@ -345,6 +335,19 @@ def delete(
             client.wait_pool_gone(cluster, pool, timeout=timeout, on_change=progress.lines(context))
             return
     show_one(context, output, POOLS, record)
+
+
+def _sizes(count: int | None, quantity: int | None, floor: int | None, most: int | None) -> dict[str, Any]:
+    """The sizes as a change of the pool says them. Raises ``BadInput`` for options that do not go together."""
+    if floor is not None and most is not None and floor > most:
+        raise BadInput(f"--floor {floor} is more than --most {most}")
+    sizes_named = [count is not None, quantity is not None, floor is not None or (most is not None and count is None)]
+    if sum(sizes_named) != 1 or (quantity is not None and most is not None):
+        text = "give either --count, --quantity, of a static pool, or --floor and --most, of a dynamic one"
+        raise BadInput(text)
+    named = (("quantity", quantity), ("floor", floor), ("count", count))
+    sizes: dict[str, Any] = {name: value for name, value in named if value is not None}
+    return sizes if most is None else {**sizes, "limits": {"nodes": most}}
 
 
 def _change(
