@@ -100,12 +100,14 @@ class LeftOut(Model):
 
 class Placements(Model):
     """Where pods would go. ``bound`` is what every packing of them costs at least, ``gap`` how far the price is above
-    it (0.01 is one per cent); both None where that is not known. All money is in USD an hour."""
+    it (0.01 is one per cent); both None where that is not known. All money is in USD an hour. Not
+    ``complete``: some pods had no turn, as the first warning says."""
 
     pods: int = 0
     nodes: tuple[PlannedNode, ...] = ()
     existing: tuple[NodePods, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    complete: bool = True
     usd_hour: float | None = None
     bound: float | None = None
     gap: float | None = None

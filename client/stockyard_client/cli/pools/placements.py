@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -68,6 +69,8 @@ def plan(
     rows = equal_nodes(placements.nodes)
     if output is Form.WIDE:
         rows = [PlannedNodes(node=node, pods=len(node.pods)) for node in placements.nodes]
+    if not placements.complete:
+        _warn(context, placements.warnings[:1])
     if output is not Form.NAME:
         context.out.print(Text(summary(placements), style="bold"), soft_wrap=True)
     if rows:
@@ -76,7 +79,11 @@ def plan(
         return
     for item in placements.left_out:
         _show_left_out(context, item)
-    for warning in placements.warnings:
+    _warn(context, placements.warnings if placements.complete else placements.warnings[1:])
+
+
+def _warn(context: contexts.Context, warnings: Sequence[dict[str, Any]]) -> None:
+    for warning in warnings:
         context.say(f"Warning: {warning.get('detail', '')}", "yellow")
 
 

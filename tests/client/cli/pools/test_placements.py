@@ -74,6 +74,15 @@ def test_plan_shows_nodes_price_bound_and_who_has_no_place(cli, api):
     assert "Warning: Skipped 1: the kind Service makes no pods." in result.stderr
 
 
+def test_a_plan_that_is_not_whole_says_so_before_all_else(cli, api):
+    not_whole = {"pointer": "", "detail": "The plan is not whole: 5 pods had no turn."}
+    api.answer("POST", "/v1/placements", {**ANSWER, "complete": False, "warnings": [not_whole, *ANSWER["warnings"]]})
+    result = cli("plan", "-f", "-", stdin=MANIFESTS)
+    assert result.output.startswith("Warning: The plan is not whole: 5 pods had no turn.\n")
+    assert result.output.count("not whole") == 1
+    assert "Warning: Skipped 1" in result.output
+
+
 def test_only_what_decides_the_place_of_pods_is_sent(cli, api):
     api.answer("POST", "/v1/placements", ANSWER)
     assert cli("plan", "-f", "-", "--no-preferences", stdin=MANIFESTS).exit_code == 0

@@ -90,6 +90,32 @@ def test_without_a_cluster_every_provider_serves(yard: Yard) -> None:
     assert {node["pool"] for node in document["nodes"]} == {"*"}
 
 
+def test_a_small_plan_is_whole_though_its_time_is_over_when_it_begins(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        yard.dynamic_pool(f"pool-{number}")
+    pods = [deployment(f"web-{number}", 16, cpu) for number, cpu in enumerate(("900m", "1500m", "250m"))]
+    in_time = plan(yard, *pods)
+    monkeypatch.setattr(placements, "DEADLINE_SECONDS", 0)
+    late = plan(yard, *pods)
+    assert (late["pods"], late["left_out"], late["complete"], late["warnings"]) == (48, [], True, [])
+    assert late == in_time
+
+
+def test_a_plan_that_used_up_its_steps_says_so_first(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.dynamic_pool("burst")
+    monkeypatch.setattr(placements, "STEPS", 40)
+    monkeypatch.setattr(placements, "STEPS_A_POD", 0)
+    document = plan(yard, deployment(replicas=48), {"kind": "Service", "metadata": {"name": "web"}})
+    (item,) = document["left_out"]
+    assert 0 < item["count"] < 48
+    assert not document["complete"]
+    first, second = details(document)
+    assert first.startswith(f"The plan is not whole: {item['count']} pods had no turn")
+    assert second.startswith("Skipped 1")
+
+
 def test_a_cluster_without_dynamic_pools_says_so(yard: Yard) -> None:
     document = plan(yard, deployment())
     assert document["left_out"] == [{"count": 3, "pods": ["shop/web-0", "shop/web-1", "shop/web-2"], "reasons": []}]

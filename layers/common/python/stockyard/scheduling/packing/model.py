@@ -341,7 +341,7 @@ class Settings:
 
     expired: Callable[[], bool] | None = field(default=None, compare=False)
     """Says that the caller waits no longer, as one machine is slower than another: the packing ends as if its steps
-    were used up. None: only the steps count."""
+    were used up, but not before ``plan.PATIENT_STEPS``. None: only the steps count."""
 
     def budget(self, pods: int) -> int:
         """The steps for so many pods. Raises ``ValueError`` for fewer than one step."""

@@ -22,6 +22,9 @@ from stockyard.scheduling.packing.states import PlannedNode
 
 AGAIN = 2
 """The second way takes about so many times the steps of the first; it is not begun where they are not there."""
+PATIENT_STEPS = 300_000
+"""So many steps a packing takes whatever the clock says: about a second of one core that does nothing else. With them
+some hundred pods have their whole plan on a machine of any speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +129,13 @@ def pack(problem: Problem) -> Plan:
 
     The first way lets a pod join a planned node whenever it can. Where a new node would have been cheaper at that
     moment, the second way plans it. Pods without rules between them are packed by the search for price as well.
-    Ways are tried until the steps of the settings are used up. If the first way does not end before, pods are left out.
+    Ways are tried until the steps of the settings are used up, or, after ``PATIENT_STEPS``, until the caller waits no
+    longer. If the first way does not end before, pods are left out.
     """
-    meter = Meter(problem.settings.budget(sum(len(group.names) for group in problem.groups)), problem.settings.expired)
+    meter = _meter(problem, problem.settings.budget(sum(len(group.names) for group in problem.groups)))
     problem, solver, apart = _with_whole_gangs(problem, meter)
     if solver.tempted and problem.settings.split and AGAIN * meter.spent <= meter.remaining:
-        part = Meter(meter.remaining // 2, meter.expired)
+        part = _meter(problem, meter.remaining // 2, meter.spent)
         solver = min(solver, _solved(problem, part, split=True, earlier=solver), key=_quality)
         meter.spent += part.spent
     bound = None
@@ -191,7 +195,7 @@ def _with_whole_gangs(problem: Problem, meter: Meter) -> tuple[Problem, Solver, 
     exhausted = False
     while True:
         gangs = any(group.pod.gang for group in problem.groups)
-        part = Meter(max(meter.remaining // 2, 1) if gangs else meter.remaining, meter.expired)
+        part = _meter(problem, max(meter.remaining // 2, 1) if gangs else meter.remaining, meter.spent)
         solver = _solved(problem, part, split=False)
         meter.spent += part.spent
         broken = {pod_class.pod.gang: pod_class for pod_class in solver.unplaced if pod_class.pod.gang}
@@ -213,6 +217,14 @@ def _with_whole_gangs(problem: Problem, meter: Meter) -> tuple[Problem, Solver, 
             if names:
                 groups.append(PodGroup(group.pod, names))
         problem = replace(problem, groups=tuple(groups))
+
+
+def _meter(problem: Problem, limit: int, earlier: int = 0) -> Meter:
+    """A budget that looks at the caller's clock once ``PATIENT_STEPS`` are spent, ``earlier`` ones included."""
+    meter, expired = Meter(limit), problem.settings.expired
+    if expired is not None:
+        meter.expired = lambda: earlier + meter.spent >= PATIENT_STEPS and expired()
+    return meter
 
 
 def _of_gang(short: PodClass) -> Reason:

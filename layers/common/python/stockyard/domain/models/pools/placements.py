@@ -94,6 +94,8 @@ class PlacementsView(View):
     """Nodes that are there or on their way, with the pods that they have room for."""
     left_out: list[LeftOutView]
     """Pods that would have no place."""
+    complete: bool
+    """Whether each pod had its turn. If not, the first warning says so, and pods without a turn are left out."""
     usd_hour: float | None
     """What the new nodes cost together, in USD an hour; null where a price is not known."""
     bound: float | None

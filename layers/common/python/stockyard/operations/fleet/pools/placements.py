@@ -17,6 +17,7 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped, pack
+from stockyard.scheduling.packing.reasons import BUDGET
 from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.workloads import Workloads, read_workloads
 
@@ -92,17 +93,33 @@ def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, pla
     is_priced = all(node["usd_hour"] is not None for node in nodes)
     bound = plan.bound if is_priced and plan.bound is not None and plan.bound < UNKNOWN_PRICE else None
     gap = plan.gap if bound is not None else None
+    cut_short = _cut_short(plan)
+    remarks = [*cut_short, *_remarks(workloads, supplied, is_priced)]
     return {
         "cluster_id": cluster.id if cluster is not None else None,
         "pods": len(workloads.pods),
         "nodes": nodes,
         "existing": [{"node": placement.node, "pods": list(placement.pods)} for placement in plan.placements],
         "left_out": [_left_out(item) for item in plan.left_out],
+        "complete": not cut_short,
         "usd_hour": round(plan.price, 6) if is_priced else None,
         "bound": None if bound is None else round(bound, 6),
         "gap": None if gap is None else max(0.0, round(gap, 6)),
-        "warnings": [{"pointer": "", "detail": detail} for detail in _remarks(workloads, supplied, is_priced)],
+        "warnings": [{"pointer": "", "detail": detail} for detail in remarks],
     }
+
+
+def _cut_short(plan: Plan) -> Sequence[str]:
+    """The sentence on pods that had no turn, if there are any. It comes first: such pods may have a place all the
+    same."""
+    count = sum(len(item.pods) for item in plan.left_out if any(reason.rule == BUDGET for reason in item.reasons))
+    if not count:
+        return ()
+    pods = "1 pod" if count == 1 else f"{count} pods"
+    return (
+        f"The plan is not whole: {pods} had no turn before the work or the time of one question was used up. "
+        "Ask for fewer pods at once, or narrow the pools by requirements.",
+    )
 
 
 def _remarks(workloads: Workloads, supplied: Supplied, is_priced: bool) -> Sequence[str]:
