@@ -26,12 +26,17 @@ STATUSES = ("preparing", "ready", "failed", "deleting")
     "POST /v1/clusters",
     roles=Roles.CHANGERS,
     body="clusters.clusters:ClusterCreate",
+    lenient_body="clusters.clusters:LenientClusterCreate",
     answers={202: "clusters.views:ClusterView", 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
 )
 def create_cluster(request: Request, services: Services) -> Answer:
-    """Create a cluster. The answer comes at once; the operation makes the cluster in the background."""
+    """Create a cluster. The answer comes at once; the operation makes the cluster in the background.
+
+    With `Prefer: handling=lenient`, as the command line sends it, `description`, `settings` and on EC2 `key_pair` may
+    be absent: the description is empty then, each setting has its default, and nobody can log in to the machines.
+    """
     from stockyard.operations.clusters.creation import create
     from stockyard.operations.clusters.creation.plan import warnings_of
 
@@ -40,7 +45,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
     organization_id = request.caller.organization_id
     profiles = tuple(choice.model_dump() for choice in body.profiles)
     fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
-    new_cluster = create.NewCluster(**fields)
+    new_cluster = create.NewCluster(**fields, lenient=request.lenient)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
     cluster, findings = create.create_cluster(

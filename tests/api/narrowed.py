@@ -64,8 +64,8 @@ def narrowed(document, ids, versions):
     schemas["ClusterProfilesPut"]["properties"]["profiles"] = {"enum": [[{"name": "nothing"}]]}
     creation["driver"] = {"enum": ["ec2", None]}
     creation["kubernetes_version"] = {"enum": ["1.34", "1.35", None]}
-    creation["settings"] = {"$ref": "#/components/schemas/AwsSettings"}
-    settings = schemas["AwsSettings"]["properties"]
+    creation["settings"] = {"$ref": "#/components/schemas/AwsSettingsCreate"}
+    settings = schemas["AwsSettingsCreate"]["properties"]
     settings |= {
         "key_pair": {"enum": ["my-key"]},
         "region_name": {"enum": ["us-east-1", "us-east-9", None]},

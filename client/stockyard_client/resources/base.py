@@ -18,6 +18,8 @@ from stockyard_client.transport import Answer, Transport
 M = TypeVar("M", bound=Model)
 R = TypeVar("R", bound=Resource)
 Body = Mapping[str, Any]
+LENIENT = {"Prefer": "handling=lenient"}
+"""The header by which a request for a cluster need not have all that the API demands."""
 
 
 def parsed(model: type[M], document: Any) -> M:
@@ -181,14 +183,18 @@ class Clusters(Collection):
 
     name = "clusters"
 
-    def create(self, body: Body, *, idempotency_key: str | None = None) -> Cluster:
-        """Starts a cluster; its ``operation_id`` is the work."""
-        answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
+    def create(self, body: Body, *, lenient: bool = False, idempotency_key: str | None = None) -> Cluster:
+        """Starts a cluster; its ``operation_id`` is the work. The API demands ``description``, ``settings`` and on EC2
+        ``settings.key_pair``; ``lenient``: they may be absent."""
+        headers = LENIENT if lenient else None
+        answer = self._transport.send(
+            "POST", path(self.name), body=body, headers=headers, idempotency_key=idempotency_key
+        )
         return self._record(Cluster, answer)
 
-    def plan_create(self, body: Body) -> Plan:
+    def plan_create(self, body: Body, *, lenient: bool = False) -> Plan:
         """What :meth:`create` would make and cost."""
-        return self._plan("POST", path(self.name), body)
+        return self._plan("POST", path(self.name), body, LENIENT if lenient else None)
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Cluster]:
         """All clusters of the tenant, page by page."""

@@ -157,6 +157,25 @@ def test_dry_runs_answer_like_the_call_and_write_nothing(tenant, acme, api):
     assert platform.call("GET", "/v1/quotas?page_size=1").json()["items"][0]["limit"] == 20
 
 
+def test_a_request_for_a_cluster_gives_what_the_source_demands_unless_it_prefers_to_be_read_leniently(acme):
+    bare = {"name": "bare", "cloud_account_id": 1, "cluster_type": "k8s"}
+    whole = {**bare, "description": "a cluster", "settings": {"key_pair": "my-key"}}
+    lacking = {
+        name: {**whole, "settings": {}} if name == "settings/key_pair" else dict(whole)
+        for name in ("description", "settings", "settings/key_pair")
+    }
+    for name, body in lacking.items():
+        body.pop(name, None)
+        for query in ("", "?dry_run=true"):
+            refusal = problem(acme.call("POST", f"/v1/clusters{query}", body), 422, "InvalidInput")
+            assert refusal["errors"] == [{"pointer": f"/{name}", "detail": "this field is required"}]
+    # mirror is a setting of all clusters: only the account says whose settings these are
+    undecided = acme.call("POST", "/v1/clusters", {**whole, "settings": {"mirror": True}})
+    assert problem(undecided, 422, "InvalidInput")["errors"][0]["pointer"] == "/settings/key_pair"
+    planned = acme.call("POST", "/v1/clusters?dry_run=true", bare, Prefer="handling=lenient")
+    assert (planned.status_code, planned.json()["plan"]["price"]["complete"]) == (200, True)
+
+
 def test_a_dry_run_on_a_resource_in_use_is_refused_like_the_call(acme):
     body = {
         "description": "a cluster",

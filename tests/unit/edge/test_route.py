@@ -88,6 +88,23 @@ def test_a_function_gets_a_typed_request_and_its_answer_becomes_http(world):
     assert (request.request_id, request.dry_run, request.lease) == ("req-1", False, None)
 
 
+def test_a_body_is_read_leniently_where_the_request_prefers_it_and_the_route_has_a_form_for_it(world):
+    bare = {name: CLUSTER[name] for name in ("name", "cloud_account_id", "cluster_type")}
+    lenient = []
+
+    def create(request):
+        lenient.append(request.lenient)
+        return Answer(200, {"id": "clu_1"})
+
+    create_route(world, create, lenient_body="clusters.clusters:LenientClusterCreate")
+    for preference in ("handling=lenient", "respond-async, Handling=Lenient; x=1"):
+        assert world.call("POST", "/v1/clusters", body=bare, headers={"Prefer": preference}).status == 200
+    assert world.call("POST", "/v1/clusters", body=CLUSTER).status == 200
+    for preference in ("", "handling=strict", "lenient"):
+        assert world.call("POST", "/v1/clusters", body=bare, headers={"Prefer": preference}).status == 422
+    assert lenient == [True, True, False]
+
+
 def test_input_faults_name_their_places_and_no_value(world):
     create_route(world, raising(AssertionError("not reached")))
     secret = "short-secret"
@@ -96,7 +113,7 @@ def test_input_faults_name_their_places_and_no_value(world):
     assert result.status == 422
     assert result.headers["Content-Type"] == "application/problem+json"
     assert result.json["error_type"] == "InvalidInput"
-    assert {problem["pointer"] for problem in result.json["errors"]} == {"/secret", "/colour"}
+    assert {problem["pointer"] for problem in result.json["errors"]} == {"/secret", "/settings/key_pair", "/colour"}
     assert secret not in result.text
     assert result.json["instance"] == "/v1/clusters"
     assert result.json["request_id"] == "req-1"

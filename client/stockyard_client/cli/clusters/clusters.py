@@ -87,9 +87,9 @@ def create(
         body["profiles"] = choices_from(profile)
     with context.client() as client:
         if dry_run:
-            plans.show(context, output, client.clusters.plan_create(body))
+            plans.show(context, output, client.clusters.plan_create(body, lenient=True))
             return
-        cluster = client.clusters.create(body)
+        cluster = client.clusters.create(body, lenient=True)
         context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
         plans.warn(context, cluster.warnings)
         if wait and cluster.operation_id:

@@ -48,6 +48,19 @@ def test_create_sends_the_document_with_overrides(cli, accepted_creation):
     assert "op_01" in result.stderr
 
 
+def test_a_document_may_leave_out_what_the_api_demands_and_a_user_of_the_sdk_has_to_ask_for_that(
+    cli, api, accepted_creation, client
+):
+    text = '{"name": "demo", "cloud_account_id": 1, "cluster_type": "k8s"}'
+    assert cli("cluster", "create", "-f", "-", stdin=text).exit_code == 0
+    assert cli("cluster", "create", "-f", "-", "--dry-run", stdin=text).exit_code == 0
+    client.clusters.create({"name": "demo"})
+    client.clusters.create({"name": "demo"}, lenient=True)
+    sent = [request.headers.get("Prefer") for request in api.requests if request.method == "POST"]
+    assert sent == ["handling=lenient", "handling=lenient", None, "handling=lenient"]
+    assert accepted_creation.bodies("POST")[0] == json.loads(text)
+
+
 def test_a_cluster_is_shown_as_a_manifest(cli, api):
     document = {"kind": "EKSCluster", "metadata": {"name": "demo"}, "spec": {}}
     api.answer("GET", "/v1/clusters/demo", document)

@@ -51,7 +51,7 @@ def test_fields_of_one_driver_alone_show_whose_settings_are_meant():
 @pytest.mark.usefixtures("_two_drivers")
 def test_the_document_shows_the_settings_of_every_driver():
     settings = ClusterCreate.model_json_schema()["properties"]["settings"]
-    names = ("AwsSettings", "CudoSettings", "EksSettings", "ToySettings")
+    names = ("AwsSettingsCreate", "CudoSettings", "EksSettings", "ToySettings")
     assert settings["anyOf"] == [{"$ref": f"#/$defs/{name}"} for name in names]
 
 

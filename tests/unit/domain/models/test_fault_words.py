@@ -14,7 +14,8 @@ from stockyard.domain.models.pools.own_pools import read_own_pool
 from stockyard.errors import InvalidInput
 
 LIBRARY = re.compile(r"[Ii]nput should|[Vv]alue error|[Ee]xtra inputs|\bstr\b|\blist\[|pydantic|\bNone\b")
-CLUSTER = {"name": "one", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "k"}}
+NAMED = {"name": "one", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "k"}}
+CLUSTER = {**NAMED, "description": "the first"}
 
 
 def faults(call, *arguments, **more):
@@ -58,7 +59,8 @@ def test_an_unknown_field_comes_with_the_one_that_was_meant():
     assert faults(read, *lab(display_name="x")) == {"/spec/display_name": "unknown field; did you mean displayName?"}
     assert faults(read, *lab(colour="red")) == {"/spec/colour": "unknown field"}
     settings = {"key_pair": "k", "regionName": "us-east-1", "bastion": {"enabeld": False}}
-    assert faults(read, ClusterCreate, {**CLUSTER, "descripton": "", "settings": settings}) == {
+    assert faults(read, ClusterCreate, {**NAMED, "descripton": "", "settings": settings}) == {
+        "/description": "this field is required",
         "/descripton": "unknown field; did you mean description?",
         "/settings/regionName": "unknown field; did you mean region_name?",
         "/settings/bastion/enabeld": "unknown field; did you mean enabled?",

@@ -168,7 +168,7 @@ def test_fields_that_refuse_null_are_not_nullable(document):
 
 
 def test_schemas_have_rules_of_texts_and_lists(document):
-    settings = document["components"]["schemas"]["AwsSettings"]["properties"]
+    settings = document["components"]["schemas"]["AwsSettingsCreate"]["properties"]
     for name in ("ssh_cidrs", "api_cidrs", "integrations"):
         assert settings[name]["uniqueItems"] is True
     assert re.search(settings["ssh_cidrs"]["items"]["pattern"], "198.51.100.0/24")

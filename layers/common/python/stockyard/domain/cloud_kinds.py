@@ -50,6 +50,8 @@ class ClusterKind:
     clusters of one type in one cloud, the first one makes those that name none.
 
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
+    ``creation_settings`` names the model of the settings in a request for a new cluster, where a request has to give
+    more than other documents have to; empty where both are the same.
     ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
     that hold for every driver. ``groups`` names the module that says how their node groups are pools, a
     ``group_mapping.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
@@ -65,6 +67,7 @@ class ClusterKind:
     cloud: str
     cluster_type: str
     settings: str
+    creation_settings: str = ""
     rows: str = ""
     groups: str = ""
     default_version: str = ""
@@ -72,6 +75,10 @@ class ClusterKind:
     followed_groups: str = ""
     profile_cloud: str = ""
     image_family: str = ""
+
+    def settings_model(self, *, creation: bool = False) -> type[Any]:
+        """The model of the settings: of every document, or of a request for a new cluster."""
+        return loaded((creation and self.creation_settings) or self.settings)
 
 
 MANAGED = "managed"
@@ -160,12 +167,14 @@ def group_mappings() -> Sequence[GroupMapping]:
     return [cast("GroupMapping", import_module(kind.groups)) for kind in _Table.clusters.values() if kind.groups]
 
 
-def usual_settings_models(cluster_type: str | None = None) -> Sequence[type[Any]]:
-    """The models of the settings of clusters of that type that name no driver, one for each cloud."""
+def usual_settings_models(cluster_type: str | None = None, *, creation: bool = False) -> Sequence[type[Any]]:
+    """The models of the settings of clusters of that type that name no driver, one for each cloud. See
+    ``ClusterKind.settings_model``."""
     usual: dict[tuple[str, str], ClusterKind] = {}
     for kind in _Table.clusters.values():
         usual.setdefault((kind.cloud, kind.cluster_type), kind)
-    return [loaded(kind.settings) for kind in usual.values() if cluster_type in (None, kind.cluster_type)]
+    kinds = [kind for kind in usual.values() if cluster_type in (None, kind.cluster_type)]
+    return [kind.settings_model(creation=creation) for kind in kinds]
 
 
 def settings_owners(fields: Set[str]) -> Mapping[str, str]:
@@ -194,11 +203,12 @@ def attributes_patch_models(cloud: str | None = None) -> Sequence[type[Any]]:
 
 
 def settings_models(
-    cloud: str | None = None, cluster_type: str | None = None, driver: str | None = None
+    cloud: str | None = None, cluster_type: str | None = None, driver: str | None = None, *, creation: bool = False
 ) -> Sequence[type[Any]]:
-    """The models of the settings of clusters of that type in that cloud, by that driver; None: of any."""
+    """The models of the settings of clusters of that type in that cloud, by that driver; None: of any. See
+    ``ClusterKind.settings_model``."""
     return [
-        loaded(kind.settings)
+        kind.settings_model(creation=creation)
         for kind in _Table.clusters.values()
         if cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type) and driver in (None, kind.driver)
     ]

@@ -48,6 +48,7 @@ class Request:
     """A checked request. ``params`` are those of its path, ``body`` is the validated model.
 
     ``if_match`` is the version the caller read. ``lease`` is there when the request has an ``Idempotency-Key``.
+    ``lenient``: the body was read by the route's ``lenient_body``.
     """
 
     params: Mapping[str, str]
@@ -58,6 +59,7 @@ class Request:
     if_match: int | None = None
     lease: IdempotencyLease | None = None
     dry_run: bool = False
+    lenient: bool = False
     page: Page = field(default_factory=lambda: Page(50))
 
     @property
@@ -162,11 +164,12 @@ class Route:
     of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
     ``open_because``: why no token is needed; empty where one is. Models may be named ``module:Class``.
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
-    then given their list. ``large``: the body may have 5 MiB and come as gzip. ``optional``: the body may be left out.
-    ``waits``: it takes ``wait``; one resource also takes ``If-None-Match``, and a list gives a ``cursor``.
-    ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
-    ``media``: the answer is a file of this type (:class:`stockyard.edge.http.content.Content`); empty for JSON of
-    a model.
+    then given their list. ``lenient_body``: the model of the body where the request has ``Prefer: handling=lenient``
+    (RFC 7240), which has the same fields and demands fewer. ``large``: the body may have 5 MiB and come as gzip.
+    ``optional``: the body may be left out. ``waits``: it takes ``wait``; one resource also takes ``If-None-Match``, and
+    a list gives a ``cursor``. ``platform``: the role stockyard-platform may mean the platform itself, which has things
+    of this kind. ``media``: the answer is a file of this type (:class:`stockyard.edge.http.content.Content`); empty for
+    JSON of a model.
     """
 
     name: str
@@ -177,6 +180,7 @@ class Route:
     machine: bool = False
     open_because: str = ""
     body: type[BaseModel] | str | None = None
+    lenient_body: type[BaseModel] | str | None = None
     optional: bool = False
     answers: Mapping[int, type[BaseModel] | str | None]
     query: tuple[Query, ...] = ()

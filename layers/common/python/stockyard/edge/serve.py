@@ -24,6 +24,7 @@ from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
+    from pydantic import BaseModel
 
 
 def _everybody(tenant: str) -> None:
@@ -216,14 +217,16 @@ class Call:
         self._key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
         version = etag.version_of(header(event, "if-match")) if route.if_match else None
         self._sent = self._body_document()
+        is_lenient = route.lenient_body is not None and body.is_lenient(event)
         return Request(
             params=self._params,
             query=query,
-            body=self._model(self._sent),
+            body=self._model(self._sent, route.lenient_body if is_lenient else route.body),
             caller=self._caller,
             request_id=self._request_id,
             if_match=version,
             dry_run=self._dry_run,
+            lenient=is_lenient,
             page=Page(size, None if token is None else self._codec().decode(token, **self._place(query))),
         )
 
@@ -246,8 +249,8 @@ class Call:
             return yaml_body.parse(raw, body.MAX_DEPTH)
         return body.parse(raw)
 
-    def _model(self, document: Any) -> Any:
-        if self._route.body is None:
+    def _model(self, document: Any, reference: type[BaseModel] | str | None) -> Any:
+        if reference is None:
             if document not in (None, {}):
                 raise InvalidInput("This takes no body.")
             return None
@@ -255,7 +258,7 @@ class Call:
 
         document = {} if document is None and self._route.optional else document
         try:
-            model = read(model_of(self._route.body), document)
+            model = read(model_of(reference), document)
         except InvalidInput:
             if not (isinstance(document, Mapping) and {"apiVersion", "kind"} <= document.keys()):
                 raise

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.clusters.clusters import ClusterCreate, settings_for
+from stockyard.domain.models.clusters.clusters import ClusterCreate, LenientClusterCreate, settings_for
 from stockyard.errors import InvalidInput
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 
@@ -48,7 +48,8 @@ def faults(document):
 
 def normal(cluster):
     """The settings as the record keeps them."""
-    return settings_for("aws", cluster.cluster_type, None, cluster.name, cluster.settings)
+    is_request = isinstance(cluster, ClusterCreate)
+    return settings_for("aws", cluster.cluster_type, None, cluster.name, cluster.settings, creation=is_request)
 
 
 def groups(*given_groups):
@@ -122,9 +123,25 @@ def test_normal_settings_are_valid_settings_and_stay_as_they_are():
     assert again.normal() == settings
 
 
-@pytest.mark.parametrize("path", ["/name", "/cloud_account_id", "/cluster_type"])
+@pytest.mark.parametrize(
+    "path", ["/name", "/description", "/cloud_account_id", "/cluster_type", "/settings", "/settings/key_pair"]
+)
 def test_a_required_field_that_is_missing_is_named(path):
     assert faults(changed(path, ...)) == {path: "this field is required"}
+
+
+def test_a_document_that_is_read_leniently_has_no_need_of_description_settings_and_key_pair():
+    document = {name: MINIMAL[name] for name in ("name", "cloud_account_id", "cluster_type")}
+    assert set(faults(document)) == {"/description", "/settings"}
+    cluster = read(LenientClusterCreate, document)
+    assert (cluster.description, cluster.settings, normal(cluster)["key_pair"]) == ("", {}, None)
+
+
+def test_where_only_the_account_says_whose_settings_they_are_a_key_pair_is_demanded_all_the_same():
+    undecided = read(ClusterCreate, {**MINIMAL, "settings": {"mirror": False}})
+    with pytest.raises(InvalidInput, match=r"/settings/key_pair: this field is required"):
+        normal(undecided)
+    assert settings_for("cudo", "k8s", None, "demo", {"mirror": False}, creation=True)["mirror"] is False
 
 
 @pytest.mark.parametrize("path", ["/colour", "/settings/colour", "/id"])
@@ -146,6 +163,7 @@ def test_names_that_are_not(name):
     ("path", "value"),
     [
         ("/description", 7),
+        ("/description", ""),
         ("/description", "x" * 1025),
         ("/description", "\x00"),
         ("/cloud_account_id", "16"),
@@ -159,6 +177,7 @@ def test_names_that_are_not(name):
         ("/settings/key_pair", ""),
         ("/settings/key_pair", " my-key"),
         ("/settings/key_pair", "kéy"),
+        ("/settings/key_pair", None),
         ("/settings/region_name", "us_east_1"),
         ("/settings/region_name", "useast1"),
         ("/settings/region_name", ""),
@@ -353,9 +372,9 @@ def test_of_a_driver_that_is_refused_no_settings_are_asked_for():
 
 def test_all_faults_are_told_at_once():
     document = {**MINIMAL, "name": "-", "cluster_type": "x", "settings": {"vpc_id": "x", "subnet_id": "y"}}
-    expected = {"/name", "/cluster_type", "/settings/vpc_id", "/settings/subnet_id"}
+    expected = {"/name", "/cluster_type", "/settings/key_pair", "/settings/vpc_id", "/settings/subnet_id"}
     assert set(faults(document)) == expected
-    with pytest.raises(InvalidInput, match=r"4 fields are not valid"):
+    with pytest.raises(InvalidInput, match=r"5 fields are not valid"):
         read(ClusterCreate, document)
 
 

@@ -136,6 +136,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=pa
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024, pattern=patterns.PLAIN_TEXT)]
 """Free text for people."""
+NotEmptyDescription = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=patterns.PLAIN_TEXT)]
+"""Free text for people, of one character at least."""
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),

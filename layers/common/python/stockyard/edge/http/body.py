@@ -42,6 +42,13 @@ GZIP = "application/gzip"
 """JSON that was compressed, said by the type: a gateway may take everything that is called JSON for text."""
 
 
+def is_lenient(event: Mapping[str, Any]) -> bool:
+    """Whether the request has the preference ``handling=lenient`` (RFC 7240): its body may leave out what the route's
+    lenient form does not demand. Other preferences mean nothing here."""
+    preferences = (header(event, "prefer") or "").split(",")
+    return any(preference.partition(";")[0].strip().lower() == "handling=lenient" for preference in preferences)
+
+
 def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
     """The bytes of the body, empty when there is none. ``BodyTooLarge`` above ``limit`` bytes."""
     text = event.get("body") or ""

@@ -242,6 +242,9 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     if route.media or (route.waits and not route.paged):
         text = "An `ETag` that was read: the answer is 304, without a body, while it is the current one."
         yield "IfNoneMatch", _header("If-None-Match", text)
+    if route.lenient_body is not None:
+        text = "`handling=lenient` lets the body leave out what the description names (RFC 7240)."
+        yield "Prefer", _header("Prefer", text)
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         pattern = "^[!-~]([ -~]*[!-~])?$"

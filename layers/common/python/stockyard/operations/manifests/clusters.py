@@ -103,6 +103,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         tags=dict(document.tags or {}),
         profiles=document.profiles or (),
         document=document.document,
+        lenient=True,
     )
 
 

@@ -122,14 +122,14 @@ class ClusterSettings(Input):
 
 
 def settings_for(
-    cloud: str, cluster_type: str, driver: str | None, name: str, document: Mapping[str, Any]
+    cloud: str, cluster_type: str, driver: str | None, name: str, document: Mapping[str, Any], *, creation: bool = False
 ) -> dict[str, Any]:
     """The settings of a new cluster as its record keeps them, read by the model of its driver, or of the cloud's first
-    driver when none is named.
+    driver when none is named. ``creation``: they have to give all that a request has to give.
 
     Raises ``InvalidInput`` with every fault of the settings, or of the name beside them.
     """
-    model = loaded(cloud_kinds.cluster_kind(cloud, cluster_type, driver).settings)
+    model = cloud_kinds.cluster_kind(cloud, cluster_type, driver).settings_model(creation=creation)
     settings: ClusterSettings = read(model, document, at=("settings",))
     if fault := settings.name_fault(name):
         problems = [FieldProblem("/name", fault)]
@@ -174,12 +174,16 @@ def _fixed_faults(model: type[ClusterSettings], cluster: Cluster, document: Mapp
     ]
 
 
-def _read(cluster_type: str | None, driver: str | None, document: dict[str, Any]) -> ClusterSettings | None:
+def _read(
+    cluster_type: str | None, driver: str | None, document: dict[str, Any], *, creation: bool = False
+) -> ClusterSettings | None:
     """None when drivers with different settings make clusters of the type, and the document may be of more than one:
     the account chooses between them."""
     if driver is not None:
-        return read_part(cloud_kinds.settings_models(cluster_type=cluster_type, driver=driver), document)
-    return read_part(_models_of(cloud_kinds.usual_settings_models(cluster_type), document), document)
+        models = cloud_kinds.settings_models(cluster_type=cluster_type, driver=driver, creation=creation)
+        return read_part(models, document)
+    models = cloud_kinds.usual_settings_models(cluster_type, creation=creation)
+    return read_part(_models_of(models, document), document)
 
 
 def _models_of(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequence[type[Any]]:
@@ -197,8 +201,19 @@ def _settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     return document
 
 
-class ClusterCreate(Input):
-    """A cluster to create."""
+def _creation_settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    if "driver" in info.data:
+        _read(info.data.get("cluster_type"), info.data["driver"], document, creation=True)
+    return document
+
+
+def _creation_models() -> Sequence[type[Any]]:
+    return cloud_kinds.settings_models(creation=True)
+
+
+class LenientClusterCreate(Input):
+    """A cluster to create, as documents of people may ask for it: a description, settings and what only a request's
+    settings have to give may be absent."""
 
     name: fields.Name
     """The name of the cluster, unique in the tenant. It cannot be changed."""
@@ -221,8 +236,16 @@ class ClusterCreate(Input):
     """The profiles whose packs the cluster is to have."""
 
     @model_validator(mode="after")
-    def _name_beside_settings(self) -> ClusterCreate:
+    def _name_beside_settings(self) -> Self:
         settings = _read(self.cluster_type, self.driver, self.settings)
         if settings is not None and (fault := settings.name_fault(self.name)):
             raise refuse((("name",), fault))
         return self
+
+
+class ClusterCreate(LenientClusterCreate):
+    """A cluster to create."""
+
+    description: fields.NotEmptyDescription
+    settings: Annotated[dict[str, Any], AfterValidator(_creation_settings), AnyOf(_creation_models)]
+    """What the cluster is made of; which fields there are depends on the account's cloud and on ``driver``."""

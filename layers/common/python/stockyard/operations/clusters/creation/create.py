@@ -60,6 +60,8 @@ class NewCluster:
     """See ``Cluster.document``."""
     profiles: tuple[Mapping[str, Any], ...] = ()
     """The cluster profiles that it is to have, as they were chosen."""
+    lenient: bool = False
+    """Whether the settings may leave out what only those of a request have to give, as manifests may."""
 
 
 def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str | None = None) -> Cluster:
@@ -69,9 +71,10 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
     now = services.clock.now()
     cluster_type = new_cluster.cluster_type
     driver = new_cluster.driver or services.driver_names[provider, cluster_type][0]
+    name, settings, is_request = new_cluster.name, new_cluster.settings, not new_cluster.lenient
     return Cluster(
         id=cluster_id,
-        name=new_cluster.name,
+        name=name,
         description=new_cluster.description,
         cluster_type=cluster_type,
         kubernetes_version=new_cluster.kubernetes_version
@@ -82,9 +85,9 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         provider=provider,
         driver=driver,
         cloud_account_id=new_cluster.cloud_account_id,
-        client_id=ids.client_id(services.tenant, cluster_id, new_cluster.name),
+        client_id=ids.client_id(services.tenant, cluster_id, name),
         status="accepting",
-        settings=settings_for(provider, cluster_type, driver, new_cluster.name, new_cluster.settings),
+        settings=settings_for(provider, cluster_type, driver, name, settings, creation=is_request),
         tags=new_cluster.tags,
         document=new_cluster.document,
         pools_follow=bool(cloud_kinds.followed_groups(driver)),

@@ -29,6 +29,7 @@ KIND = ClusterKind(
     cloud="aws",
     cluster_type="k8s",
     settings=f"{__name__}.settings:AwsSettings",
+    creation_settings=f"{__name__}.settings:AwsSettingsCreate",
     rows="balanced",
     profile_cloud="aws",
     image_family="ubuntu",

@@ -237,3 +237,11 @@ class AwsSettings(ClusterSettings):
             document["vpc_cidr"] = self.vpc_cidr or DEFAULT_CIDR
             document["nat_gateways"] = self.nat_gateways or (PER_ZONE if self.zones else FOR_ALL)
         return document
+
+
+class AwsSettingsCreate(AwsSettings):
+    """Settings of a cluster on AWS EC2 as a request for a new one has to give them."""
+
+    key_pair: aws_fields.KeyPair
+    """The EC2 key pair whose owner may log in to the machines. Another one, or none, is for machines that are made from
+    then on."""
