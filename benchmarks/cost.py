@@ -104,8 +104,9 @@ AGENT_SECONDS, AGENT_READS, AGENT_LOG_KB = 0.05, 5, 0.6
 AGENT_WRITES = Choices().agent_idle_seconds / REWRITE_SECONDS
 """Of one of them: whose client it is, what was told last and what is in hand are read; what is new is written."""
 POOL_PASSES = rates.HOURS * 3600 / SETTLED_SECONDS
-PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 9, 1
-"""Of the passes over a pool that has its nodes, which an invocation makes for all clusters."""
+PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 9, 2
+"""Of one of the passes over a pool that has its nodes, an invocation of its own: that it begins and how it ends is
+written."""
 ACCESS_LOG_KB = 0.6
 """Of one request in CloudFront's access log."""
 
@@ -192,6 +193,7 @@ def pool() -> float:
     """USD a month of the passes over a cluster's pool that has its nodes."""
     memory = next(spec.memory for spec in FUNCTIONS if spec.name == "autoscaler") / 1024
     duration = PASS_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
+    duration += rates.LAMBDA_REQUEST
     return POOL_PASSES * (duration + PASS_READS * rates.DYNAMODB_READ + PASS_WRITES * 2 * rates.DYNAMODB_WRITE)
 
 

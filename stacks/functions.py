@@ -55,7 +55,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024),
     FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
     FunctionSpec("autoscaler", "Keeps pools at the nodes that they are to have", 60, 1769, asynchronous=True),
-    FunctionSpec("disruptor", "Lets nodes go that are empty, out of date or too dear", 300, 1769, asynchronous=True),
+    FunctionSpec("disruptor", "Lets nodes go that are empty, out of date or too dear", 120, 1769, asynchronous=True),
     FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
     FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),

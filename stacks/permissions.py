@@ -142,9 +142,15 @@ class Permissions:
         return self._table(actions=actions), *secrets, *self._tenant_roles()
 
     def _autoscaler(self) -> tuple[Statement, ...]:
-        return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
+        return self._passes("autoscaler")
 
-    _disruptor = _autoscaler
+    def _disruptor(self) -> tuple[Statement, ...]:
+        return self._passes("disruptor")
+
+    def _passes(self, name: str) -> tuple[Statement, ...]:
+        # The schedule begins each cluster's pass as an invocation of the function's own.
+        passes = Statement("Passes", ("lambda:InvokeFunction",), (self._function(name),))
+        return self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)), passes
 
     def _apply(self) -> tuple[Statement, ...]:
         # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.

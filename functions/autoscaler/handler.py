@@ -14,18 +14,20 @@ logger = Logger()
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """An event of our bus names a cluster, a pool or a claim of a pool; anything else is the schedule, which looks at
-    every pool that is due.
+    """An event of our bus names a cluster, a pool or a claim of a pool. The schedule begins a pass of its own over
+    every cluster that is due: ``{"tenant": ..., "cluster": ..., "lease": ...}``.
 
     Events may come twice, late and in any order: a pass reads what is there, and writes at the versions that it read.
     """
     autoscaler = wiring.autoscaler()
     detail = event.get("detail")
     # The detail of a scheduled event is an empty document.
-    if not detail:
-        report = autoscaler.due(wiring.clock().now())
-    else:
+    if detail:
         report = autoscaler.woken(str(detail["tenant"]), cluster_named(event))
+    elif "cluster" in event:
+        report = autoscaler.woken(event["tenant"], event["cluster"], event["lease"])
+    else:
+        report = autoscaler.due(wiring.clock().now())
     logger.info("pools", extra=report)
     return dict(report)
 

@@ -14,7 +14,14 @@ logger = Logger()
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Look at every cluster that is due. Passes may overlap: each writes at the version that it read."""
-    report = wiring.disruptor().due(wiring.clock().now())
+    """Begin a pass of its own over every cluster that is due: ``{"tenant": ..., "cluster": ..., "lease": ...}``.
+
+    Passes may overlap: each writes at the version that it read.
+    """
+    disruptor = wiring.disruptor()
+    if "cluster" in event:
+        report = disruptor.woken(event["tenant"], event["cluster"], event["lease"])
+    else:
+        report = disruptor.due(wiring.clock().now())
     logger.info("disruption", extra=dict(report))
     return dict(report)

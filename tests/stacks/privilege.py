@@ -55,6 +55,11 @@ UNUSED: Mapping[tuple[str, str], str] = {
         "node_claims",
         "Table dynamodb:DeleteItem",
     ): "a claim that nothing was made for goes at once, unless a pass over it is faster, as may be here",
+    (
+        "autoscaler",
+        "Passes lambda:InvokeFunction",
+    ): "the schedule begins a pass over a pool that is due; here the events "
+    "of pools are faster, the autoscaler's tests do it",
     ("disruptor", "Table dynamodb:ConditionCheckItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:DeleteItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:UpdateItem"): DISRUPTION,

@@ -17,6 +17,7 @@ from tests.harness.worlds.memory import FixedClock
 from tests.harness.worlds.ports import memory_services
 
 CLUSTER = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+LEASE = "2026-01-01T00:00:25.000Z"
 
 
 class Looks(Autoscaler):
@@ -27,9 +28,9 @@ class Looks(Autoscaler):
         super().__init__(registry, lambda _: memory_services(registry))
         object.__setattr__(self, "looks", [])
 
-    def woken(self, tenant: str, cluster_id: str) -> Mapping[str, int]:
-        self.looks.append((tenant, cluster_id))  # type: ignore[attr-defined]
-        return super().woken(tenant, cluster_id)
+    def woken(self, tenant: str, cluster_id: str, lease: str | None = None) -> Mapping[str, int]:
+        self.looks.append((tenant, cluster_id) if lease is None else (tenant, cluster_id, lease))  # type: ignore[attr-defined]
+        return super().woken(tenant, cluster_id, lease)
 
     def due(self, now: datetime) -> Mapping[str, int]:
         self.looks.append("due")  # type: ignore[attr-defined]
@@ -42,6 +43,7 @@ class Looks(Autoscaler):
         ({"detail": {"tenant": "acme", "subject": CLUSTER}}, ("acme", CLUSTER)),
         ({"detail": {"tenant": "acme", "subject": f"{CLUSTER}/workers"}}, ("acme", CLUSTER)),
         ({"detail": {"tenant": "acme", "subject": "ncl_1", "cluster_id": CLUSTER, "pool": "w"}}, ("acme", CLUSTER)),
+        ({"tenant": "acme", "cluster": CLUSTER, "lease": LEASE}, ("acme", CLUSTER, LEASE)),
         ({}, "due"),
         ({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}, "due"),
     ],

@@ -275,14 +275,19 @@ def autoscaler() -> Autoscaler:
     """What keeps pools at the nodes that they are to have."""
     from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 
-    return Autoscaler(registry(), services)
+    return Autoscaler(registry(), services, _hand_out)
 
 
 def disruptor() -> Disruptor:
     """What lets the nodes of clusters go."""
     from stockyard.operations.fleet.disruption.disruptor import Disruptor
 
-    return Disruptor(registry(), services)
+    return Disruptor(registry(), services, _hand_out)
+
+
+def _hand_out(tenant: str, cluster_id: str, lease: str) -> None:
+    """Begin a pass over a cluster as an invocation of this function of its own."""
+    background().invoke({"tenant": tenant, "cluster": cluster_id, "lease": lease})
 
 
 @cache

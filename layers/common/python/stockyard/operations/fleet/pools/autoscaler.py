@@ -18,13 +18,12 @@ class Autoscaler(Passes):
     """Looks at the pools of clusters."""
 
     kind: ClassVar = Pool
-    pass_seconds: ClassVar = 40.0
 
-    def look(self, services: Services, cluster_id: str) -> Mapping[str, int]:
+    def look(self, services: Services, cluster_id: str, lease: str | None, /) -> Mapping[str, int]:
         """Look at the pools of a cluster, again when somebody else was first."""
         total = Report()
         for _ in range(TRIES):
-            report = reconcile(services, cluster_id)
+            report = reconcile(services, cluster_id, lease)
             total.created += report.created
             total.given_back += report.given_back
             total.lost += report.lost

@@ -1,4 +1,5 @@
-"""Passes over clusters: the one that an event names, or all that have a record which is due. Each works by itself."""
+"""Passes over clusters: the one that an event names, or all that have a record which is due. Each cluster's pass is an
+invocation of its own, so one that lasts or dies delays no other cluster (decision 375)."""
 
 from __future__ import annotations
 
@@ -6,66 +7,101 @@ import gc
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import Pool
+from stockyard.domain.values import times
+from stockyard.errors import Conflict
 from stockyard.operations.services import Services
-from stockyard.ports import Registry
+from stockyard.ports import Registry, Replace
 
 MOST_DUE = 1000
-"""Records that one pass of the schedule reads; the longest due come first."""
+"""Records that are read together; the longest due come first."""
+NEXT_SECONDS = 25
+"""When a cluster is due again whose pass begins now: the next minute's schedule looks at it when the pass dies. A pass
+that comes to its end says itself when the next one is due. It is sooner than a report of pods asks for (``watch``), so
+that a report leaves the cluster to the pass that goes on, and does not make it begin anew."""
+PASS_SECONDS = 40.0
+"""For how long one run of the schedule begins passes: less than its function has."""
+HandOut = Callable[[str, str, str], None]
+"""Begins a pass as an invocation of its own: of a tenant, a cluster's id, and the ``due_at`` that its records have
+while the pass goes on. It does not wait for the pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passes(ABC):
-    """The ports of passes, which work for all tenants."""
+    """The ports of passes, which work for all tenants. Without ``hand_out`` the schedule's passes run in its own
+    process, one after the other, as worlds without functions want it."""
 
     registry: Registry
     services_of: Callable[[str], Services]
+    hand_out: HandOut | None = None
     seconds: Callable[[], float] = time.monotonic
 
     kind: ClassVar[type[Pool] | type[ClusterDisruption]]
     """The record that says when a cluster is due."""
-    pass_seconds: ClassVar[float]
-    """How long a pass begins with further clusters: less than its function has."""
 
     @abstractmethod
-    def look(self, services: Services, cluster_id: str) -> Mapping[str, int]:
-        """One look at a cluster: what it did, as counts."""
+    def look(self, services: Services, cluster_id: str, lease: str | None, /) -> Mapping[str, int]:
+        """One look at a cluster: what it did, as counts. ``lease`` is the ``due_at`` that records have only because the
+        schedule has begun this look."""
 
-    def woken(self, tenant: str, cluster_id: str) -> Mapping[str, int]:
-        """Look at one cluster."""
-        return {"clusters": 1, **self._uncollected(tenant, cluster_id)}
+    def woken(self, tenant: str, cluster_id: str, lease: str | None = None) -> Mapping[str, int]:
+        """Look at one cluster; see ``look``."""
+        with _without_garbage_collection():
+            return {"clusters": 1, **self.look(self.services_of(tenant), cluster_id, lease)}
 
     def due(self, now: datetime) -> Mapping[str, int]:
-        """Look at every cluster that has a record which is due. One cluster's failure, a fault of ours too, keeps none
-        of the others; when all were looked at the first is raised, rather one worth a retry."""
-        entries = self.registry.due(self.kind, now, limit=MOST_DUE)
-        clusters = dict.fromkeys((tenant, record.id.partition("/")[0]) for tenant, record in entries)
+        """Begin a pass over every cluster that has a record which is due. One cluster's failure, a fault of ours too,
+        keeps none of the others; at the end the first is raised, rather one worth a retry."""
         total: Counter[str] = Counter(clusters=0)
-        ends_at = self.seconds() + self.pass_seconds
+        ends_at = self.seconds() + PASS_SECONDS
         failure: Exception | None = None
-        for tenant, cluster_id in clusters:
+        for (tenant, cluster_id), records in self._due_clusters(now):
             if self.seconds() >= ends_at:
                 break
-            total["clusters"] += 1
             try:
-                total.update(self._uncollected(tenant, cluster_id))
+                total.update(self._begin(tenant, cluster_id, records, now))
             except Exception as error:  # one tenant's records, or a fault of ours with them, keep none of the others
+                total["clusters"] += 1
                 if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
                     failure = error
         if failure is not None:
             raise failure
         return total
 
-    def _uncollected(self, tenant: str, cluster_id: str) -> Mapping[str, int]:
-        with _without_garbage_collection():
-            return self.look(self.services_of(tenant), cluster_id)
+    def _due_clusters(self, now: datetime) -> Iterator[tuple[tuple[str, str], Sequence[Pool | ClusterDisruption]]]:
+        """The clusters with their records that are due, the longest due first. What was begun is not due any more, so
+        further reads show others."""
+        clusters_begun: set[tuple[str, str]] = set()
+        while True:
+            clusters: dict[tuple[str, str], list[Pool | ClusterDisruption]] = {}
+            entries = self.registry.due(self.kind, now, limit=MOST_DUE)
+            for tenant, record in entries:
+                clusters.setdefault((tenant, record.id.partition("/")[0]), []).append(record)
+            new = {key: records for key, records in clusters.items() if key not in clusters_begun}
+            yield from new.items()
+            clusters_begun |= new.keys()
+            if len(entries) < MOST_DUE or not new:
+                return
+
+    def _begin(
+        self, tenant: str, cluster_id: str, records: Sequence[Pool | ClusterDisruption], now: datetime
+    ) -> Mapping[str, int]:
+        """Begin the pass over a cluster. That it is due later is written first: one that dies does not stay first."""
+        lease, store = times.to_text(now + timedelta(seconds=NEXT_SECONDS)), self.services_of(tenant).store
+        for record in records:
+            with suppress(Conflict):  # somebody works on it: the pass reads what they have written
+                store.commit(Replace(replace(record, due_at=lease, version=record.version + 1)))
+        if self.hand_out is None:
+            return self.woken(tenant, cluster_id, lease)
+        self.hand_out(tenant, cluster_id, lease)
+        return {"clusters": 1}
 
 
 @contextmanager

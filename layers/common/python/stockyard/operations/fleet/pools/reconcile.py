@@ -80,14 +80,16 @@ class Report:
     lost: int = 0
 
 
-def reconcile(services: Services, cluster_id: str) -> Report:
-    """Bring every pool of the cluster one step nearer to what it is to have."""
+def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> Report:
+    """Bring every pool of the cluster one step nearer to what it is to have. A ``due_at`` of ``lease`` is no wish to be
+    looked at: the schedule wrote it when it began this pass."""
     report = Report()
     cluster = services.store.get(Cluster, cluster_id)
     pools = pools_of(services, cluster_id)
     if cluster is None or cluster.status == "deleting":
         _leave_to_deletion(services, pools)
         return report
+    pools = [replace(pool, due_at=None) if pool.due_at == lease else pool for pool in pools]
     if not (pools or conditions.of(cluster, POOLS_READY)):
         return report
     all_claims = claims_of(services, cluster_id)
