@@ -10,7 +10,7 @@ from stockyard.domain.values import ids
 from stockyard.domain.views import cluster_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.etag import digest_of
-from stockyard.edge.http.query import FORM, ORDER, TAG, Query, tagged
+from stockyard.edge.http.query import ORDER, TAG, Query, tagged
 from stockyard.edge.identity import Roles
 from stockyard.lifecycle.phases import phase_names
 from stockyard.operations.engine.find import find_cluster
@@ -19,6 +19,12 @@ from stockyard.operations.services import Services
 __all__ = ["access", "day_two", "http", "lambda_handler"]
 lambda_handler = http.lambda_handler
 
+FORM = Query(
+    "form",
+    "With `manifest` the answer is the document that the cluster came as, or else a `Cluster` of `stockyard/v1`; with"
+    " `published` it is the other product's document that the driver reads.",
+    values=("manifest", "published"),
+)
 STATUSES = ("preparing", "ready", "failed", "deleting")
 
 
@@ -86,16 +92,19 @@ def list_clusters(request: Request) -> Answer:
     answers={200: "clusters.views:ClusterDocument"},
     query=(FORM,),
     waits=True,
-    description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
-    " form of manifests.",
+    description="By id or name. A `Cluster` of `stockyard/v1` has the pools of the cluster.",
 )
 def get_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get a cluster."""
     if request.query.get("form"):
-        from stockyard.operations.manifests.clusters import cluster_manifest
+        from stockyard.operations.manifests.clusters import cluster_manifest, published_manifest
         from stockyard.operations.profiles.clusters import packs_record
 
-        manifest = cluster_manifest(cluster, packs_record(services, cluster).profiles)
+        profiles = packs_record(services, cluster).profiles
+        is_published = request.query["form"] == "published"
+        manifest = (
+            published_manifest(cluster, profiles) if is_published else cluster_manifest(services, cluster, profiles)
+        )
         return Answer(200, manifest, version=cluster.version, digest=digest_of(manifest))
     return cluster_answer(cluster, 200)
 

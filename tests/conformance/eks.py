@@ -32,7 +32,7 @@ from stockyard.domain.clusters.manifests import ACCOUNT
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import StockyardError
 from stockyard.operations.manifests.apply import apply_manifests
-from stockyard.operations.manifests.clusters import cluster_manifest
+from stockyard.operations.manifests.clusters import published_manifest
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.ports import Create
 from stockyard.providers.clusters.eks.names import cluster_name
@@ -77,7 +77,7 @@ def problem(world: CrashWorld, case: Mapping[str, Any], seed: int) -> str | None
         if unknown:
             raise Different(f"unknown field {', '.join(unknown)}")
         cluster = ready(world, case["input"], seed)
-        status = cluster_manifest(cluster)["status"]
+        status = published_manifest(cluster)["status"]
         expected = case["status"].get("status", case["status"])
         if status != expected:
             raise Different(f"status: expected {expected}, came {status}")

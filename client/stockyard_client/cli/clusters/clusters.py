@@ -93,13 +93,7 @@ def create(
         context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
         plans.warn(context, cluster.warnings)
         if wait and cluster.operation_id:
-            started = context.clock()
-            progress.wait(context, client, cluster.operation_id, timeout)
-            remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
-            context.interrupted = f"Stopped waiting for pools. To look: stockyard cluster get {cluster.name} --watch"
-            cluster = client.wait_pools(cluster.id, timeout=remaining, on_change=progress.lines(context))
-            remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
-            cluster = client.wait_control_plane(cluster, timeout=remaining, on_change=progress.lines(context))
+            cluster = progress.wait_for_cluster(context, client, cluster, timeout)
     show_one(context, output, CLUSTERS, cluster)
     if wait:
         context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")

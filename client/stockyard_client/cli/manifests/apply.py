@@ -8,13 +8,15 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.inputs import read_manifests
-from stockyard_client.cli.input.options import DryRun
-from stockyard_client.cli.output import plans
+from stockyard_client.cli.input.options import DryRun, Timeout, Wait
+from stockyard_client.cli.output import plans, progress
 from stockyard_client.cli.output.node_sheets import APPLIED
 from stockyard_client.cli.output.output import Form, Output, show_many
 
 CLUSTER = "stockyard.dev/cluster"
 """The label by which documents of pools and claims of other projects name their cluster."""
+_OF_NODES = frozenset({"NodeClaim"})
+"""Kinds whose operations are of single nodes."""
 Files = Annotated[
     list[str],
     typer.Option(
@@ -36,9 +38,12 @@ def apply(
     recursive: Recursive = False,
     cluster: OfCluster = None,
     dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Make what manifests ask for, and change what differs. All are checked before one is stored."""
+    """Make what manifests ask for, and change what differs. All are checked before one is stored. With --wait the
+    operations on clusters are waited for, with the pools and members that they order."""
     context = contexts.of(run)
     documents = [of_cluster(document, cluster) for document in read_manifests(context, file, recursive=recursive)]
     with context.client() as client:
@@ -46,8 +51,11 @@ def apply(
             plans.show(context, output, client.manifests.plan(documents))
             return
         results = client.manifests.apply(documents)
+        plans.warn(context, results.every_warning)
+        for result in results if wait else ():
+            if result.operation_id and result.kind not in _OF_NODES:
+                progress.wait_for_cluster(context, client, client.clusters.get(result.id), timeout)
     show_many(context, output, APPLIED, results)
-    plans.warn(context, results.every_warning)
 
 
 def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:

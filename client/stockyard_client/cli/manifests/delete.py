@@ -31,6 +31,7 @@ _NOUNS = {
     "NodeClaim": "claim",
     "Pool": "pool",
     "NodePool": "pool",
+    "Cluster": "cluster",
     "EKSCluster": "cluster",
     "SpectroAwsCluster": "cluster",
     "ClusterProfile": "profile",

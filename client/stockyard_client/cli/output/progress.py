@@ -13,7 +13,7 @@ from stockyard_client.cli.output.ages import seconds_since
 from stockyard_client.cli.output.tables import style_of
 from stockyard_client.client import Client
 from stockyard_client.following import seconds_of
-from stockyard_client.models import Operation, Phase
+from stockyard_client.models import Cluster, Operation, Phase
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -37,6 +37,20 @@ def wait(context: Context, client: Client, operation: str, timeout: float | None
         result = client.wait_operation(operation, timeout=timeout, on_change=watch)
     context.say(f"{result.kind.replace('_', ' ')} succeeded in {duration(context.clock() - started)}")
     return result
+
+
+def wait_for_cluster(context: Context, client: Client, cluster: Cluster, timeout: float | None) -> Cluster:
+    """Waits for the cluster's operation, and for all that it orders: its pools and the members of its control plane."""
+    started = context.clock()
+    if cluster.operation_id:
+        wait(context, client, cluster.operation_id, timeout)
+
+    def remaining() -> float | None:
+        return None if timeout is None else max(0.0, timeout - (context.clock() - started))
+
+    context.interrupted = f"Stopped waiting for pools. To look: stockyard cluster get {cluster.name} --watch"
+    cluster = client.wait_pools(cluster.id, timeout=remaining(), on_change=lines(context))
+    return client.wait_control_plane(cluster, timeout=remaining(), on_change=lines(context))
 
 
 def say_how_to_follow(context: Context, operation: str) -> None:

@@ -192,6 +192,22 @@ def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
 
+def test_an_applied_cluster_is_waited_for_with_its_pools(cli, cluster_with_pools, cluster_document):
+    api, pools_ready = cluster_with_pools
+    api.answer("GET", "/v1/clusters/clu_01", pools_ready("True", "1 pools have their nodes."))
+    result_of_creation = {"index": 0, "action": "created", "warnings": []}
+    results = [
+        {**result_of_creation, "kind": "Cluster", "name": "demo", "id": "clu_01", "operation_id": "op_01"},
+        {**result_of_creation, "kind": "Pool", "name": "web", "id": "clu_01/web", "operation_id": None},
+    ]
+    api.answer("POST", "/v1/apply", {"results": results, "warnings": []})
+    document = "{apiVersion: stockyard/v1, kind: Cluster, metadata: {name: demo}, spec: {driver: ec2}}"
+    result = cli("apply", "-f", "-", "--wait", stdin=document)
+    assert result.exit_code == 0, result.stderr
+    assert "create cluster succeeded" in result.stderr
+    assert "1 pools have their nodes." in result.stderr
+
+
 @pytest.mark.usefixtures("cluster_with_pools")
 def test_pools_that_do_not_get_their_nodes_in_time_end_the_wait(cli):
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait", "--timeout", "1m")

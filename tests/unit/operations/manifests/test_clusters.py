@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from stockyard.adapters.catalog import Ec2PriceList
-from stockyard.domain import cloud_kinds
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import ClusterNameInUse, Forbidden, IllegalTransition, InvalidInput, QuotaExceeded
@@ -20,14 +15,11 @@ from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
-from stockyard.operations.manifests.clusters import cluster_manifest
+from stockyard.operations.manifests.clusters import cluster_manifest, published_manifest
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.quotas.limits import set_quota
-from stockyard.ports import Create, Finding, PriceList, Replace
-from stockyard.providers.clusters.eks import validation
-from tests.harness.worlds.ports import with_ports
-from tests.unit.operations.clusters.managed_world import ManagedProvider, ManagedWorld
-from tests.unit.operations.conftest import World
+from stockyard.ports import Create, Replace
+from tests.unit.operations.clusters.managed_world import ManagedWorld
 from tests.unit.operations.installation import Installation
 
 SYSTEM = {"name": "system", "role": "System", "instanceType": "m6i.xlarge", "nodeCount": 2}
@@ -40,27 +32,6 @@ GPU = {
     "gpu": {"acceleratorType": "nvidia-l4"},
 }
 USER = "user:ann"
-
-
-class CatalogueProvider(ManagedProvider):
-    """It checks versions and types by the catalogue, as the driver does."""
-
-    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
-        return list(validation.findings(cluster, prices))
-
-
-@pytest.fixture
-def eks(world: World) -> ManagedWorld:
-    provider = CatalogueProvider()
-    world.clock.moment = datetime(2026, 11, 25, tzinfo=UTC)
-    world.services = with_ports(
-        world.services,
-        cluster_drivers={"eks": provider, "memory": world.provider},
-        driver_names={("aws", "k8s"): ("memory", "eks")},
-        prices=Ec2PriceList(world.registry.platform()),
-    )
-    world.provider = provider
-    return ManagedWorld(world, provider)
 
 
 def manifest(*pools: dict[str, Any], name: str = "west", **more: Any) -> dict[str, Any]:
@@ -123,7 +94,7 @@ def test_a_second_apply_finds_it_unchanged_in_every_state(eks: ManagedWorld) -> 
     (again,) = apply(eks, manifest(metadata={"uid": "0-1", "resourceVersion": "7"}))
     assert again["action"] == "unchanged"
     assert eks.cluster == cluster
-    (again,) = apply(eks, cluster_manifest(cluster))
+    (again,) = apply(eks, cluster_manifest(eks.world.services, cluster))
     assert again["action"] == "unchanged"
 
 
@@ -155,13 +126,16 @@ def test_pools_are_added_and_removed(eks: ManagedWorld) -> None:
     assert set(eks.pools()) == {"system", "gpu", "more"}
     (result,) = apply(eks, manifest(SYSTEM, {**GPU, "name": "more"}))
     assert result["operation_id"] == eks.cluster.operation_id
-    assert [pool["name"] for pool in cluster_manifest(eks.cluster)["spec"]["nodePools"]] == ["system", "more"]
+    assert [pool["name"] for pool in cluster_manifest(eks.world.services, eks.cluster)["spec"]["nodePools"]] == [
+        "system",
+        "more",
+    ]
 
 
 def test_without_a_pool_called_system_the_built_in_one_stays(eks: ManagedWorld) -> None:
     cluster = ready(eks, manifest(GPU))
     assert [group["name"] for group in cluster.settings["node_groups"]] == ["gpu", "system"]
-    assert [pool["name"] for pool in cluster_manifest(cluster)["spec"]["nodePools"]] == ["gpu"]
+    assert [pool["name"] for pool in cluster_manifest(eks.world.services, cluster)["spec"]["nodePools"]] == ["gpu"]
     (again,) = apply(eks, manifest(GPU))
     assert again["action"] == "unchanged"
     (change,) = plan(eks, manifest({**GPU, "maxNodeCount": 9}))["changes"]
@@ -187,7 +161,7 @@ def test_labels_annotations_and_the_description_are_the_records_alone(eks: Manag
     (result,) = apply(eks, document)
     assert (result["action"], result["operation_id"]) == ("changed", None)
     assert eks.cluster.description == "For all."
-    assert cluster_manifest(eks.cluster)["metadata"]["labels"] == {"a": "b"}
+    assert cluster_manifest(eks.world.services, eks.cluster)["metadata"]["labels"] == {"a": "b"}
     assert eks.cluster.operation_id == before.operation_id
 
 
@@ -243,7 +217,8 @@ def test_one_name_in_two_namespaces_is_refused(eks: ManagedWorld) -> None:
 
 def test_a_name_of_another_cluster_is_refused(eks: ManagedWorld) -> None:
     create_cluster(eks.world.services, eks.world.new_cluster("west"), USER)
-    assert faults(eks, manifest()) == {"/0/metadata/name": "There is a cluster called west that is no EKSCluster."}
+    text = "There is a cluster called west, which the driver memory has made."
+    assert faults(eks, manifest()) == {"/0/metadata/name": text}
 
 
 def test_a_cluster_of_a_request_is_no_manifests_cluster_of_a_namespace(eks: ManagedWorld) -> None:
@@ -364,11 +339,8 @@ def test_the_platform_has_no_clusters(installation: Installation) -> None:
         read_desired(installation.services(PLATFORM), [manifest()], USER, admin=True)
 
 
-def test_a_cluster_of_a_driver_without_a_form_has_no_manifest(
-    eks: ManagedWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_reads_no_other_products_manifests_shows_none(eks: ManagedWorld) -> None:
     cluster, _ = create_cluster(eks.world.services, eks.world.new_cluster("west"), USER)
-    kind = cloud_kinds.cluster_kind("aws", "k8s", "ec2")
-    monkeypatch.setattr(cloud_kinds, "cluster_kind", lambda *_names: replace(kind, manifest=None))
-    with pytest.raises(InvalidInput, match="has no manifest"):
-        cluster_manifest(deepcopy(cluster))
+    with pytest.raises(InvalidInput) as refused:
+        published_manifest(replace(cluster, driver="cudo"))
+    assert [fault.pointer for fault in refused.value.errors] == ["/form"]

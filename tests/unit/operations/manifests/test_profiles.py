@@ -170,7 +170,7 @@ def test_a_cluster_is_shown_with_its_profiles_and_applied_as_it_is_shown(world: 
     cluster = ready(world)
     record = world.services.store.get(ClusterPacks, cluster.id)
     assert record is not None
-    document = cluster_manifest(cluster, record.profiles)
+    document = cluster_manifest(world.services, cluster, record.profiles)
     assert document["spec"]["profiles"] == [
         {
             "uid": "base@1.0.0",

@@ -145,6 +145,11 @@ def cluster_kind(cloud: str, cluster_type: str, driver: str | None = None) -> Cl
     return next((kind for kind in kinds if kind.driver == driver), kinds[0])
 
 
+def cluster_kind_of(driver: str) -> ClusterKind:
+    """The kind of the clusters that the driver makes. Raises ``KeyError`` where there is no driver of that name."""
+    return _Table.clusters[driver]
+
+
 def manifest_kinds() -> Mapping[tuple[str, str], ManifestKind]:
     """The kinds of manifests that clusters come as, by API version and kind."""
     kinds = (kind.manifest for kind in _Table.clusters.values() if kind.manifest is not None)

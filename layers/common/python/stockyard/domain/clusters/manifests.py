@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster
 
 ACCOUNT = "stockyard.dev/cloud-account"
@@ -44,6 +45,12 @@ class ClusterDocument:
     """None where the form says none."""
     profiles: tuple[Mapping[str, Any], ...] | None = None
     """The profiles that are chosen, as a request has them; None where the manifest says nothing of them."""
+    is_described: bool = False
+    """Whether the manifest says the description, so that one that is there gets it."""
+    keep_failed: int | None = None
+    """Minutes; None where the manifest says none."""
+    pools: tuple[NewPool, ...] = ()
+    """The pools that come with the cluster, in the order of ``spec.pools``."""
 
 
 class ClusterForm(Protocol):

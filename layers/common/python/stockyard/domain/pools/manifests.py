@@ -178,14 +178,21 @@ def _without_expired(budget: Mapping[str, Any]) -> list[str]:
 
 def own_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
     """The pool as a manifest of ``stockyard/v1``, with the fields of our own routes in camel case."""
+    named = {"cluster": cluster} if cluster else {}
+    spec = {**named, **own_pool_spec(pool)}
+    return {"apiVersion": OWN, "kind": "Pool", "metadata": {"name": pool.name}, "spec": spec}
+
+
+def own_pool_spec(pool: AnyPool) -> dict[str, Any]:
+    """What a manifest of ours says of the pool, but for its name and its cluster."""
     values = {
         _camel(name): list(value) if isinstance(value, tuple) else value
         for name, value in pool.spec().items()
         if value and name != "provider_ref"
     }
-    named = _without_empty({"cluster": cluster, "provider": pool.provider_ref})
+    provider = {"provider": pool.provider_ref} if pool.provider_ref else {}
     quantity = {"quantity": pool.quantity} if pool.kind == STATIC else {}
-    return {"apiVersion": OWN, "kind": "Pool", "metadata": {"name": pool.name}, "spec": {**named, **values, **quantity}}
+    return {**provider, **values, **quantity}
 
 
 def _camel(name: str) -> str:

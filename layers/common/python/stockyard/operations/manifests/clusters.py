@@ -10,8 +10,10 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.change import ClusterChange
-from stockyard.domain.clusters.manifests import DESCRIPTION, ClusterDocument, ClusterForm
+from stockyard.domain.clusters.manifests import ClusterDocument, ClusterForm
 from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.pools.node_groups import follows, name_of, worker_groups
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.domain.values.field_changes import field_at
 from stockyard.domain.values.pointers import pointer
@@ -19,6 +21,7 @@ from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, Quot
 from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster, plan_creation
+from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
 from stockyard.operations.profiles.resolve import Choice, resolve
@@ -40,21 +43,58 @@ class DesiredCluster:
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
-def cluster_manifest(cluster: Cluster, profiles: Sequence[Choice] = ()) -> dict[str, Any]:
-    """The cluster as a manifest of its driver's form. ``InvalidInput`` where there is none."""
-    kind = cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).manifest
+def cluster_manifest(services: Services, cluster: Cluster, profiles: Sequence[Choice] = ()) -> dict[str, Any]:
+    """The cluster as a manifest of the form that it came in; any other, and one that a manifest of ours has changed, as
+    a ``Cluster`` of ours with its pools."""
+    if cluster.document:
+        return published_manifest(cluster, profiles)
+    from stockyard.domain.models.manifests.own_clusters import own_cluster_manifest  # loads pydantic
+
+    return own_cluster_manifest(cluster, profiles, _own_pools(services, cluster), _account_name(services, cluster))
+
+
+def published_manifest(cluster: Cluster, profiles: Sequence[Choice] = ()) -> dict[str, Any]:
+    """The cluster as a manifest of the other product whose form its driver reads. ``InvalidInput`` where there is
+    none."""
+    kind = cloud_kinds.cluster_kind_of(cluster.driver).manifest
     if kind is None:
-        raise InvalidInput(f"A cluster made by the driver {cluster.driver} has no manifest.")
+        raise InvalidInput.at("/form", f"no other product's manifests are read for the driver {cluster.driver}")
     return cloud_kinds.cluster_form(kind).cluster_manifest(cluster, profiles)
+
+
+def _own_pools(services: Services, cluster: Cluster) -> list[Pool]:
+    """The pools that no group of the cluster's settings makes as they are."""
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    groups = {} if mapping is None else {name_of(group): group for group in worker_groups(cluster.settings)}
+
+    def is_of_group(pool: Pool) -> bool:
+        if mapping is None or pool.name not in groups:
+            return False
+        return follows(cluster) or mapping.pool_of_group(groups[pool.name], pool.provider_ref).spec() == pool.spec()
+
+    return [pool for pool in pools_of(services, cluster.id) if not pool.deleting and not is_of_group(pool)]
+
+
+def _account_name(services: Services, cluster: Cluster) -> str:
+    """What the cluster's account is called; its number where other accounts are called so too, or a number is its
+    name."""
+    accounts = {account.id: account.name for account in every(services.store, CloudAccount)}
+    number = str(cluster.cloud_account_id)
+    name = accounts.get(number, number)
+    return number if name in accounts or list(accounts.values()).count(name) > 1 else name
+
+
+def _form(document: ClusterDocument) -> ClusterForm:
+    from stockyard.domain.models.manifests.own_clusters import KIND, OwnForm  # loads pydantic
+
+    kind = cloud_kinds.cluster_kind_of(document.driver).manifest
+    return OwnForm(document.driver) if kind is None or document.kind == KIND else cloud_kinds.cluster_form(kind)
 
 
 def desired_cluster(services: Services, place: Place, document: ClusterDocument) -> DesiredCluster:
     """The cluster of a document, compared with the one of its name, by all checks of a request. ``InvalidInput`` has
     pointers into the document; ``IllegalTransition`` for a cluster that cannot be changed now."""
-    kind = cloud_kinds.cluster_kind(document.cloud, document.cluster_type, document.driver).manifest
-    if kind is None:
-        raise KeyError(document.kind)
-    form = cloud_kinds.cluster_form(kind)
+    form = _form(document)
     current = _current(services, document.name)
     with _in_document(form, place, document):
         if current is None:
@@ -100,6 +140,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         settings=form.wanted_settings(document, None),
         kubernetes_version=document.kubernetes_version or None,
         driver=document.driver,
+        keep_failed=document.keep_failed or 0,
         tags=dict(document.tags or {}),
         profiles=document.profiles or (),
         document=document.document,
@@ -129,7 +170,8 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
     if current.status == "deleting":
         raise IllegalTransition(f"Cluster {current.name} is being deleted.")
     if current.driver != document.driver:
-        raise InvalidInput.at("/name", f"There is a cluster called {current.name} that is no {document.kind}.")
+        text = f"There is a cluster called {current.name}, which the driver {current.driver} has made."
+        raise InvalidInput.at("/name", text)
     namespace = current.settings.get("namespace") or ""
     if document.namespace not in ("", namespace):
         there = f"in the namespace {namespace}" if namespace else "without a namespace"
@@ -137,6 +179,8 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
         raise InvalidInput.at("/name", text)
     if document.account and int(_account(services, document).id) != current.cloud_account_id:
         raise InvalidInput.at("/cloud_account_id", "cannot be changed after creation")
+    if document.keep_failed not in (None, current.keep_failed):
+        raise InvalidInput.at("/keep_failed", "cannot be changed after creation")
 
 
 def _changes(services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
@@ -158,7 +202,7 @@ def _changes(services: Services, current: Cluster, document: ClusterDocument, fo
             minor = minor or resolved.kubernetes_version
     if minor not in ("", current.kubernetes_version):
         fields["kubernetes_version"] = minor
-    if DESCRIPTION in document.document.get("annotations", {}) and document.description != current.description:
+    if document.is_described and document.description != current.description:
         fields["description"] = document.description
     if document.tags is not None and document.tags != current.tags:
         fields["tags"] = dict(document.tags)

@@ -26,6 +26,7 @@ from stockyard.operations.manifests.pools import (
     DesiredPools,
     desired_pools,
     pool_faults,
+    pools_of_cluster,
     property_keys,
     sole_cluster,
 )
@@ -179,10 +180,14 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
     }
     # Clusters may have a profile that comes with them.
     drafted = with_drafts(services, profiles.values())
-    desired = [
-        profiles[place] if isinstance(document, ProfileDocument) else _desired(drafted, place, document)
-        for place, document in read
-    ]
+    desired: list[Desired] = []
+    for place, document in read:
+        if isinstance(document, ProfileDocument):
+            desired.append(profiles[place])
+            continue
+        manifest = _desired(drafted, place, document)
+        pools = pools_of_cluster(drafted, manifest) if isinstance(manifest, DesiredCluster) else None
+        desired += [manifest] if pools is None else [manifest, pools]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:

@@ -6,19 +6,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.own_labels import hint_of
 from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.nodes.views import remarks
 from stockyard.domain.pools.manifests import PoolsDocument
+from stockyard.domain.pools.node_groups import worker_groups
 from stockyard.domain.pools.records import NewPool, Pool, pool_id
 from stockyard.domain.records import UNSEEN, Cluster
 from stockyard.domain.values.field_changes import change_views, field_changes
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotFound
+from stockyard.operations.clusters.creation.create import draft_cluster
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.fleet.pools.plan import limit_warnings, plan_pool
 from stockyard.operations.fleet.pools.pools import change_pool, check_change, check_pool, create_pool, pools_of
 from stockyard.operations.listing import every
+from stockyard.operations.manifests.clusters import DesiredCluster
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
@@ -38,6 +42,8 @@ class DesiredPool:
     current: Pool | None
     fields: Mapping[str, Any]
     warnings: Warnings
+    is_inline: bool = False
+    """Whether the document says its fields at its place, and not below ``spec``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,25 @@ def desired_pools(services: Services, place: Place, document: PoolsDocument) -> 
     return DesiredPools(place, pools, general)
 
 
+def pools_of_cluster(services: Services, desired: DesiredCluster) -> DesiredPools | None:
+    """The pools that a manifest of a cluster has, compared with those that are there; None where it has none. Of a
+    cluster that is not made yet they are those of its draft."""
+    pools, place = desired.document.pools, (*desired.place, "spec", "pools")
+    if not pools:
+        return None
+    cluster = desired.current if desired.new_cluster is None else draft_cluster(services, desired.new_cluster)
+    if cluster is None:
+        raise KeyError(desired.document.name)
+    compared_pools = (_desired(services, cluster, pool, (*place, index), []) for index, pool in enumerate(pools))
+    return DesiredPools(place, tuple(_kept_form(pool) for pool in compared_pools), [])
+
+
+def _kept_form(desired: DesiredPool) -> DesiredPool:
+    """The pool of a cluster's manifest. One that is as the manifest says keeps the form that it came in."""
+    is_changed = any(name not in _FORM_FIELDS for name in desired.fields)
+    return replace(desired, is_inline=True, fields=desired.fields if is_changed else {})
+
+
 def _is_of(warning: Place, at: Place) -> bool:
     return warning[: len(at)] == at
 
@@ -108,7 +133,7 @@ def _desired(services: Services, cluster: Cluster, pool: NewPool, at: Place, war
     if current is not None:
         names = (*pool.spec(), *_FORM_FIELDS)
         fields = {name: getattr(pool, name) for name in names if getattr(pool, name) != getattr(current, name)}
-    return DesiredPool(at, cluster, pool, current, fields, warnings)
+    return DesiredPool(at, cluster, pool, current, fields, warnings, is_inline=pool.form == "autoNodes")
 
 
 def pool_faults(
@@ -118,22 +143,39 @@ def pool_faults(
     ``IllegalTransition`` for a pool or a cluster that is being deleted."""
     faults: list[FieldProblem] = []
     by_cluster: dict[str, dict[str, NewPool]] = {}
+    present_pools = {}
     for desired in (pool for document in documents for pool in document.pools):
         pools = by_cluster.setdefault(desired.cluster.id, {})
+        present_pools[desired.cluster.id] = _pools_there(services, desired.cluster)
         if desired.pool.name in pools:
-            name_at = pointer(*desired.at, *_name_below(desired.pool))
+            name_at = pointer(*desired.at, *_name_below(desired))
             faults.append(FieldProblem(name_at, "another pool of this name and cluster is given before"))
         pools[desired.pool.name] = desired.pool
         faults += _faults(services, desired, new_providers)
     for cluster_id, pools in by_cluster.items():
-        check_pools(
-            services, [*(pool for pool in pools_of(services, cluster_id) if pool.name not in pools), *pools.values()]
-        )
+        there = [pool for pool in present_pools[cluster_id] if pool.name not in pools]
+        check_pools(services, [*there, *pools.values()])
     return faults
+
+
+def _is_new(cluster: Cluster) -> bool:
+    """Whether the cluster is the draft of one that its document makes."""
+    return cluster.status == "accepting"
+
+
+def _pools_there(services: Services, cluster: Cluster) -> Sequence[NewPool | Pool]:
+    """The pools of the cluster; of one that is not made yet those of its node groups."""
+    if not _is_new(cluster):
+        return pools_of(services, cluster.id)
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    return [] if mapping is None else [mapping.pool_of_group(group) for group in worker_groups(cluster.settings)]
 
 
 def _faults(services: Services, desired: DesiredPool, new_providers: Collection[str]) -> list[FieldProblem]:
     pool, current = desired.pool, desired.current
+    if _is_new(desired.cluster) and pool.name in {each.name for each in _pools_there(services, desired.cluster)}:
+        text = "is the name of a node group of the settings, which makes the pool"
+        return [FieldProblem(pointer(*desired.at, "name"), text)]
     if current is not None:
         if current.deleting:
             raise IllegalTransition(f"Pool {current.name} is being deleted.")
@@ -159,14 +201,14 @@ def _faults(services: Services, desired: DesiredPool, new_providers: Collection[
 
 def _place(desired: DesiredPool, field: str) -> str:
     """Where the document says a field of the pool; ``field`` is a pointer into the pool, empty for all of it."""
-    below = "" if desired.pool.form == "autoNodes" or not field else "/spec"
+    below = "" if desired.is_inline or not field else "/spec"
     if desired.pool.form == "karpenter" and field.startswith("/requirements"):
         below = "/spec/template/spec"
     return pointer(*desired.at) + below + field
 
 
-def _name_below(pool: NewPool) -> tuple[str, ...]:
-    return ("name",) if pool.form == "autoNodes" else ("metadata", "name")
+def _name_below(desired: DesiredPool) -> tuple[str, ...]:
+    return ("name",) if desired.is_inline else ("metadata", "name")
 
 
 def plan_pools(services: Services, document: DesiredPools, new_providers: Collection[str]) -> dict[str, list[Any]]:
@@ -247,6 +289,8 @@ def apply_pools(
 
 def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
     pool, action = desired.current, "unchanged"
+    if _is_new(desired.cluster):
+        desired = replace(desired, cluster=find_cluster(services, desired.cluster.name))
     if pool is None:
         pool, action = create_pool(services, desired.cluster, desired.pool, actor), "created"
     elif desired.fields:

@@ -107,6 +107,11 @@ class ClusterSettings(Input):
         """What a JSON merge patch makes of ``before``, settings as a record keeps them; they are read afterwards."""
         return dict(merged(before, patch))
 
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """A record's settings as a person writes them: without what follows from the others."""
+        return dict(settings)
+
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""
         return None

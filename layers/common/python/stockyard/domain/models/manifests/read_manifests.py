@@ -10,6 +10,8 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.models.base import read, without_nulls
 from stockyard.domain.models.manifests import manifests as models
+from stockyard.domain.models.manifests.own_clusters import KIND as CLUSTER_KIND
+from stockyard.domain.models.manifests.own_clusters import read_own_cluster
 from stockyard.domain.models.manifests.profile_manifests import read_profile
 from stockyard.domain.models.nodes.block_fields import block_document
 from stockyard.domain.models.nodes.node_claims import claim_fields
@@ -85,7 +87,9 @@ def _read(document: Mapping[str, Any], place: Place, properties: Collection[str]
     reader = _READERS.get((version, kind))
     if reader is None:
         raise _unknown(document, place)
-    return reader(without_nulls(document), place)
+    # Only in the settings of a cluster does null say something.
+    is_cluster = (version, kind) == (OWN, CLUSTER_KIND)
+    return reader(document if is_cluster else without_nulls(document), place)
 
 
 def is_known(version: str, kind: str) -> bool:
@@ -243,5 +247,6 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, Place], Document]] = {
     (OWN, "NodeClaim"): _own_claim,
     (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=place),
     (OWN, PROFILE_KIND): read_profile,
+    (OWN, CLUSTER_KIND): read_own_cluster,
     (OWN, "Pool"): lambda document, place: read_own_pool(document, at=place),
 }

@@ -34,15 +34,20 @@ class CamelDisruption(DisruptionInput):
     """How many nodes may be disrupted at a time. Without any, one in ten; an empty list limits nothing."""
 
 
-class OwnPoolSpec(PoolCreate):
-    """A pool and its cluster. Its name is the manifest's."""
+class CamelPool(PoolCreate):
+    """A pool in a manifest."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
-    name: str = ""
-    cluster: Reference
     requirements: Annotated[CamelRequirements, AfterValidator(known_labels)] = Field(default_factory=list)  # type: ignore[assignment]
     disruption: CamelDisruption | None = None
+
+
+class OwnPoolSpec(CamelPool):
+    """A pool and its cluster. Its name is the manifest's."""
+
+    name: str = ""
+    cluster: Reference
 
     @model_validator(mode="before")
     @classmethod

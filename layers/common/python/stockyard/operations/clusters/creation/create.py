@@ -114,6 +114,12 @@ def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Seque
     return check(services, draft, account)
 
 
+def draft_cluster(services: Services, new_cluster: NewCluster) -> Cluster:
+    """The cluster as it would be accepted, with an id of its own; nothing is written."""
+    account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)
+    return _draft(services, new_cluster, account.provider)
+
+
 def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]:
     """The dry run: every check of a creation, and what it would make and cost. Writes nothing."""
     account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, StringConstraints, model_validator
@@ -143,6 +144,13 @@ class CudoSettings(ClusterSettings):
             for field, figure in _figures(profile)
             if getattr(group, field) != figure
         ]
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``ClusterSettings.written``. The size says the type of the machine."""
+        groups = [{**group, "gpu_model": group["gpu_model"] or None} for group in settings["autoscaler_node_groups"]]
+        written = {**settings, "autoscaler_node_groups": groups}
+        return {name: value for name, value in written.items() if name != "instance_type"}
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in."""

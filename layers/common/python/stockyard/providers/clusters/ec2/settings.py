@@ -182,6 +182,12 @@ class AwsSettings(ClusterSettings):
         return self
 
     @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``ClusterSettings.written``. What the control group says is said there alone, and the first of the types
+        by their list."""
+        return control_group.said_once(super().written(settings))
+
+    @classmethod
     def patched(cls, before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         """See ``ClusterSettings.patched``. The control group and the settings beside it follow each other."""
         return control_group.brought_to_agree(super().patched(before, patch), patch)

@@ -152,6 +152,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         driver=CLUSTER_KIND.driver,
         settings=_settings(spec),
         description=metadata.annotations.get(DESCRIPTION) or usual,
+        is_described=DESCRIPTION in metadata.annotations,
         kubernetes_version=spec.kubernetes_version or "",
         namespace=metadata.namespace or "",
         account=account,

@@ -244,6 +244,12 @@ class EksSettings(ClusterSettings):
             if roles.get(group.name, group.role) != group.role
         ]
 
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``ClusterSettings.written``. The group that every cluster has is not among those that are asked for."""
+        groups = [group for group in settings["node_groups"] if not group.get("builtin")]
+        return super().written({**settings, "node_groups": groups})
+
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: with the group of the name ``system`` that every cluster has, behind
         those that were sent, so that pointers to these hold."""

@@ -40,6 +40,12 @@ def brought_to_agree(merged: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
     return {**settings, GROUPS: [changed if group is control else group for group in groups]}
 
 
+def said_once(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in which the size and the types stand once: in the control group, or else beside it."""
+    repeated = {SIZE, TYPE, TYPES} if _control(settings.get(GROUPS) or []) is not None else {TYPE}
+    return {name: value for name, value in settings.items() if name not in repeated}
+
+
 def _control(groups: object) -> Mapping[str, Any] | None:
     listed = groups if isinstance(groups, list) else []
     return next((group for group in listed if isinstance(group, dict) and group.get("role") == "control"), None)

@@ -65,6 +65,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         driver=CLUSTER_KIND.driver,
         settings=_settings(body),
         description=described or _usual_description(metadata.name),
+        is_described=bool(described),
         account=spec.cloud_account_uid,
         account_place=(*at, "spec", "cloudAccountUid"),
         tags=dict(metadata.labels),
