@@ -72,6 +72,7 @@ def test_a_cluster_comes_with_its_pools(eks: ManagedWorld) -> None:
     creates = plan(eks, manifest(WEB))["creates"]
     assert {"kind": "cluster", "name": "west"} in creates
     assert {"kind": "pool", "name": "web"} in creates
+    assert not [warning for warning in plan(eks, manifest(WEB))["warnings"] if "wait for it" in warning["detail"]]
     results = apply(eks, manifest(WEB, description="for web", tags={"team": "a"}, keepFailed=30))
     assert [(result["kind"], result["index"]) for result in results] == [("Cluster", 0), ("Pool", 0)]
     cluster = find_cluster(eks.world.services, "west")
@@ -120,6 +121,10 @@ def test_a_changed_group_and_a_changed_pool_are_told_at_their_places(eks: Manage
         (of_group({"maxsize": 2}), {"/0/spec/settings/nodeGroups/0/maxsize": "did you mean maxSize?"}),
         (of_group({"maxSize": 1}), {"/0/spec/settings/nodeGroups/0/maxSize": "count"}),
         (manifest(settings={"keyPair": "k"}), {"/0/spec/settings/keyPair": "is a field of clusters on AWS"}),
+        (
+            manifest({"name": "web", "limit": {}}, settings={"regionname": "x"}),
+            {"/0/spec/pools/0/limit": "limits?", "/0/spec/settings/regionname": "regionName?"},
+        ),
         (manifest({"name": "system"}), {"/0/spec/pools/0/name": "node group"}),
         (manifest(WEB, WEB), {"/0/spec/pools/1/name": "another pool"}),
         (manifest({**WEB, "cluster": "west"}), {"/0/spec/pools/0/cluster": "unknown field"}),

@@ -94,10 +94,17 @@ class OwnCluster(Camel):
 
 def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
     """What the manifest at that place asks for. ``InvalidInput`` with every fault below the place."""
-    manifest = read(OwnCluster, _without_nulls(document), at=at)
+    plain = _without_nulls(document)
+    faults = _settings_faults(plain, (*at, *_SETTINGS))
+    try:
+        manifest = read(OwnCluster, plain, at=at)
+    except InvalidInput as refused:
+        raise InvalidInput.of([*refused.errors, *faults]) from refused
+    if faults:
+        raise InvalidInput.of(faults)
     spec = manifest.spec
     kind = cloud_kinds.cluster_kind_of(spec.driver)
-    settings = _settings(loaded(kind.settings), spec.settings, (*at, *_SETTINGS))
+    settings, _ = snake_document(loaded(kind.settings), spec.settings)
     return ClusterDocument(
         name=manifest.metadata.name,
         kind=KIND,
@@ -127,19 +134,22 @@ def _without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _settings(model: type[ClusterSettings], sent: Mapping[str, Any], at: Place) -> dict[str, Any]:
-    """The settings with the names of a request. A field of another driver's clusters is refused by whose it is."""
-    settings, faults = snake_document(model, sent)
+def _settings_faults(document: Mapping[str, Any], at: Place) -> list[FieldProblem]:
+    """The fields of the settings that the driver's clusters have not, below ``at``; none where the driver is not known.
+    One of another driver's clusters is refused by whose it is."""
+    spec = document.get("spec")
+    driver, sent = (spec.get("driver"), spec.get("settings")) if isinstance(spec, Mapping) else (None, None)
+    if driver not in cloud_kinds.drivers() or not isinstance(sent, Mapping):
+        return []
+    model: type[ClusterSettings] = loaded(cloud_kinds.cluster_kind_of(driver).settings)
+    _, faults = snake_document(model, dict(sent))
     names = {to_snake(str(place[0])): place for place, _ in faults if len(place) == 1}
-    for name in names.keys() & model.model_fields.keys():
-        del names[name]
-    owners = {names[name]: owner for name, owner in cloud_kinds.settings_owners(names.keys()).items()}
-    if faults:
-        texts = [
-            (place, f"is a field of clusters {owners[place]}" if place in owners else text) for place, text in faults
-        ]
-        raise InvalidInput.of([FieldProblem(pointer(*at, *place), text) for place, text in texts])
-    return dict(settings)
+    foreign = names.keys() - model.model_fields.keys()
+    owners = {names[name]: owner for name, owner in cloud_kinds.settings_owners(foreign).items()}
+    return [
+        FieldProblem(pointer(*at, *place), f"is a field of clusters {owners[place]}" if place in owners else text)
+        for place, text in faults
+    ]
 
 
 @dataclass(frozen=True, slots=True)

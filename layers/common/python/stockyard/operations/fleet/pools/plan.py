@@ -42,7 +42,7 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     pool = draft(services, cluster.id, new_pool, "")
     claim = draft_claim(services, cluster.id, pool)
     warnings = limit_warnings(services, cluster, new_pool)
-    if cluster.status != "ready":
+    if cluster.status not in ("accepting", "ready"):
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
