@@ -139,7 +139,7 @@ def _settings_faults(document: Mapping[str, Any], at: Place) -> list[FieldProble
     One of another driver's clusters is refused by whose it is."""
     spec = document.get("spec")
     driver, sent = (spec.get("driver"), spec.get("settings")) if isinstance(spec, Mapping) else (None, None)
-    if driver not in cloud_kinds.drivers() or not isinstance(sent, Mapping):
+    if not isinstance(driver, str) or driver not in cloud_kinds.drivers() or not isinstance(sent, Mapping):
         return []
     model: type[ClusterSettings] = loaded(cloud_kinds.cluster_kind_of(driver).settings)
     _, faults = snake_document(model, dict(sent))
