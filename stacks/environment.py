@@ -48,6 +48,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "machine_key_secret": names.machine_key,
         "secrets_key": names.secrets_key,
         "workflow_prefix": render("arn:{partition}:states:{region}:{account}:stateMachine:" + names.workflow("")),
+        "catalog_function": names.function("catalog"),
         "principal_pattern": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
         "worker_seconds": _WORKER_SECONDS,
     }

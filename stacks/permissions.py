@@ -106,12 +106,16 @@ class Permissions:
     def _requests(self) -> tuple[Statement, ...]:
         return (*self._changes_of_clusters(), self._publish())
 
+    def _fetch(self) -> Statement:
+        """Permission to have the prices of a region fetched that a person names."""
+        return Statement("Fetch", ("lambda:InvokeFunction",), (self._function("catalog"),))
+
     def _changes_of_clusters(self) -> tuple[Statement, ...]:
         secrets = self._own_secrets(self._names.identity_admin, self._names.page_key)
         # The plan of a deletion lists the nodes.
         table = self._table(actions=(*TABLE_CHANGE, *TABLE_BATCH))
         # The checks of a new cluster ask its cloud, by the account's key where that has one.
-        return table, secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles()
+        return table, secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles(), self._fetch()
 
     def _cloud_accounts(self) -> tuple[Statement, ...]:
         # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
@@ -120,19 +124,21 @@ class Permissions:
             self._own_secrets(self._names.page_key),
             self._cluster_secrets("kms:Decrypt", "kms:GenerateDataKey"),
             *self._tenant_roles(external_id=False),
+            self._fetch(),
         )
 
     def _node_providers(self) -> tuple[Statement, ...]:
-        return self._table(), self._own_secrets(self._names.page_key)
+        return *self._node_claims(), self._fetch()
 
-    _node_claims = _node_providers
+    def _node_claims(self) -> tuple[Statement, ...]:
+        return self._table(), self._own_secrets(self._names.page_key)
 
     def _pools(self) -> tuple[Statement, ...]:
         # A new pool is written under a check that its cluster is not on its way out. One of a node group is changed in
         # the cluster's settings, whose checks ask its cloud, by the account's key where that has one.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")
         secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
-        return self._table(actions=actions), *secrets, *self._tenant_roles()
+        return self._table(actions=actions), *secrets, *self._tenant_roles(), self._fetch()
 
     def _cluster_profiles(self) -> tuple[Statement, ...]:
         # A comparison asks the cluster: by the tenant's role, or by the kubeconfig that its control plane has sent.
@@ -156,10 +162,10 @@ class Permissions:
         # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.
         table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
         own_secrets = self._own_secrets(self._names.identity_admin)
-        return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles()
+        return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles(), self._fetch()
 
     def _records(self) -> tuple[Statement, ...]:
-        return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)
+        return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key), self._fetch()
 
     def _machines(self) -> tuple[Statement, ...]:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods

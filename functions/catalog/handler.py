@@ -8,6 +8,8 @@ from aws_lambda_powertools import Logger
 
 from stockyard import wiring
 from stockyard.edge.logs import logged
+from stockyard.operations.cloud_accounts.offers import Report as Accounts
+from stockyard.operations.node_providers.refresh_catalog import Report
 
 logger = Logger()
 
@@ -17,12 +19,19 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Refresh what accounts are offered whose cloud tells each apart, and the EC2 catalogue of every region in use
     whose data is missing or a day old, with spot prices of all.
 
-    ``{"all": true}`` refreshes fresh regions too. Answers and logs the number of types by region, of those with a spot
-    price too, and why others kept what they had, and the same of accounts; raises when all regions failed.
+    ``{"all": true}`` refreshes fresh regions too, ``{"prices_of": "eu-west-1"}`` that region alone (``region`` is what
+    every event of the bus has). Answers and logs the number of types by region, of those with a spot price too, and why
+    others kept what they had, and the same of accounts; raises when all regions failed.
     """
+    region = event.get("prices_of")
+    if isinstance(region, str):
+        return _logged(wiring.catalog().fetch(region), Accounts({}, {}))
     # First, for it takes little time and fails by account alone.
     accounts = wiring.account_offers().run()
-    report = wiring.catalog().run(everything=event.get("all") is True)
+    return _logged(wiring.catalog().run(everything=event.get("all") is True), accounts)
+
+
+def _logged(report: Report, accounts: Accounts) -> dict[str, Any]:
     answer = {
         "refreshed": dict(report.refreshed),
         "failed": dict(report.failed),

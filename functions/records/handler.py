@@ -212,22 +212,18 @@ def set_quota(request: Request, services: Services) -> Answer:
         Query("kind", "Only instance types, or only the rates of everything else.", values=PRICE_KINDS),
     ),
     paged=True,
-    description="A region whose prices nobody has asked for yet is a 404 that says so.",
+    description="Prices of a region that nobody has named before are fetched now; while they are, it is a 404 that"
+    " says so.",
 )
 def list_prices(request: Request) -> Answer:
     """List prices. The EC2 catalogue of a region, in order of name."""
     region = str(request.query.get("region") or "us-east-1")
+    wiring.price_requests().wait(region)
     offers = wiring.prices().region(region)
     if offers is None:
-        raise NotFound(f"Prices of {region} are not known. {_KNOWN_PRICES}")
+        raise NotFound(wiring.prices().why_unknown(region))
     name, kind = str(request.query.get("name") or "*"), str(request.query.get("kind") or "")
     return _by_name(request, pricing.list_prices(offers, name, kind))
-
-
-_KNOWN_PRICES = (
-    "Those of us-east-1 are, and within 15 minutes those of every region that an AWS account, a cluster or a node"
-    " provider is in."
-)
 
 
 @http.route(

@@ -25,6 +25,9 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("pools", "ClusterSecrets kms:Decrypt"): GROUPS,
     ("pools", "TenantRoles sts:AssumeRole"): GROUPS,
+    ("pools", "Fetch lambda:InvokeFunction"): GROUPS,
+    ("requests", "Fetch lambda:InvokeFunction"): "an event asks for a cluster in a region that nobody has named; here "
+    "it is one that an account has",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,

@@ -49,6 +49,7 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     second = _second_account(served)
     changed = _patched(served, cluster_path, {"description": "changed"})
     assert changed.status == 200, changed.text
+    _new_regions(served, body)
     for path in ("", "/tree", "/kubeconfig", "/kubeconfig?static=true", "/client-secret"):
         assert served.call("GET", cluster_path + path).status == 200, path
     for path in ("operations", "events", "audit", "quotas", "prices", "clusters", "cloud-accounts"):
@@ -67,6 +68,21 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     _instances(served, "privilege")
     change_event_accounts(served)
     return cluster_path
+
+
+def _new_regions(served: Served, body: dict[str, Any]) -> None:
+    """Whoever names a region first has its prices fetched: in plans of each kind, and in a list."""
+    good = Good(served)
+    elsewhere = {"name": "elsewhere", "settings": {**body["settings"], "region_name": "us-west-2"}}
+    good("POST", "clusters?dry_run=true", {**body, **elsewhere})
+    block = {"cloudAccount": 1, "region": "eu-west-1"}
+    good("POST", "node-providers?dry_run=true", {"name": "irish", "kind": "ec2", "spec": block})
+    text = (EXAMPLES / "eks-inference.yaml").read_text(encoding="utf-8")
+    text = text.replace("us-east-1", "eu-west-2").replace("name: inference", "name: elsewhere")
+    (document,) = yaml.safe_load_all(text)
+    document["metadata"]["labels"] = {"stockyard.dev/cloud-account": "1"}
+    good("POST", "apply?dry_run=true", [document])
+    good("GET", "prices?region=eu-west-3&page_size=1")
 
 
 def _by_a_key_and_by_events(served: Served, body: dict[str, Any], with_key: int) -> None:
@@ -225,9 +241,9 @@ def _available(served: Served, path: str) -> Any:
 
 
 def _second_account(served: Served) -> str:
-    """Registered and changed; its path."""
+    """Registered, in a region that nobody has named, and changed; its path."""
     role = f"arn:aws:iam::{ACME_ACCOUNT}:role/nobody"
-    document = {"provider": "aws", "name": "second", "attributes": {"role_arn": role}}
+    document = {"provider": "aws", "name": "second", "attributes": {"role_arn": role, "region": "eu-central-1"}}
     account = served.call("POST", "/v1/cloud-accounts", document)
     assert account.status == 201, account.text
     path = f"/v1/cloud-accounts/{account.body['id']}"

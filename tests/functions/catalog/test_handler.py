@@ -14,7 +14,7 @@ from local.testing.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, SpotPrice
-from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, PriceRequest
 from stockyard.operations.cloud_accounts.offers import Report
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
@@ -238,6 +238,34 @@ def test_regions_without_a_sheet_come_first_then_the_oldest(
     clock.advance(90000)
     lambda_handler({}, CONTEXT)
     assert market.asked == ["ap-south-1", "eu-west-1", "us-east-1"]
+
+
+def test_a_region_that_somebody_names_is_fetched_at_once_and_its_request_ends(
+    registry: MemoryRegistry, market: FakeMarket, clock: FixedClock
+) -> None:
+    platform = registry.platform()
+    for region in ("us-west-2", "eu-north-1", "mars-1"):
+        platform.commit(Create(PriceRequest(region, TIME)))
+    clock.advance(5)
+    market.broken = {"eu-north-1"}
+    # An event of the bus has a field `region` of its own, which says where the bus is.
+    reached = lambda_handler({"prices_of": "us-west-2", "region": "us-east-1"}, CONTEXT)
+    assert (reached["refreshed"], reached["spot"], market.asked) == ({"us-west-2": 1}, {"us-west-2": 1}, ["us-west-2"])
+    assert reached["accounts"] == {}
+    failed = lambda_handler({"prices_of": "eu-north-1"}, CONTEXT)
+    assert (failed["failed"], failed["spot_failed"]) == (
+        {"eu-north-1": "PermissionDenied: the region is not enabled"},
+        {},
+    )
+    assert lambda_handler({"prices_of": "mars-1"}, CONTEXT)["refreshed"] == {}
+    requests = [platform.get(PriceRequest, region) for region in ("us-west-2", "eu-north-1")]
+    assert [request and (request.ended_at, request.failure) for request in requests] == [
+        ("2026-01-31T12:00:05.000Z", None),
+        ("2026-01-31T12:00:05.000Z", "PermissionDenied: the region is not enabled"),
+    ]
+    prices = Ec2PriceList(platform, now=clock.now)
+    assert prices.rate("us-west-2", "gp3") == 0.088
+    assert prices.spot("us-west-2") is not None
 
 
 def test_nobody_holds_up_the_refresh_by_regions_that_do_not_exist(registry: MemoryRegistry, market: FakeMarket) -> None:

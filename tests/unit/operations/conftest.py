@@ -188,6 +188,9 @@ class MemoryPrices:
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         return Ec2PriceList(MemoryRegistry().platform()).versions(region)
 
+    def why_unknown(self, region: str) -> str:
+        return f"Prices of {region} are not known yet."
+
 
 @dataclass
 class World:

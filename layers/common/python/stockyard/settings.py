@@ -107,6 +107,8 @@ class Settings(Choices):
     """Alias of the KMS key that secrets of clusters are sealed with."""
     workflow_prefix: str = ""
     """What the ARNs of the stage's workflows begin with; the rest is the name in the table of phases."""
+    catalog_function: str = ""
+    """Name of the function that fetches prices; empty: prices come by its schedule alone."""
     principal_pattern: str = ""
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""

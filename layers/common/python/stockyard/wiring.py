@@ -224,6 +224,27 @@ def store(tenant: str) -> ports.Store:
 
 
 @cache
+def price_requests() -> ports.PriceRequests:
+    """What has the prices of a region fetched that somebody names."""
+    from stockyard.adapters import own_account
+    from stockyard.adapters.background import LambdaBackground
+    from stockyard.adapters.price_requests import StoredPriceRequests
+    from stockyard.operations.services import NO_REQUESTS
+
+    function = configuration().catalog_function
+    if not function:
+        return NO_REQUESTS
+    background = cache(lambda: LambdaBackground(_client("lambda"), function))
+    return StoredPriceRequests(
+        registry().platform(),
+        prices(),
+        lambda event: background().invoke(event),
+        cache(own_account.regions),
+        clock().now,
+    )
+
+
+@cache
 def _documents() -> ports.Documents:
     from stockyard.adapters.documents import HttpsDocuments
 
@@ -248,6 +269,7 @@ def _factories() -> Factories:
         unavailable_offerings=_unavailable_offerings,
         token_key=machine_key,
         documents=_documents,
+        price_requests=price_requests,
     )
 
 

@@ -43,6 +43,9 @@ class Market:
 
     def check_attributes(self, attributes: dict[str, Any]) -> None: ...
 
+    def regions(self, account: CloudAccount) -> tuple[str, ...]:
+        return ()
+
     def principal(self, attributes: dict[str, Any]) -> str:
         return str(attributes["project_id"])
 

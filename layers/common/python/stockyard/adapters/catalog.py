@@ -10,7 +10,8 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, fields
+from contextlib import suppress
+from dataclasses import asdict, astuple, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -26,9 +27,10 @@ from stockyard.domain.nodes.offers import (
     SpotPrice,
     SpotPrices,
 )
-from stockyard.domain.records import PriceSheet
+from stockyard.domain.records import PriceRequest, PriceSheet
 from stockyard.domain.values import times
-from stockyard.ports import Put, Store
+from stockyard.errors import Conflict
+from stockyard.ports import Put, Replace, Store
 
 OFFLINE_REGION = "us-east-1"
 _DATA = Path(__file__).with_name("data")
@@ -43,6 +45,8 @@ _SPOT_LASTS = timedelta(days=1)
 """How long spot prices count that could not be refreshed."""
 _KEEP_SECONDS = 900.0
 """How long a warm function uses a sheet before it looks for a newer one."""
+_KEEP_NOTHING_SECONDS = 1.0
+"""How long it believes that there is no sheet: somebody may wait for the first one."""
 _KEEP_SPOT_SECONDS = 10.0
 """The same of spot prices: claims that wait for one are to be placed within a minute of it."""
 
@@ -96,6 +100,22 @@ class Ec2PriceList:
         sheet = self._sheet(region)
         return sheet.versions if sheet is not None and sheet.versions else _offline_versions()
 
+    def why_unknown(self, region: str) -> str:
+        """See ``ports.PublicPrices.why_unknown``."""
+        request = self._store.get(PriceRequest, region)
+        if request is None:
+            return f"Prices of {region} are not known yet."
+        if request.failure is not None:
+            return f"Prices of {region} could not be fetched ({request.failure}); that is tried again later."
+        if request.ended_at is None:
+            return f"Prices of {region} are being fetched, which takes about a minute; ask again then."
+        return f"Some prices of {region} are not known."
+
+    def forget(self, region: str) -> None:
+        """Read a region anew when it is next asked for."""
+        for name in (region, region + _SPOT):
+            self._kept.pop(name, None)
+
     def region(self, region: str) -> RegionOffers | None:
         """Everything known of a region and as of when; None when nothing is."""
         return self._sheet(region) or (_offline()[0] if region == OFFLINE_REGION else None)
@@ -115,6 +135,8 @@ class Ec2PriceList:
         """What a stored sheet says; None where there is none. One that is as it was is not unpacked again."""
         now = self._monotonic()
         cached = self._kept.get(name)
+        if cached is not None and cached[1] is None:
+            keep = min(keep, _KEEP_NOTHING_SECONDS)
         if cached is None or now - cached[0] >= keep:
             record = self._store.get(PriceSheet, name) if name else None
             unchanged = cached is not None and cached[1] == record
@@ -136,6 +158,15 @@ class StoredPriceSheets:
     def write_spot(self, prices: SpotPrices) -> None:
         """Keep a region's spot prices; the last writer is right. Raises ``StoreError`` leaves."""
         self._store.commit(Put(pack_spot(prices)))
+
+    def end_request(self, region: str, ended_at: str, failure: str | None) -> None:
+        """Write on the region's request, if there is one, that it has ended. A newer request is left alone. Raises
+        ``StoreError`` leaves."""
+        request = self._store.get(PriceRequest, region)
+        if request is not None:
+            changed = replace(request, ended_at=ended_at, failure=failure, version=request.version + 1)
+            with suppress(Conflict):
+                self._store.commit(Replace(changed))
 
     def moments(self, *, spot: bool = False) -> Mapping[str, str]:
         """When the offers of each region, or its spot prices, were refreshed; by one query, some 90 KB a region. Raises

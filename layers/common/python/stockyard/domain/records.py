@@ -312,6 +312,18 @@ class PriceSheet(VersionedRecord):
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class PriceRequest(VersionedRecord):
+    """That the prices of a region are to be fetched, since somebody has named it. Of the platform; ``id`` is the
+    region."""
+
+    requested_at: str
+    ended_at: str | None = None
+    """When the fetching ended, well or not; None while it has not."""
+    failure: str | None = None
+    """Why it brought no prices."""
+
+
 Record = (
     CloudAccount
     | Cluster
@@ -326,6 +338,7 @@ Record = (
     | Counter
     | Quota
     | PriceSheet
+    | PriceRequest
     | NodeProvider
     | NodeClaim
     | NodeEnvironment

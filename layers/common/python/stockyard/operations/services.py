@@ -33,6 +33,19 @@ class _NoDocuments:
 NO_DOCUMENTS = _NoDocuments()
 
 
+class _NoRequests:
+    """Of a process that has no prices fetched."""
+
+    def request(self, region: str) -> None:
+        pass
+
+    def wait(self, region: str) -> None:
+        pass
+
+
+NO_REQUESTS = _NoRequests()
+
+
 @dataclass(frozen=True, slots=True)
 class Factories:
     """How the ports are had that all tenants of a process share. A factory may be called often and answers the same."""
@@ -59,6 +72,8 @@ class Factories:
     """The installation's key that the tokens of machines are derived from."""
     documents: Callable[[], ports.Documents] = lambda: NO_DOCUMENTS
     """What fetches manifests that are named by their addresses."""
+    price_requests: Callable[[], ports.PriceRequests] = lambda: NO_REQUESTS
+    """What has the prices of a region fetched."""
     catalogs: dict[Any, Any] = field(default_factory=dict)
     """Catalogues of node types that the process has built, by version; see ``node_providers.catalog``."""
 
@@ -101,6 +116,7 @@ class Services:
     unavailable_offerings: ClassVar[LazyPort[UnavailableOfferings | None]] = LazyPort()
     token_key: ClassVar[LazyPort[bytes]] = LazyPort()
     documents: ClassVar[LazyPort[ports.Documents]] = LazyPort()
+    price_requests: ClassVar[LazyPort[ports.PriceRequests]] = LazyPort()
 
     @property
     def tenant(self) -> str:

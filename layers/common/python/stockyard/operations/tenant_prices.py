@@ -41,6 +41,10 @@ class TenantPrices:
         """See ``ports.PublicPrices.versions``."""
         return self.public.versions(region)
 
+    def why_unknown(self, region: str) -> str:
+        """See ``ports.PublicPrices.why_unknown``."""
+        return self.public.why_unknown(region)
+
     def sheet(self, account: int) -> bytes | None:
         """See ``ports.PriceList.sheet``. Read anew each time: a refresh is seen at once."""
         record = self.store.get(PriceSheet, ids.account_sheet(str(account)))

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
-    from stockyard.ports.clouds import Cloud, PriceList, PublicPrices, SellsByAccount, Skipped, Tagged, Verification
+    from stockyard.ports.clouds import (
+        Cloud,
+        PriceList,
+        PriceRequests,
+        PublicPrices,
+        SellsByAccount,
+        Skipped,
+        Tagged,
+        Verification,
+    )
     from stockyard.ports.clusters import (
         CloudWork,
         ClusterDriver,

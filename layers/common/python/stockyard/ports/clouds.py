@@ -108,6 +108,21 @@ class PublicPrices(Protocol):
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         """The versions of the control planes that the cloud runs itself."""
 
+    def why_unknown(self, region: str) -> str:
+        """A sentence for people on a region of which no prices are known: that they are being fetched, or why not."""
+
+
+class PriceRequests(Protocol):
+    """Has the prices of a region fetched when somebody first names it. Nothing is raised: who names a region goes on
+    without its prices."""
+
+    def request(self, region: str) -> None:
+        """Begin to fetch them in the background, unless prices of today are known or that began a short while ago. What
+        the cloud does not have as a region is left alone."""
+
+    def wait(self, region: str) -> None:
+        """The same, and wait until they are there or could not be fetched, for some seconds at most."""
+
 
 class PriceList(PublicPrices, Protocol):
     """The same as one tenant sees it, with what its own accounts were offered."""

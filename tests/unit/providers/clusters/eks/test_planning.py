@@ -33,6 +33,9 @@ class Prices:
     def versions(self, _region: str) -> tuple[ClusterVersion, ...]:
         return (ClusterVersion("1.35", "2025-01-01", "2026-06-01", "2027-06-01"),)
 
+    def why_unknown(self, region: str) -> str:
+        return f"Prices of {region} are being fetched."
+
     def sheet(self, _account: int) -> bytes | None:
         return None
 

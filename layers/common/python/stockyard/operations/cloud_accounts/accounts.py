@@ -91,7 +91,14 @@ def register_account(
         if conflict.index == 0:
             raise refusal(QUOTA, limit) from conflict
         raise
+    _request_prices(services, account)
     return account
+
+
+def _request_prices(services: Services, account: CloudAccount) -> None:
+    """Plans in the account's regions are to have prices."""
+    for region in services.clouds[account.provider].regions(account):
+        services.price_requests.request(region)
 
 
 def change_account(
@@ -138,6 +145,7 @@ def change_account(
     except Conflict as conflict:
         raise PreconditionFailed("The cloud account was changed by someone else just now.") from conflict
     _forget_secrets(services, account.id, [secret for secret, value in secrets.items() if value is None])
+    _request_prices(services, changed)
     return changed
 
 

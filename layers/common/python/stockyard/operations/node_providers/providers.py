@@ -41,7 +41,7 @@ from stockyard.operations.node_providers.visible import claims_of, find_own, mar
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
-from stockyard.ports.nodes import HasTopology
+from stockyard.ports.nodes import Discovers, HasTopology
 
 QUOTA = "node_providers"
 _WRITES = 90
@@ -70,7 +70,8 @@ def draft(services: Services, document: ProviderDocument, actor: str = "", id: s
 def check_provider(
     services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
 ) -> list[FieldProblem]:
-    """What is wrong with the provider beyond its form: its cloud account, and what its source finds."""
+    """What is wrong with the provider beyond its form: its cloud account, and what its source finds. The offers of a
+    region that nobody has named before are waited for a while; an implicit provider's cluster has named its region."""
     number = provider.spec[provider.kind].get("cloudAccount")
     account = None
     if number is not None and is_shared(provider):
@@ -83,6 +84,9 @@ def check_provider(
             text = f"there is no cloud account {number} of {kind.cloud_title}"
             return [FieldProblem(pointer(*at, "cloudAccount"), text)]
     source = source_of(services, provider)
+    offers: object = source
+    if isinstance(offers, Discovers) and not provider.implicit:
+        services.price_requests.wait(offers.sheet(provider))
     findings = source.inspect(provider, account) if source else ()
     return [
         FieldProblem(pointer(*at) + finding.pointer.removeprefix("/spec"), finding.detail)

@@ -62,6 +62,9 @@ class PriceSheets(Protocol):
     def write_spot(self, prices: SpotPrices) -> None:
         """Keep a region's spot prices in place of the older ones."""
 
+    def end_request(self, region: str, ended_at: str, failure: str | None) -> None:
+        """Write on the request for a region's prices that it has ended, and why without prices."""
+
     def moments(self, *, spot: bool = False) -> Mapping[str, str]:
         """When each region that has a sheet, or spot prices, was refreshed."""
 
@@ -101,6 +104,15 @@ class CatalogRefresh:
             raise errors.UnexpectedBehavior(f"No region could be refreshed: {failed}")
         spot = _of_each(_due(regions, spot_moments, "~" if everything else spot_since), self._refresh_spot)
         return Report(refreshed, failed, *spot)
+
+    def fetch(self, region: str) -> Report:
+        """Refresh one region that somebody has named, whoever uses it, and end the request for it. What the cloud does
+        not have is left out. A failure is in the report and on the request."""
+        known_regions = [region] if region in self.market.regions() else []
+        refreshed, failed = _of_each(known_regions, self._refresh)
+        spot, spot_failed = _of_each(refreshed, self._refresh_spot)
+        self.sheets.end_request(region, times.to_text(self.clock.now()), failed.get(region))
+        return Report(refreshed, failed, spot, spot_failed)
 
     def regions(self) -> list[str]:
         """The default region, and those of the cloud's verified accounts, clusters and node providers. What the cloud

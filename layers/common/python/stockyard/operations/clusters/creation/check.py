@@ -43,8 +43,10 @@ def check(
     """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud. A ready cluster is one that
     stands, as it is to be: ``changes`` are what is to change of it, and what is wrong elsewhere is a warning.
 
-    When the cloud does not answer just now, its live checks are skipped: the background phase reports.
+    Prices of a region that nobody has named before are waited for a while. When the cloud does not answer just now, its
+    live checks are skipped: the background phase reports.
     """
+    services.price_requests.wait(str(cluster.settings.get("region_name") or ""))
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
     findings += group_findings(services, cluster)
     findings = findings if changes is None else of_change(findings, changes)

@@ -26,10 +26,9 @@ def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
 
 
 def price_remarks(region: str, prices: PublicPrices) -> Iterator[Finding]:
-    """That nobody has asked for the region's prices yet, so a plan cannot tell them."""
+    """Why a plan cannot tell the region's prices, where it cannot."""
     if prices.rate(region, "gp3") is None:
-        text = f"Prices of {region} are not known yet: they are asked for once a cluster or a node provider is there."
-        yield Finding("/settings/region_name", text, warning=True)
+        yield Finding("/settings/region_name", prices.why_unknown(region), warning=True)
 
 
 def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:
