@@ -181,6 +181,8 @@ TAGGED = ("instance", "volume", "network-interface")
 TOO_LOW = "SpotMaxPriceTooLow"
 LAST = float("inf")
 """The priority of an override without one."""
+BY_PRICE = ("lowest-price", "price-capacity-optimized")
+"""The strategies of spot that go by price."""
 
 
 class InvalidTagKey(ServiceException):  # type: ignore[misc]
@@ -196,8 +198,9 @@ class InvalidTagKey(ServiceException):  # type: ignore[misc]
 
 @contextmanager
 def instant_fleets(limits: Mapping[str, int]) -> Iterator[None]:
-    """CreateFleet of type instant takes the first overrides with capacity, by priority. A full override is an error
-    in the answer. ``limits`` says how many instances of a type, or of ``type/zone``, an account's region may have.
+    """CreateFleet of type instant takes the first overrides with capacity: by priority, or of spot by price, where the
+    strategy goes by it (each has as much room as any other here). A full override is an error in the answer. ``limits``
+    says how many instances of a type, or of ``type/zone``, an account's region may have.
 
     The instances follow the launch template and the fleet's tags. A repeated client token gives the same answer.
     """
@@ -266,18 +269,24 @@ class _Fleet:
             for config in self._response._get_param("LaunchTemplateConfigs", [])
             for override in config.get("Overrides") or [{}]
         ]
+        if self._kind == "spot" and self._response._get_param("SpotOptions", {}).get("AllocationStrategy") in BY_PRICE:
+            return sorted(overrides, key=lambda way: self._price(way[1]) or LAST)
         return sorted(overrides, key=lambda way: float(way[1].get("Priority", LAST)))
 
     def _zone(self, override: Mapping[str, Any]) -> str:
         return str(self._backend.get_subnet(override["SubnetId"]).availability_zone)
 
-    def _above(self, override: Mapping[str, Any]) -> bool:
-        """Whether spot costs more there than the request would pay."""
+    def _price(self, override: Mapping[str, Any]) -> float | None:
+        """What spot costs there now."""
         subnet = self._backend.get_subnet(override["SubnetId"])
         place = (str(subnet.availability_zone), str(subnet.availability_zone_id))
-        price = market_price(override["InstanceType"], *place, datetime.now(UTC))
+        return market_price(override["InstanceType"], *place, datetime.now(UTC))
+
+    def _above(self, override: Mapping[str, Any]) -> bool:
+        """Whether spot costs more there than the request would pay."""
         limit = override.get("MaxPrice")
-        return self._kind == "spot" and limit is not None and price is not None and price > float(limit)
+        price = self._price(override) if self._kind == "spot" and limit is not None else None
+        return limit is not None and price is not None and price > float(limit)
 
     def _full(self, override: Mapping[str, Any]) -> bool:
         kind, zone = override["InstanceType"], self._zone(override)

@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT
 from local.aws.corrections.compute.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.aws.corrections.compute.spot_prices import moving_spot_prices
 from tests.harness.worlds.inprocess import credentials
 
 IMAGE = "ami-12c6146b"
@@ -99,7 +100,14 @@ def template(ec2: Any, name: str = "pool", **data: Any) -> str:
 
 
 def fleet(
-    ec2: Any, place: str, *kinds: str, mark: str = "a", count: int = 1, spot: bool = False, key: str = "a"
+    ec2: Any,
+    place: str,
+    *kinds: str,
+    mark: str = "a",
+    count: int = 1,
+    spot: bool = False,
+    key: str = "a",
+    strategy: str = "",
 ) -> Any:
     """An instant fleet whose overrides are in the reverse order of their priority."""
     overrides = [{"InstanceType": kind, "SubnetId": place, "Priority": float(n)} for n, kind in enumerate(kinds)]
@@ -114,6 +122,7 @@ def fleet(
             "DefaultTargetCapacityType": "spot" if spot else "on-demand",
         },
         TagSpecifications=[{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume", "fleet")],
+        **({"SpotOptions": {"AllocationStrategy": strategy}} if strategy else {}),
     )
 
 
@@ -130,6 +139,23 @@ def test_an_instant_fleet_takes_the_first_available_override_by_priority(aws: No
         ] == [("t3.medium", "InsufficientInstanceCapacity"), ("t3.small", "InsufficientInstanceCapacity")]
         none = fleet(ec2, place, "t3.medium", mark="b")
         assert (none["Instances"], len(none["Errors"])) == ([], 1)
+
+
+def test_spot_comes_where_it_is_cheapest_by_a_strategy_that_goes_by_price(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    prices = {"t3.large": [(0.0, 0.03)], "t3.small": [(0.0, 0.01)], "t3.medium": [(0.0, 0.02)]}
+    with moving_spot_prices(prices), instant_fleets({"t3.small": 0}):
+        place = template(ec2)
+        kinds = ("t3.large", "t3.small", "t3.medium")
+        first = {
+            strategy: fleet(ec2, place, *kinds, mark=strategy, spot=True, strategy=strategy)["Instances"][0]
+            for strategy in ("price-capacity-optimized", "lowest-price", "capacity-optimized")
+        }
+    assert {strategy: instance["InstanceType"] for strategy, instance in first.items()} == {
+        "price-capacity-optimized": "t3.medium",
+        "lowest-price": "t3.medium",
+        "capacity-optimized": "t3.large",
+    }
 
 
 def test_instances_of_a_fleet_follow_template_and_tags(aws: None) -> None:
