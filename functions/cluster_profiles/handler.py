@@ -90,6 +90,7 @@ def create_cluster_profile(request: Request, services: Services) -> Answer:
         version=body.version,
         content=body.content(),
         actor=request.caller.actor,
+        rights=request.caller.rights,
         id=request.stable_id(ids.CLUSTER_PROFILE) or services.new_id(ids.CLUSTER_PROFILE),
     )
     return _answer(services, profile, 201, location=f"/v1/cluster-profiles/{profile.id}")
@@ -157,6 +158,7 @@ def add_cluster_profile_version(request: Request, services: Services) -> Answer:
         description=body.description,
         content=body.content(),
         actor=request.caller.actor,
+        rights=request.caller.rights,
         request_id=request.request_id,
     )
     return _answer(services, changed, 200, audited=True)
@@ -221,13 +223,13 @@ def put_profiles_of_cluster(request: Request, services: Services) -> Answer:
     if request.dry_run:
         request.check_version("cluster", cluster.version)
         reconfigure.operation_kind(services, cluster, cluster, profiles=True)
-        change = profile_change(services, cluster, cluster, choices)
+        change = profile_change(services, cluster, cluster, choices, request.caller.rights)
         return Answer.plan(reconfigure.plan_change(services, cluster, cluster, {}, change))
     changed, _ = change_cluster(
         services,
         cluster.id,
         request.version,
-        ClusterChange(profiles=choices),
+        ClusterChange(profiles=choices, rights=request.caller.rights),
         actor=request.caller.actor,
         request_id=request.request_id,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from functions.clusters import access, day_two
 from functions.clusters.routes import cluster_answer, http, operation_answer
 from stockyard import wiring
@@ -51,7 +53,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
     organization_id = request.caller.organization_id
     profiles = tuple(choice.model_dump() for choice in body.profiles)
     fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
-    new_cluster = create.NewCluster(**fields, lenient=request.lenient)
+    new_cluster = create.NewCluster(**fields, lenient=request.lenient, rights=request.caller.rights)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
     cluster, findings = create.create_cluster(
@@ -131,11 +133,13 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     from stockyard.operations.profiles.clusters import difference, profile_change
 
     body, cluster = request.body, aligned(services, cluster)
-    wanted_change = body.change_of(cluster)
+    wanted_change = replace(body.change_of(cluster), rights=request.caller.rights)
     target, profiles = wanted_change.target(cluster), wanted_change.profiles
     if body.queue and not request.dry_run and queue.is_busy(services, cluster):
         document, actor = body.document(), request.caller.actor
-        operation = queue.enqueue(services, cluster.id, document, actor, request.request_id)
+        operation = queue.enqueue(
+            services, cluster.id, document, actor, request.request_id, rights=wanted_change.rights
+        )
         waiting = find_cluster(services, cluster.id)
         return cluster_answer(waiting, 202, audited=True, location=f"/v1/operations/{operation.id}")
     if request.dry_run:
@@ -143,7 +147,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
         request.check_version("cluster", cluster.version)
         fields = wanted_change.fields()
         changes = {name: value for name, value in fields.items() if name in ("description", "tags")}
-        packs = None if profiles is None else profile_change(services, cluster, target, profiles)
+        packs = None if profiles is None else profile_change(services, cluster, target, profiles, wanted_change.rights)
         if kind:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))
         if packs is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from stockyard import wiring
 from stockyard.domain.records import Cluster
 from stockyard.domain.values import ids
+from stockyard.domain.values.rights import OPERATOR
 from stockyard.edge.requests import EventCommand, EventRequest
 from stockyard.errors import PreconditionFailed
 from stockyard.operations.engine.find import find_cluster
@@ -54,7 +55,9 @@ def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | 
 
     cluster = find_cluster(services, request.cluster)
     if request.body.queue and queue.is_busy(services, cluster):
-        operation = queue.enqueue(services, cluster.id, request.body.document(), request.actor, request.request_id)
+        operation = queue.enqueue(
+            services, cluster.id, request.body.document(), request.actor, request.request_id, rights=OPERATOR
+        )
         return find_cluster(services, cluster.id), operation.id
     changed, _ = change_cluster(
         services,

@@ -187,6 +187,7 @@ class KubeApi:
         account: Account | None = self._accounts.get(token, person) if kind == "Bearer" else None
         if account is None:
             raise StatusError(401, "Unauthorized")
+        account = self._impersonated(account, headers)
         path = urlsplit(target).path
         pages = self._discovery() if method == "GET" and _PAGE.fullmatch(path) else {}
         parsed = None if path in pages else _parse(self.store.resources, method, target, headers, body)
@@ -206,6 +207,16 @@ class KubeApi:
         finally:
             self.calls.append(RecordedCall(action, status))
         return status, answer
+
+    def _impersonated(self, account: Account, headers: Mapping[str, str]) -> Account:
+        """Whom the account acts as: itself, or the user of the headers, where it may impersonate user and group."""
+        user, group = headers.get("impersonate-user", ""), headers.get("impersonate-group", "")
+        if not user:
+            return account
+        for resource, name in (("users", user), ("groups", group)):
+            if name:
+                self._authorize(Action("impersonate", "", resource, "", name), account)
+        return Person(user, frozenset({group, "system:authenticated"}))
 
     def _carry_out(self, request: _Request, account: Account) -> tuple[int, Any]:
         self._authorize(request.action, account)

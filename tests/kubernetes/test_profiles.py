@@ -18,7 +18,7 @@ from stockyard.ports import CloudWork
 from stockyard.ports.clusters import PACKS_MANAGER
 from stockyard.providers.clusters.ec2 import own_api
 from stockyard.providers.kubernetes.client import KubernetesApi
-from stockyard.providers.kubernetes.packs import ACCOUNT, BINDING, NAMESPACE
+from stockyard.providers.kubernetes.packs import ACCOUNT, IMPERSONATION, NAMESPACE
 from tests.harness.worlds.ports import with_ports
 from tests.kubernetes.conftest import Cluster
 from tests.kubernetes.rigs import until
@@ -131,7 +131,7 @@ def test_packs_are_applied_in_order_by_an_account_that_is_only_there_with_a_prof
     assert world.drive() == "changed", world.operation.error
     assert set(world.conditions().values()) == {"Ready"}
     assert object_of(cluster, "serviceaccount", ACCOUNT, NAMESPACE)["automountServiceAccountToken"] is False
-    assert object_of(cluster, "clusterrolebinding", BINDING)["roleRef"]["name"] == "cluster-admin"
+    assert object_of(cluster, "clusterrolebinding", IMPERSONATION)["subjects"][0]["name"] == ACCOUNT
     assert revision(cluster, "net") < revision(cluster, "classes") < revision(cluster, "server")
     for kind, name in (("configmap", "net"), ("light", "door"), ("deployment", "server")):
         managers = {entry["manager"] for entry in object_of(cluster, kind, name, SPACE)["metadata"]["managedFields"]}
@@ -179,7 +179,7 @@ def test_a_changed_version_changes_and_removes(cluster: Cluster, world: PacksWor
 def test_nothing_is_left_without_a_profile(cluster: Cluster, world: PacksWorld) -> None:
     world.put()
     assert world.drive() == "changed", world.operation.error
-    for kind, name in (("clusterrolebinding", BINDING), ("clusterrole", "packs-test-reader")):
+    for kind, name in (("clusterrolebinding", IMPERSONATION), ("clusterrole", "packs-test-reader")):
         assert object_of(cluster, kind, name) is None
     for kind, name in (("namespace", NAMESPACE), ("namespace", SPACE), ("crd", "lights.packs.test")):
         until(lambda kind=kind, name=name: object_of(cluster, kind, name) is None)

@@ -81,6 +81,10 @@ class FaultyPacks:
     def __init__(self, packs: MemoryPacks, faults: Faults) -> None:
         self._packs, self._faults = packs, faults
 
+    def acting_as(self, rights: str) -> FaultyPacks:
+        self._packs.acting_as(rights)
+        return self
+
     def apply(self, document: Mapping[str, Any], **more: Any) -> Any:
         return self._faults.around("apply", lambda: self._packs.apply(document, **more))
 

@@ -49,10 +49,15 @@ class MemoryKubernetes:
         self.tokens.append((namespace, name, seconds))
         return f"token-{len(self.tokens)}"
 
-    def list(self, _api_version: str, kind: str) -> list[Mapping[str, Any]]:
+    def list(self, _api_version: str, kind: str, *, labels: str = "") -> list[Mapping[str, Any]]:
         """See ``KubernetesApi.list``."""
         self._fail()
-        return [document for key, document in self.objects.items() if key[0] == kind]
+        name, _, value = labels.partition("=")
+        return [
+            document
+            for key, document in self.objects.items()
+            if key[0] == kind and (not labels or document["metadata"].get("labels", {}).get(name) == value)
+        ]
 
     def delete(self, _api_version: str, kind: str, name: str, namespace: str = "") -> None:
         """See ``KubernetesApi.delete``."""

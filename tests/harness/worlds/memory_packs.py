@@ -27,6 +27,13 @@ class MemoryPacks:
         self.unready: set[str] = set()
         self.unserved: set[str] = set()
         self.account = False
+        self.acted: list[tuple[str, str]] = []
+        self._rights = ""
+
+    def acting_as(self, rights: str) -> MemoryPacks:
+        """This API; ``acted`` says who has applied and deleted what."""
+        self._rights = rights
+        return self
 
     def apply(
         self, document: Mapping[str, Any], *, manager: str = PACKS_MANAGER, dry_run: bool = False
@@ -39,6 +46,7 @@ class MemoryPacks:
         item["metadata"] |= {"managedFields": [{"manager": manager}], "generation": 1}
         item["status"] = {} if kind in self.unready else _READY.get(kind, {})
         if not dry_run:
+            self.acted.append((self._rights, f"apply {kind} {meta['name']}"))
             self.applied.append(f"{kind} {meta['name']}")
             self.objects[_key(document)] = item
         return item
@@ -53,6 +61,7 @@ class MemoryPacks:
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
         self._fail()
         self.deleted.append(f"{kind} {name}")
+        self.acted.append((self._rights, f"delete {kind} {name}"))
         self.objects.pop((kind, namespace, name), None)
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain.clusters.kubernetes_minors import number
@@ -15,6 +15,7 @@ from stockyard.domain.pools.node_groups import worker_groups
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.domain.values.prices import PriceItem
+from stockyard.domain.values.rights import ADMIN
 from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.changes.reconfigure import plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
@@ -80,6 +81,8 @@ class ManagedWorld:
     provider: ManagedProvider
     id: str = ""
     warnings: list[dict[str, str]] = field(default_factory=list)
+    rights: str = ADMIN
+    """Of who chooses profiles."""
     """Those of the last patch."""
 
     @property
@@ -101,7 +104,7 @@ class ManagedWorld:
             self.world.services,
             cluster.id,
             cluster.version if version is None else version,
-            body.change_of(cluster),
+            replace(body.change_of(cluster), rights=self.rights),
             actor=USER,
             request_id="r",
         )
@@ -112,7 +115,7 @@ class ManagedWorld:
         cluster, body = self.cluster, read(ClusterPatch, document)
         target = body.change_of(cluster).target(cluster)
         choices = body.profile_choices()
-        packs = None if choices is None else profile_change(self.world.services, cluster, target, choices)
+        packs = None if choices is None else profile_change(self.world.services, cluster, target, choices, self.rights)
         return plan_change(self.world.services, cluster, target, {}, packs)
 
     def drive(self, document: str = "change_managed") -> str:

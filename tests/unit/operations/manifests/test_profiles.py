@@ -77,17 +77,17 @@ def world() -> PacksWorld:
 
 
 def apply(world: PacksWorld, *documents: dict[str, Any]) -> list[dict[str, Any]]:
-    desired = read_desired(world.services, documents, USER, admin=False)
+    desired = read_desired(world.services, documents, USER, admin=True)
     return apply_manifests(world.services, desired, USER, "req-1", "org-1")
 
 
 def plan(world: PacksWorld, *documents: dict[str, Any]) -> dict[str, Any]:
-    return plan_manifests(world.services, read_desired(world.services, documents, USER, admin=False))
+    return plan_manifests(world.services, read_desired(world.services, documents, USER, admin=True))
 
 
 def faults(world: PacksWorld, *documents: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(InvalidInput) as refused:
-        read_desired(world.services, documents, USER, admin=False)
+        read_desired(world.services, documents, USER, admin=True)
     return {fault.pointer: fault.detail for fault in refused.value.errors}
 
 

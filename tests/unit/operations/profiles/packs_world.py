@@ -106,6 +106,7 @@ class PacksWorld(ManagedWorld):
             version=body.version,
             content=body.content(),
             actor=USER,
+            rights=self.rights,
             id=self.services.new_id("cpr"),
         )
 
@@ -121,12 +122,15 @@ class PacksWorld(ManagedWorld):
             description=body.description,
             content=body.content(),
             actor=USER,
+            rights=self.rights,
             request_id="r",
         )
 
     def new_cluster(self, *choices: Mapping[str, Any], **fields: Any) -> NewCluster:
         settings = {"region_name": "us-east-1"}
-        return NewCluster("demo", "a cluster", 1, "k8s", settings, driver="eks", profiles=choices, **fields)
+        return NewCluster(
+            "demo", "a cluster", 1, "k8s", settings, driver="eks", profiles=choices, **{"rights": self.rights, **fields}
+        )
 
     def create(self, *choices: Mapping[str, Any]) -> None:
         self.id = create_cluster(self.services, self.new_cluster(*choices), USER)[0].id

@@ -15,6 +15,7 @@ from enum import Flag
 from typing import Any
 
 from stockyard.domain.platform import PLATFORM
+from stockyard.domain.values.rights import of_person
 from stockyard.errors import Forbidden, Unauthorized
 
 TENANT_HEADER = "x-stockyard-tenant"
@@ -63,6 +64,11 @@ class Caller:
     def machine(self) -> bool:
         """Whether this may be a cluster's own client: it has no role of ours, only a client."""
         return not self.roles and self.client_id is not None
+
+    @property
+    def rights(self) -> str:
+        """With whose rights packs are applied that the caller chooses."""
+        return of_person(admin=bool(self.roles & Roles.ADMINISTRATORS))
 
 
 ANONYMOUS = Caller(tenant="", actor="anonymous", roles=Roles.NONE)

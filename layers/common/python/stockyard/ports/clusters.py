@@ -183,7 +183,7 @@ PACKS_MANAGER = "stockyard-profile"
 
 
 class PacksApi(Protocol):
-    """A cluster's API, as the account knows it that applies packs. Objects are plain documents; errors are leaves of
+    """A cluster's API with the rights of one role. Objects are plain documents; errors are leaves of
     ``VendorError``, and ``VendorNotFound`` says that the cluster does not serve a kind, or has not the namespace."""
 
     def apply(
@@ -197,6 +197,14 @@ class PacksApi(Protocol):
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
         """Begin to delete the object; one that is gone is no error."""
 
+
+class PacksAccount(Protocol):
+    """A cluster's API, as the account knows it that applies packs. It may do nothing of itself."""
+
+    def acting_as(self, rights: str) -> PacksApi:
+        """The API with the rights of a role, ``ADMIN`` or ``OPERATOR`` of ``domain.profiles.pack_rights``. What they do
+        not allow is ``PermissionDenied``."""
+
     def close(self) -> None: ...
 
 
@@ -205,7 +213,7 @@ class AdmitsPacks(Protocol):
     """A driver whose clusters can have profiles: it makes the account that applies packs, which is only there with a
     profile, and gives tokens of it that end within minutes."""
 
-    def packs_api(self, work: CloudWork) -> PacksApi:
+    def packs_api(self, work: CloudWork) -> PacksAccount:
         """The cluster's API as that account, which is made where it is missing."""
         ...
 

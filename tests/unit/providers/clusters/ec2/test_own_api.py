@@ -47,10 +47,10 @@ def test_packs_are_applied_by_the_account_and_not_by_the_admin(
     assert isinstance(driver, AdmitsPacks)
     driver.packs_api(work)
     assert api.users == ["admin", "token-1"]
-    assert ("ClusterRoleBinding", "", "stockyard-packs") in api.objects
+    assert ("ClusterRoleBinding", "", "stockyard-packs-account") in api.objects
     driver.forget_packs(work)
     assert api.users[2:] == ["admin"]
-    assert ("ClusterRoleBinding", "", "stockyard-packs") not in api.objects
+    assert ("ClusterRoleBinding", "", "stockyard-packs-account") not in api.objects
 
 
 def test_the_address_is_the_records_and_the_authority_that_of_the_report(

@@ -149,16 +149,16 @@ def test_objects_are_applied_by_a_token_of_the_tenants_role(eks: Any, run: Run, 
 def test_packs_are_applied_by_an_account_that_the_tenants_role_makes(eks: Any, run: Run, api: MemoryKubernetes) -> None:
     run("control_plane")
     assert isinstance(eks.provider, AdmitsPacks)
-    assert eks.provider.packs_api(eks.work("profile")) is api
+    eks.provider.packs_api(eks.work("profile"))
     assert api.asked == [(eks.cluster.endpoint, eks.cluster.certificate_authority)] * 2
     admin, account = api.users
     assert str(admin).startswith("k8s-aws-v1.")
     assert account == "token-1"
     assert api.closed == 1, "the admin's, and not what packs are applied by"
-    assert ("ClusterRoleBinding", "", "stockyard-packs") in api.objects
+    assert ("ClusterRoleBinding", "", "stockyard-packs-account") in api.objects
     eks.provider.forget_packs(eks.work("profile"))
     assert str(api.users[2]).startswith("k8s-aws-v1.")
-    assert ("ClusterRoleBinding", "", "stockyard-packs") not in api.objects
+    assert ("ClusterRoleBinding", "", "stockyard-packs-account") not in api.objects
 
 
 def test_packs_of_a_cluster_without_an_endpoint_are_refused(eks: Any, api: MemoryKubernetes) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.rights import OPERATOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +22,12 @@ class ClusterChange:
     """All profiles, each as a document with its ``name``."""
     document: dict[str, Any] | None = None
     """What its manifest says beside the settings."""
+    rights: str = OPERATOR
+    """Of who chooses the profiles, see ``pack_rights``."""
 
     def fields(self) -> dict[str, Any]:
         """What is to change, by name."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "rights"}
         return {name: value for name, value in values.items() if value is not None}
 
     def target(self, cluster: Cluster) -> Cluster:

@@ -10,6 +10,7 @@ from typing import Any
 
 from stockyard.domain.profiles.pack_templates import VARIABLE, Object, TemplateFault, Terms, documents, fill, paths
 from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.rights import OPERATOR
 
 OS, K8S, CNI, CSI, ADD_ON = "os", "k8s", "cni", "csi", "addon"
 LAYERS = (OS, K8S, CNI, CSI, ADD_ON)
@@ -50,6 +51,8 @@ class Pack:
     tag: str
     values: Mapping[str, Any]
     objects: tuple[Object, ...]
+    rights: str = OPERATOR
+    """With whose rights it is applied, see ``pack_rights``."""
 
     @property
     def key(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.rights import ADMIN, OPERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class ProfileVersion:
     parts: int
     created_at: str
     created_by: str
+    rights: str = OPERATOR
+    """Of who has made it, see ``pack_rights``: an administrator allows what the version says by making it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +84,5 @@ class ClusterPacks(VersionedRecord):
     """Objects that are not as they were applied, when somebody looked last."""
     compared_at: str | None = None
     sequence: int = 0
+    rights: str = ADMIN
+    """Of who has chosen last: objects of a profile that is not chosen any more are removed with them."""

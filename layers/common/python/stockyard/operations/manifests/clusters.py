@@ -14,6 +14,7 @@ from stockyard.domain.clusters.manifests import ClusterDocument, ClusterForm
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.pools.node_groups import follows, name_of, worker_groups
 from stockyard.domain.pools.records import Pool
+from stockyard.domain.profiles.pack_rights import with_rights
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.domain.values.field_changes import field_at
 from stockyard.domain.values.pointers import pointer
@@ -91,18 +92,19 @@ def _form(document: ClusterDocument) -> ClusterForm:
     return OwnForm(document.driver) if kind is None or document.kind == KIND else cloud_kinds.cluster_form(kind)
 
 
-def desired_cluster(services: Services, place: Place, document: ClusterDocument) -> DesiredCluster:
-    """The cluster of a document, compared with the one of its name, by all checks of a request. ``InvalidInput`` has
-    pointers into the document; ``IllegalTransition`` for a cluster that cannot be changed now."""
+def desired_cluster(services: Services, place: Place, document: ClusterDocument, rights: str) -> DesiredCluster:
+    """The cluster of a document, compared with the one of its name, by all checks of a request of somebody who has
+    these rights over packs. ``InvalidInput`` has pointers into the document; ``IllegalTransition`` for a cluster that
+    cannot be changed now."""
     form = _form(document)
     current = _current(services, document.name)
     with _in_document(form, place, document):
         if current is None:
-            new_cluster = _new_cluster(services, document, form)
+            new_cluster = _new_cluster(services, document, form, rights)
             plan = plan_creation(services, new_cluster)
             return DesiredCluster(place, document, form, new_cluster, None, plan=plan)
         _check_same(services, current, document)
-        fields = _changes(services, current, document, form)
+        fields = _changes(services, current, document, form, rights)
         return DesiredCluster(
             place, document, form, None, current, fields, _plan(services, current, ClusterChange(**fields))
         )
@@ -131,7 +133,7 @@ def _current(services: Services, name: str) -> Cluster | None:
     return None if cluster is None or cluster.status in UNSEEN else cluster
 
 
-def _new_cluster(services: Services, document: ClusterDocument, form: ClusterForm) -> NewCluster:
+def _new_cluster(services: Services, document: ClusterDocument, form: ClusterForm, rights: str) -> NewCluster:
     return NewCluster(
         name=document.name,
         description=document.description,
@@ -143,6 +145,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         keep_failed=document.keep_failed or 0,
         tags=dict(document.tags or {}),
         profiles=document.profiles or (),
+        rights=rights,
         document=document.document,
         lenient=True,
     )
@@ -183,7 +186,9 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
         raise InvalidInput.at("/keep_failed", "cannot be changed after creation")
 
 
-def _changes(services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
+def _changes(
+    services: Services, current: Cluster, document: ClusterDocument, form: ClusterForm, rights: str
+) -> dict[str, Any]:
     """The fields of a ``ClusterChange`` that differ. What the document does not say stays."""
     from stockyard.domain.models.clusters.clusters import (
         changed_settings,  # loads pydantic: only where a cluster is changed
@@ -195,9 +200,10 @@ def _changes(services: Services, current: Cluster, document: ClusterDocument, fo
         fields["settings"] = settings
     minor = document.kubernetes_version
     if document.profiles is not None:
-        resolved = resolve(services, document.profiles, current.driver)
-        if resolved.profiles != packs_record(services, current).profiles:
-            fields["profiles"] = document.profiles
+        standing = packs_record(services, current).profiles
+        resolved = resolve(services, with_rights(document.profiles, rights), current.driver, standing)
+        if resolved.profiles != standing:
+            fields |= {"profiles": document.profiles, "rights": rights}
             # A form that has no field for the minor says it by the layer k8s.
             minor = minor or resolved.kubernetes_version
     if minor not in ("", current.kubernetes_version):
@@ -218,7 +224,7 @@ def _plan(services: Services, current: Cluster, change: ClusterChange) -> Mappin
     if not operation_kind(services, current, target, profiles=choices is not None):
         return {}
     described = {} if change.description is None else {"description": change.description}
-    packs = None if choices is None else profile_change(services, current, target, choices)
+    packs = None if choices is None else profile_change(services, current, target, choices, change.rights)
     return plan_change(services, current, target, described, packs)
 
 

@@ -17,6 +17,7 @@ from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.profiles.cluster_profiles import ProfileDocument
 from stockyard.domain.records import Name, NodeClaim, NodeProvider
 from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.rights import of_person
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InUse, InvalidInput, NotFound
 from stockyard.lifecycle.nodes.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
@@ -173,8 +174,9 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for _, document in read):
         text = "Clusters, profiles, claims and pools belong to tenants"
         raise Forbidden(f"{text}: name one by the header X-Stockyard-Tenant.")
+    rights = of_person(admin=admin)
     profiles = {
-        place: desired_profile(services, place, document)
+        place: desired_profile(services, place, document, rights)
         for place, document in read
         if isinstance(document, ProfileDocument)
     }
@@ -185,7 +187,7 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
         if isinstance(document, ProfileDocument):
             desired.append(profiles[place])
             continue
-        manifest = _desired(drafted, place, document)
+        manifest = _desired(drafted, place, document, rights)
         pools = pools_of_cluster(drafted, manifest) if isinstance(manifest, DesiredCluster) else None
         desired += [manifest] if pools is None else [manifest, pools]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
@@ -203,12 +205,15 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
 
 
 def _desired(
-    services: Services, place: Place, document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
+    services: Services,
+    place: Place,
+    document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim,
+    rights: str,
 ) -> Desired:
     if isinstance(document, PoolsDocument):
         return desired_pools(services, place, document)
     if isinstance(document, ClusterDocument):
-        return desired_cluster(services, place, document)
+        return desired_cluster(services, place, document, rights)
     if isinstance(document, ProviderDocument):
         provider = draft(services, document)
         name = services.store.get(Name, provider_name(services.tenant, document.name))

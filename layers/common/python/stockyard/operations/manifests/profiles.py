@@ -30,6 +30,8 @@ class DesiredProfile:
     current: ClusterProfile | None
     former: Content | None
     """What the newest version says."""
+    rights: str
+    """Of who makes the version."""
 
     @property
     def is_there(self) -> bool:
@@ -41,8 +43,9 @@ def _has(profile: ClusterProfile, number: str) -> bool:
     return any(version.number == number for version in profile.versions)
 
 
-def desired_profile(services: Services, place: Place, document: ProfileDocument) -> DesiredProfile:
-    """The profile of a document, compared with the one of its name. ``InvalidInput`` has pointers into the document."""
+def desired_profile(services: Services, place: Place, document: ProfileDocument, rights: str) -> DesiredProfile:
+    """The profile of a document of somebody who has these rights, compared with the one of its name. ``InvalidInput``
+    has pointers into the document."""
     try:
         content = profiles.complete_content(services, document.content)
         current = _current(services, document.name)
@@ -53,7 +56,7 @@ def desired_profile(services: Services, place: Place, document: ProfileDocument)
     except InvalidInput as refused:
         faults = [FieldProblem(pointer(*place, "spec") + fault.pointer, fault.detail) for fault in refused.errors]
         raise InvalidInput(refused.detail, errors=faults) from refused
-    return DesiredProfile(place, document, content, current, former)
+    return DesiredProfile(place, document, content, current, former, rights)
 
 
 def _current(services: Services, name: str) -> ClusterProfile | None:
@@ -89,7 +92,9 @@ def with_drafts(services: Services, desired: Iterable[DesiredProfile]) -> Servic
 def _records(services: Services, desired: DesiredProfile) -> Sequence[Record]:
     document = desired.document
     if desired.current is not None:
-        return profiles.with_version(services, desired.current, document.version, desired.content, "")
+        return profiles.with_version(
+            services, desired.current, document.version, desired.content, actor="", rights=desired.rights
+        )
     return profiles.draft(
         services,
         id=f"{ids.CLUSTER_PROFILE}_{document.name}",
@@ -99,6 +104,7 @@ def _records(services: Services, desired: DesiredProfile) -> Sequence[Record]:
         version=document.version,
         content=desired.content,
         actor="",
+        rights=desired.rights,
     )
 
 
@@ -154,6 +160,7 @@ def apply_profile(services: Services, desired: DesiredProfile, actor: str, reque
             description=document.description,
             content=desired.content,
             actor=actor,
+            rights=desired.rights,
             request_id=request_id,
         )
     return {
@@ -176,5 +183,6 @@ def _created(services: Services, desired: DesiredProfile, actor: str) -> Cluster
         version=document.version,
         content=desired.content,
         actor=actor,
+        rights=desired.rights,
         id=services.new_id(ids.CLUSTER_PROFILE),
     )

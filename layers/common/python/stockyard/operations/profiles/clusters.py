@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.profiles.cluster_profiles import Pack, object_documents, reference, spoken
 from stockyard.domain.profiles.pack_diffs import object_changes
+from stockyard.domain.profiles.pack_rights import stored_choices, with_rights
 from stockyard.domain.profiles.records import ClusterPacks
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.errors import (
@@ -21,16 +22,26 @@ from stockyard.lifecycle.clusters.cluster_changes import PROFILES
 from stockyard.operations import cluster_secrets
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.profiles.phase import look_again
-from stockyard.operations.profiles.resolve import Choice, Resolved, resolve, statuses, uses
+from stockyard.operations.profiles.resolve import (
+    Choice,
+    Resolved,
+    check_removal,
+    check_rights,
+    resolve,
+    statuses,
+    uses,
+)
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Replace, Write
-from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
+from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksAccount
 
 
 def packs_record(services: Services, cluster: Cluster) -> ClusterPacks:
     """The record of a cluster's packs; an empty one of version 0 where it never had a profile."""
     record = services.store.get(ClusterPacks, cluster.id)
-    return record if record is not None else ClusterPacks(cluster.id, profiles=(), packs=(), version=0)
+    if record is None:
+        return ClusterPacks(cluster.id, profiles=(), packs=(), version=0)
+    return replace(record, profiles=stored_choices(record.profiles))
 
 
 def profiles_view(services: Services, cluster: Cluster) -> dict[str, Any]:
@@ -66,6 +77,8 @@ class ProfileChange:
     record: ClusterPacks
     before: Resolved
     after: Resolved
+    rights: str
+    """Of who changes them."""
 
     @property
     def is_needed(self) -> bool:
@@ -97,6 +110,7 @@ class ProfileChange:
             packs=statuses(self.after.packs),
             drift=(),
             compared_at=None,
+            rights=self.rights,
             version=self.record.version + 1,
         )
         return [
@@ -105,16 +119,20 @@ class ProfileChange:
         ]
 
 
-def profile_change(services: Services, cluster: Cluster, target: Cluster, choices: Sequence[Choice]) -> ProfileChange:
-    """What it means for the cluster to have these profiles when it has become the target. ``InvalidInput`` with every
-    fault."""
+def profile_change(
+    services: Services, cluster: Cluster, target: Cluster, choices: Sequence[Choice], rights: str
+) -> ProfileChange:
+    """What it means for the cluster that somebody with these rights chooses these profiles, when it has become the
+    target. ``InvalidInput`` with every fault."""
     check_driver(services, cluster.driver, choices)
-    after = resolve(services, choices, cluster.driver)
+    record = packs_record(services, cluster)
+    after = resolve(services, with_rights(choices, rights), cluster.driver, record.profiles)
     if after.kubernetes_version not in ("", target.kubernetes_version):
         text = f"the layer k8s is {after.kubernetes_version}, and the cluster's minor {target.kubernetes_version}"
         raise InvalidInput.at(PROFILES, f"{text}; change kubernetes_version with it")
-    record = packs_record(services, cluster)
-    return ProfileChange(record, resolve(services, record.profiles, cluster.driver), after)
+    check_rights(after)
+    check_removal(record, after, rights)
+    return ProfileChange(record, resolve(services, record.profiles, cluster.driver), after, rights)
 
 
 NO_DIFFERENCE: Mapping[str, list[Any]] = {"creates": [], "deletes": [], "changes": []}
@@ -198,15 +216,16 @@ def compare(services: Services, cluster: Cluster, actor: str) -> None:
         raise IllegalTransition("The profiles of the cluster were changed just now.") from conflict
 
 
-def _drift(api: PacksApi, packs: Sequence[Pack]) -> list[str]:
+def _drift(api: PacksAccount, packs: Sequence[Pack]) -> list[str]:
     differences = []
     for pack in packs:
+        own = api.acting_as(pack.rights)
         for item in pack.objects:
             meta, name = item["metadata"], f"{pack.name}: {spoken(reference('', item))}"
-            live = api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
+            live = own.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
             if live is None:
                 differences.append(f"{name} is not there")
-            elif _bare(api.apply(item, manager=PACKS_MANAGER, dry_run=True)) != _bare(live):
+            elif _bare(own.apply(item, manager=PACKS_MANAGER, dry_run=True)) != _bare(live):
                 differences.append(f"{name} is different")
     return differences
 

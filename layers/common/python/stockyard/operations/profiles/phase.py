@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stockyard.domain.profiles.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
+from stockyard.domain.profiles.pack_rights import RIGHTS, rights_faults, stored_choices
 from stockyard.domain.profiles.pack_templates import Object, TemplateFault
 from stockyard.domain.profiles.records import (
     PACK_APPLYING,
@@ -28,7 +29,7 @@ from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Outcome, Remove, Replace
-from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksApi
+from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksAccount
 
 PHASE = "profile"
 WAIT_SECONDS = 15
@@ -61,6 +62,7 @@ def run_profile(
         return Outcome(True, "The cluster has no profile.")
     if not isinstance(driver, AdmitsPacks):
         raise VendorRefused("clusters of this driver have no profiles")
+    record = replace(record, profiles=stored_choices(record.profiles))
     packs = resolve(services, record.profiles, cluster.driver).packs
     record = _listed(services, record, packs)
     try:
@@ -94,7 +96,7 @@ def _apply_all(
         api.close()
 
 
-def look_again(services: Services, record: ClusterPacks, api: PacksApi, packs: Sequence[Pack]) -> ClusterPacks:
+def look_again(services: Services, record: ClusterPacks, api: PacksAccount, packs: Sequence[Pack]) -> ClusterPacks:
     """Write down which packs have become ready since they were applied; the record as it then is."""
     return _Application(services, record, api, frozenset()).look(packs)
 
@@ -117,7 +119,7 @@ def _stored(services: Services, record: ClusterPacks) -> ClusterPacks:
 class _Application:
     """One run of the phase."""
 
-    def __init__(self, services: Services, record: ClusterPacks, api: PacksApi, kinds: frozenset[str]) -> None:
+    def __init__(self, services: Services, record: ClusterPacks, api: PacksAccount, kinds: frozenset[str]) -> None:
         self._services, self._record, self._api, self._kinds = services, record, api, kinds
         self._begun = services.clock.now()
 
@@ -148,9 +150,11 @@ class _Application:
 
     def _applied(self, pack: Pack) -> bool:
         """Whether all objects of the pack are applied. Those of a kind that is not served yet are waited for."""
+        api = self._api.acting_as(pack.rights)
         for item in pack.objects:
             try:
-                self._api.apply(item, manager=PACKS_MANAGER)
+                _check(item, pack.rights)
+                api.apply(item, manager=PACKS_MANAGER)
             except VendorNotFound as missing:
                 text = f"{spoken(reference('', item))}: {missing.detail}"
                 if self._has_waited(pack):
@@ -187,7 +191,8 @@ class _Application:
 
     def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str | None:
         meta = item["metadata"]
-        live = self._api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
+        api = self._api.acting_as(pack.rights)
+        live = api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
         try:
             return readiness(item, live)
         except TemplateFault as fault:
@@ -200,16 +205,24 @@ class _Application:
         """Remove what no pack has any more, in the reverse of the order in which it was applied."""
         target_lines = {identity(reference(pack.key, item)) for pack in packs for item in pack.objects}
         for line in reversed([line for line in self._record.objects if identity(line) not in target_lines]):
-            _, api_version, kind, namespace, name = line.split("|", 4)
-            live = self._api.get(api_version, kind, name, namespace)
+            key, api_version, kind, namespace, name = line.split("|", 4)
+            api = self._api.acting_as(self._removal_rights(key))
+            live = api.get(api_version, kind, name, namespace)
             if live is not None and _is_ours(live):
-                self._api.delete(api_version, kind, name, namespace)
-                if self._api.get(api_version, kind, name, namespace) is not None:
+                api.delete(api_version, kind, name, namespace)
+                if api.get(api_version, kind, name, namespace) is not None:
                     return Outcome(False, f"{spoken(line)} is being removed", WAIT_SECONDS)
             objects = tuple(other for other in self._record.objects if other != line)
             self._record = _stored(self._services, replace(self._record, objects=objects))
         ready = sum(self._status(pack).condition == PACK_READY for pack in packs)
         return Outcome(True, f"{ready} of {len(packs)} packs are ready.")
+
+    def _removal_rights(self, key: str) -> str:
+        """With whose rights an object of a pack is removed: those of its profile's choice, of a profile that is not
+        chosen any more those of who has chosen last."""
+        name = key.partition("/")[0]
+        rights = (choice[RIGHTS] for choice in self._record.profiles if choice["name"] == name)
+        return str(next(rights, self._record.rights))
 
     def _say(self, pack: Pack, condition: str, message: str) -> None:
         """Write where a pack is; with an event when its condition is another one."""
@@ -230,6 +243,13 @@ class _Application:
             events = tell(self._services, "workflow", record, transition, f"{record.id}/{pack.name}")
             self._services.store.commit(Replace(record), *events)
         self._record = record
+
+
+def _check(item: Object, rights: str) -> None:
+    """``VendorRefused`` for what may not be chosen with these rights: the rules may be stricter than they were."""
+    fault = next(rights_faults(item, rights), None)
+    if fault:
+        raise VendorRefused(fault, code="PackRights", hint="An administrator may choose the version.")
 
 
 def _is_ours(live: dict[str, object]) -> bool:

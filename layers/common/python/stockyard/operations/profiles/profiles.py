@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.profiles.cluster_profiles import MAX_CONTENT, Content, digest, packs_of
+from stockyard.domain.profiles.cluster_profiles import MAX_CONTENT, Content, Pack, digest, packs_of, reference, spoken
+from stockyard.domain.profiles.pack_rights import MOST_FAULTS, rights_faults, secret_faults
 from stockyard.domain.profiles.records import ClusterProfile, ProfilePart, ProfileUse, ProfileVersion
 from stockyard.domain.records import Name, Operation
 from stockyard.domain.values import ids
 from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.rights import ADMIN
 from stockyard.errors import (
     Conflict,
     FieldProblem,
@@ -43,6 +46,14 @@ def find_profile(services: Services, id_or_name: str) -> ClusterProfile:
     if profile is None:
         raise NotFound(f"There is no cluster profile {id_or_name}.")
     return profile
+
+
+def newest_version(services: Services, id_or_name: str) -> str | None:
+    """The number of a profile's newest version; None where there is no such profile."""
+    try:
+        return find_profile(services, id_or_name).versions[-1].number
+    except NotFound:
+        return None
 
 
 def version_of(profile: ClusterProfile, number: str | None) -> ProfileVersion:
@@ -90,11 +101,23 @@ def complete_content(services: Services, content: Content) -> Content:
             variable["name"]: variable.get("default", {"string": "x", "number": 1, "boolean": False}[variable["type"]])
             for variable in content["variables"]
         }
-        _, template_faults = packs_of(complete, "", samples, {})
+        packs_here, template_faults = packs_of(complete, "", samples, {})
         faults += [FieldProblem(pointer("packs", *place), text) for place, text in template_faults]
+        faults += _held_faults(complete, packs_here)
     if faults:
         raise InvalidInput.of(faults)
     return complete
+
+
+def _held_faults(content: Content, packs: Sequence[Pack]) -> list[FieldProblem]:
+    """What no pack may hold, whoever chooses it: what is Stockyard's own in a cluster, and secret values."""
+    places = {pack["name"]: index for index, pack in enumerate(content["packs"])}
+    return [
+        FieldProblem(pointer("packs", places[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")
+        for pack in packs
+        for item in pack.objects
+        for text in (*rights_faults(item, ADMIN), *secret_faults(item))
+    ][:MOST_FAULTS]
 
 
 def _text(services: Services, manifest: dict[str, Any]) -> tuple[str, tuple[tuple[str, ...], str] | None]:
@@ -115,9 +138,19 @@ def _text(services: Services, manifest: dict[str, Any]) -> tuple[str, tuple[tupl
 
 
 def create_profile(
-    services: Services, *, name: str, description: str, cloud: str, version: str, content: Content, actor: str, id: str
+    services: Services,
+    *,
+    name: str,
+    description: str,
+    cloud: str,
+    version: str,
+    content: Content,
+    actor: str,
+    rights: str,
+    id: str,
 ) -> ClusterProfile:
-    """A new profile with its first version. A second try of a request finds what the first one made."""
+    """A new profile with its first version, of somebody who has these ``rights``, see ``pack_rights``. A second try of
+    a request finds what the first one made."""
     earlier = services.store.get(ClusterProfile, id)
     if earlier is not None:
         return earlier
@@ -132,6 +165,7 @@ def create_profile(
         version=version,
         content=complete,
         actor=actor,
+        rights=rights,
     )
     transition = Transition("ClusterProfile", None, version, "Created", f"Cluster profile {name} was made.")
     writes = tell(services, actor, profile, transition)
@@ -143,11 +177,20 @@ def create_profile(
 
 
 def draft(
-    services: Services, *, id: str, name: str, description: str, cloud: str, version: str, content: Content, actor: str
+    services: Services,
+    *,
+    id: str,
+    name: str,
+    description: str,
+    cloud: str,
+    version: str,
+    content: Content,
+    actor: str,
+    rights: str,
 ) -> tuple[ClusterProfile, Name, *tuple[ProfilePart, ...]]:
     """The records of a new profile."""
     now = services.now()
-    first, parts = _version(services, id, version, content, actor)
+    first, parts = _version(services, id, version, content, actor, rights)
     profile = ClusterProfile(
         id=id,
         name=name,
@@ -162,10 +205,10 @@ def draft(
 
 
 def with_version(
-    services: Services, profile: ClusterProfile, version: str, content: Content, actor: str
+    services: Services, profile: ClusterProfile, version: str, content: Content, *, actor: str, rights: str
 ) -> tuple[ClusterProfile, *tuple[ProfilePart, ...]]:
     """The records of a profile that has got a version."""
-    added, parts = _version(services, profile.id, version, content, actor)
+    added, parts = _version(services, profile.id, version, content, actor, rights)
     return replace(profile, versions=(*profile.versions, added)), *parts
 
 
@@ -184,6 +227,7 @@ def add_version(
     description: str | None,
     content: Content,
     actor: str,
+    rights: str,
     request_id: str,
 ) -> ClusterProfile:
     """The profile with one more version. ``PreconditionFailed`` unless it stands at ``match``."""
@@ -192,7 +236,7 @@ def add_version(
         raise PreconditionFailed(f"The cluster profile is at version {profile.version}, not {match}.")
     check_version(profile, version)
     complete = complete_content(services, content)
-    changed, *parts = with_version(services, profile, version, complete, actor)
+    changed, *parts = with_version(services, profile, version, complete, actor=actor, rights=rights)
     changed = replace(
         changed,
         description=profile.description if description is None else description,
@@ -267,12 +311,12 @@ def check_unused(services: Services, profile: ClusterProfile) -> None:
 
 
 def _version(
-    services: Services, profile_id: str, number: str, content: Content, actor: str
+    services: Services, profile_id: str, number: str, content: Content, actor: str, rights: str
 ) -> tuple[ProfileVersion, list[ProfilePart]]:
     data = gzip.compress(_text_of(content).encode(), mtime=0)
     pieces = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
     parts = [ProfilePart(id=_part(profile_id, number, index), data=piece) for index, piece in enumerate(pieces)]
-    return ProfileVersion(number, content_digest(content), len(pieces), services.now(), actor), parts
+    return ProfileVersion(number, content_digest(content), len(pieces), services.now(), actor, rights), parts
 
 
 def content_digest(content: Content) -> str:

@@ -19,6 +19,14 @@ from stockyard.domain.profiles.cluster_profiles import (
     spoken,
     variables_of,
 )
+from stockyard.domain.profiles.pack_rights import (
+    MOST_FAULTS,
+    RIGHTS,
+    removal_fault,
+    rights_faults,
+    settled_rights,
+    stored_choices,
+)
 from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, PackStatus, ProfileUse
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput, NotFound
@@ -27,8 +35,8 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
 
 Choice = Mapping[str, Any]
-"""``name``, and what is said beside it: ``version``, ``variables``, ``pack_values``, and ``pack_tags`` that packs of
-``pack_values`` are taken to have."""
+"""``name``, and what is said beside it: ``version``, ``variables``, ``pack_values``, ``pack_tags`` that packs of
+``pack_values`` are taken to have, and the ``rights`` of who chooses, see ``pack_rights``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +49,8 @@ class Resolved:
     """The minor that a layer k8s gives; empty without one."""
 
 
-def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resolved:
-    """``InvalidInput`` with every fault, below ``/profiles``."""
+def resolve(services: Services, choices: Sequence[Choice], driver: str, standing: Sequence[Choice] = ()) -> Resolved:
+    """``InvalidInput`` with every fault, below ``/profiles``. ``standing`` is what is chosen for the cluster now."""
     faults: list[FieldProblem] = []
     profiles: list[dict[str, Any]] = []
     packs: list[Pack] = []
@@ -63,17 +71,18 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str) -> Resol
             continue
         faults_here, own_packs, variables = _of_one(profile, content, choice, driver)
         faults += [FieldProblem(pointer("profiles", index, *place), text) for place, text in faults_here]
-        packs += own_packs
-        profiles.append(
-            {
-                "id": profile.id,
-                "name": profile.name,
-                "version": version.number,
-                "variables": {name: variables[name] for name in choice.get("variables") or {} if name in variables},
-                "pack_values": dict(choice.get("pack_values") or {}),
-                "effective_variables": variables,
-            }
-        )
+        effective = {
+            "id": profile.id,
+            "name": profile.name,
+            "version": version.number,
+            "variables": {name: variables[name] for name in choice.get("variables") or {} if name in variables},
+            "pack_values": dict(choice.get("pack_values") or {}),
+            "effective_variables": variables,
+        }
+        asked_for = {**effective, RIGHTS: choice.get(RIGHTS)}
+        rights = settled_rights(asked_for, version.rights, content["variables"], stored_choices(standing))
+        packs += [replace(pack, rights=rights) for pack in own_packs]
+        profiles.append({**effective, RIGHTS: rights})
     faults += _together(packs)
     if faults:
         raise InvalidInput.of(faults)
@@ -124,6 +133,36 @@ def _together(packs: Sequence[Pack]) -> list[FieldProblem]:
     if len({pack.tag for pack in packs if pack.layer == K8S}) > 1:
         faults.append(FieldProblem("/profiles", "two profiles have different layers k8s"))
     return faults
+
+
+def check_rights(resolved: Resolved) -> None:
+    """``InvalidInput`` with the objects that packs may not hold with the rights of who has chosen them."""
+    names = [profile["name"] for profile in resolved.profiles]
+    faults = [
+        FieldProblem(
+            pointer("profiles", names.index(pack.profile)),
+            f"pack {pack.name}: {spoken(reference('', item))}: {text}",
+        )
+        for pack in resolved.packs
+        for item in pack.objects
+        for text in rights_faults(item, pack.rights)
+    ]
+    if faults:
+        raise InvalidInput.of(faults[:MOST_FAULTS])
+
+
+def check_removal(record: ClusterPacks, after: Resolved, rights: str) -> None:
+    """``InvalidInput`` with what stands in the cluster, would go with its profile, and is not for these rights."""
+    profile_names = {profile["name"] for profile in after.profiles}
+    things = {identity(reference(pack.key, item)) for pack in after.packs for item in pack.objects}
+    faults = []
+    for line in record.objects:
+        key, api_version, kind, namespace, _ = line.split("|", 4)
+        if key.partition("/")[0] not in profile_names and identity(line) not in things:
+            text = removal_fault(kind, api_version, namespace, rights)
+            faults += [FieldProblem("/profiles", f"{spoken(line)} would be removed: {text}")] if text else []
+    if faults:
+        raise InvalidInput.of(faults[:MOST_FAULTS])
 
 
 def statuses(packs: Sequence[Pack]) -> tuple[PackStatus, ...]:

@@ -52,7 +52,8 @@ def change_cluster(
     cluster = aligned(services, find_cluster(services, id_or_name))
     target = change.target(cluster)
     kind, warnings = _checked(services, cluster, target, version, profiles=change.profiles is not None)
-    packs = profile_change(services, cluster, target, change.profiles) if change.profiles is not None else None
+    choices = change.profiles
+    packs = None if choices is None else profile_change(services, cluster, target, choices, change.rights)
     names = ("manifest" if name == "document" else name for name in change.fields())
     message = f"Changed: {', '.join(names) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from stockyard.domain.profiles.pack_rights import RIGHTS
 from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.domain.values import ids
+from stockyard.domain.values.rights import ADMIN, OPERATOR
 from stockyard.domain.values.states import OperationStatus
 from stockyard.errors import CallerError, Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
@@ -23,6 +25,7 @@ from stockyard.operations.clusters.changes.reconfigure import current_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.profiles.profiles import newest_version
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -38,8 +41,17 @@ def is_busy(services: Services, cluster: Cluster) -> bool:
 
 
 @until_written("cluster changes too often for a change to be queued")
-def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor: str, request_id: str) -> Operation:
-    """The queued operation of a merge patch. ``IllegalTransition`` unless the cluster is ready and has room for it."""
+def enqueue(
+    services: Services,
+    id_or_name: str,
+    patch: Mapping[str, Any],
+    actor: str,
+    request_id: str,
+    *,
+    rights: str = OPERATOR,
+) -> Operation:
+    """The queued operation of a merge patch of somebody who has these ``rights`` over packs, see ``pack_rights``.
+    ``IllegalTransition`` unless the cluster is ready and has room for it."""
     cluster = find_cluster(services, id_or_name)
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
@@ -51,7 +63,7 @@ def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor
     operation = Operation(
         services.new_id(ids.OPERATION), CHANGE_CLUSTER, cluster.id, QUEUED, (), now, now, actor, cluster.name
     )
-    operation = replace(operation, sequence=1, request=dict(patch))
+    operation = replace(operation, sequence=1, request=_remembered_patch(services, patch, rights))
     text = f"It begins when {cluster.queue[-1] if cluster.queue else cluster.operation_id} has ended."
     audit = services.audit_record(actor, "QueueChange", cluster.id, request_id, f"Queued as {operation.id}.")
     queued = Transition("Operation", None, QUEUED, "Queued", text)
@@ -60,6 +72,20 @@ def enqueue(services: Services, id_or_name: str, patch: Mapping[str, Any], actor
     )
     services.store.commit(Replace(longer), Create(operation), Create(audit), *tell(services, actor, operation, queued))
     return operation
+
+
+def _remembered_patch(services: Services, patch: Mapping[str, Any], rights: str) -> dict[str, Any]:
+    """What is remembered of the patch, with the rights of who has chosen its profiles. What an administrator has chosen
+    without a version is the newest of now: nobody brings another one with these rights before its turn."""
+    if "profiles" not in patch:
+        return dict(patch)
+    choices = [
+        {**choice, "version": newest_version(services, choice["name"])}
+        if rights == ADMIN and not choice.get("version")
+        else choice
+        for choice in patch["profiles"]
+    ]
+    return {**patch, "profiles": choices, RIGHTS: rights}
 
 
 def begin_next(services: Services, cluster_id: str) -> bool:
@@ -104,8 +130,9 @@ def _read_and_begin(services: Services, cluster: Cluster, operation: Operation) 
     from stockyard.domain.models.clusters.patch import ClusterPatch
     from stockyard.operations.clusters.changes.alignment import aligned
 
-    patch = read(ClusterPatch, operation.request)
-    change = patch.change_of(aligned(services, cluster))
+    patch = read(ClusterPatch, {name: value for name, value in operation.request.items() if name != RIGHTS})
+    rights = operation.request.get(RIGHTS) or OPERATOR
+    change = replace(patch.change_of(aligned(services, cluster)), rights=rights)
     changed, _ = change_cluster(
         services,
         cluster.id,

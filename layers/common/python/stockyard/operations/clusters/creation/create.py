@@ -9,8 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.profiles.pack_rights import with_rights
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.rights import OPERATOR
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -30,7 +32,7 @@ from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.pools import creation
 from stockyard.operations.profiles.clusters import check_driver, creation_writes, difference
-from stockyard.operations.profiles.resolve import Resolved, resolve
+from stockyard.operations.profiles.resolve import Resolved, check_rights, resolve
 from stockyard.operations.quotas.limits import CLUSTERS, check_groups, check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Finding, Replace, Write
@@ -62,6 +64,8 @@ class NewCluster:
     """The cluster profiles that it is to have, as they were chosen."""
     lenient: bool = False
     """Whether the settings may leave out what only those of a request have to give, as manifests may."""
+    rights: str = OPERATOR
+    """Of who chooses them, see ``pack_rights``."""
 
 
 def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str | None = None) -> Cluster:
@@ -102,7 +106,8 @@ def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resol
     if not new_cluster.profiles:
         return Resolved((), (), "")
     check_driver(services, driver, new_cluster.profiles)
-    resolved = resolve(services, new_cluster.profiles, driver)
+    resolved = resolve(services, with_rights(new_cluster.profiles, new_cluster.rights), driver)
+    check_rights(resolved)
     if new_cluster.kubernetes_version and resolved.kubernetes_version not in ("", new_cluster.kubernetes_version):
         text = f"the profile's layer k8s is {resolved.kubernetes_version}"
         raise InvalidInput.at("/kubernetes_version", text)

@@ -14,7 +14,7 @@ MakeApi = Callable[..., KubernetesApi]
 """Makes a client of the API at an address, with an authority's certificate, what gives tokens, and ``certificate``."""
 
 
-def packs_api(work: CloudWork, make_api: MakeApi) -> KubernetesApi:
+def packs_api(work: CloudWork, make_api: MakeApi) -> packs.Account:
     """The cluster's API as the account that applies packs."""
     endpoint, fields = _credentials(work)
     authority = fields["certificate-authority-data"]

@@ -13,7 +13,7 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import GonePart, PacksApi
+from stockyard.ports.clusters import GonePart, PacksAccount
 from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.resources import leftovers
@@ -119,7 +119,7 @@ class Ec2ClusterDriver:
             return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
 
-    def packs_api(self, work: CloudWork) -> PacksApi:
+    def packs_api(self, work: CloudWork) -> PacksAccount:
         """See ``ports.clusters.AdmitsPacks``."""
         return own_api.packs_api(work, self._make_api)
 

@@ -66,7 +66,7 @@ def of_cluster(builder: Builder, make_api: MakeApi) -> KubernetesApi | None:
     return make_api(cluster.endpoint, cluster.certificate_authority, token)
 
 
-def packs_api(builder: Builder, make_api: MakeApi) -> KubernetesApi:
+def packs_api(builder: Builder, make_api: MakeApi) -> packs.Account:
     """The cluster's API as the account that applies packs."""
     cluster, admin = builder.work.cluster, _admin(builder, make_api)
     endpoint, authority = str(cluster.endpoint), str(cluster.certificate_authority)

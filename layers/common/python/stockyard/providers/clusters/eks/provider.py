@@ -11,7 +11,7 @@ from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import ClusterToken, GonePart, PacksApi
+from stockyard.ports.clusters import ClusterToken, GonePart, PacksAccount
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.resources import retagging
 from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
@@ -114,7 +114,7 @@ class EksClusterDriver:
         """See ``ports.clusters.MintsTokens.mint``."""
         return people.mint(self._builder(work), role)
 
-    def packs_api(self, work: CloudWork) -> PacksApi:
+    def packs_api(self, work: CloudWork) -> PacksAccount:
         """See ``ports.clusters.AdmitsPacks``."""
         return objects.packs_api(self._builder(work), self._make_api)
 

@@ -1,0 +1,154 @@
+"""The level ``restricted`` of Kubernetes' pod security standards, for the pods that an object makes. Pure.
+
+The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/ for pods on Linux. What has
+another shape than in the API is a fault too, or is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": ("spec",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"),
+        ("spec", "template", "spec"),
+    ),
+}
+_VOLUMES = frozenset(
+    {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+)
+_SYSCTLS = frozenset(
+    {
+        *("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start"),
+        *("net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_local_reserved_ports"),
+        *("net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl"),
+        *("net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
+    }
+)
+_SELINUX = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
+_SECCOMP = frozenset({"RuntimeDefault", "Localhost"})
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC")
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+Path = tuple[str, ...]
+_Fault = str
+
+
+def pod_faults(item: Mapping[str, Any]) -> Iterator[_Fault]:
+    """Where the pods of an object are not on the level ``restricted``, each with the field. None for other kinds."""
+    path = _TEMPLATES.get(str(item.get("kind")))
+    if path is None:
+        return
+    *above, last = path
+    holder: Any = item
+    for name in above:
+        holder = holder.get(name) if isinstance(holder, Mapping) else None
+    spec = holder.get(last) if isinstance(holder, Mapping) else None
+    place = ".".join(path)
+    if not isinstance(spec, Mapping):
+        yield f"{place}: is no pod"
+        return
+    annotations = _object(_object(holder.get("metadata")).get("annotations"))
+    if any(name.startswith(_APPARMOR) and not _is_profile(value) for name, value in annotations.items()):
+        yield f"{place}: its annotations turn AppArmor off"
+    yield from _of_pod(place, spec)
+
+
+def _is_profile(value: Any) -> bool:
+    return value == "runtime/default" or str(value).startswith("localhost/")
+
+
+def _of_pod(place: str, spec: Mapping[str, Any]) -> Iterator[_Fault]:
+    for name in _HOST_FIELDS:
+        if spec.get(name):
+            yield f"{place}.{name}: is not of the level restricted"
+    if str(spec.get("priorityClassName") or "").startswith("system-"):
+        yield f"{place}.priorityClassName: is for what the cluster itself needs"
+    yield from _of_volumes(f"{place}.volumes", spec.get("volumes"))
+    context = spec.get("securityContext")
+    if context is not None and not isinstance(context, Mapping):
+        yield f"{place}.securityContext: is no object"
+        return
+    yield from _of_context(f"{place}.securityContext", _object(context))
+    for sysctl in _list(_object(context).get("sysctls")):
+        if _object(sysctl).get("name") not in _SYSCTLS:
+            yield f"{place}.securityContext.sysctls: {_object(sysctl).get('name')} is not of the level restricted"
+    for field in _CONTAINERS:
+        containers = spec.get(field)
+        if containers is not None and not isinstance(containers, list):
+            yield f"{place}.{field}: is no list"
+        for number, container in enumerate(_list(containers)):
+            yield from _of_container(f"{place}.{field}[{number}]", _object(container), _object(context))
+
+
+def _of_volumes(place: str, volumes: Any) -> Iterator[_Fault]:
+    if volumes is not None and not isinstance(volumes, list):
+        yield f"{place}: is no list"
+    for number, volume in enumerate(_list(volumes)):
+        kinds = set(_object(volume)) - {"name"}
+        if not kinds <= _VOLUMES:
+            yield f"{place}[{number}]: {', '.join(sorted(kinds - _VOLUMES))} is not of the level restricted"
+
+
+def _of_context(place: str, context: Mapping[str, Any]) -> Iterator[_Fault]:
+    """What a pod's context and a container's have in common."""
+    labels = _object(context.get("seLinuxOptions"))
+    if labels.get("type", "") not in _SELINUX or labels.get("user") or labels.get("role"):
+        yield f"{place}.seLinuxOptions: is not of the level restricted"
+    profile = context.get("seccompProfile")
+    if profile is not None and _object(profile).get("type") not in _SECCOMP:
+        yield f"{place}.seccompProfile: must be RuntimeDefault or Localhost"
+    armor = context.get("appArmorProfile")
+    if armor is not None and _object(armor).get("type") not in _SECCOMP:
+        yield f"{place}.appArmorProfile: must be RuntimeDefault or Localhost"
+    if _object(context.get("windowsOptions")).get("hostProcess"):
+        yield f"{place}.windowsOptions: is not of the level restricted"
+    if context.get("runAsUser") == 0:
+        yield f"{place}.runAsUser: must not be 0"
+
+
+def _of_container(place: str, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Iterator[_Fault]:
+    context, at = _object(container.get("securityContext")), f"{place}.securityContext"
+    yield from _of_context(at, context)
+    if context.get("privileged"):
+        yield f"{at}.privileged: is not of the level restricted"
+    if context.get("allowPrivilegeEscalation") is not False:
+        yield f"{at}.allowPrivilegeEscalation: must be false"
+    if context.get("procMount", "Default") != "Default":
+        yield f"{at}.procMount: must be Default"
+    if context.get("runAsNonRoot", pod.get("runAsNonRoot")) is not True:
+        yield f"{at}.runAsNonRoot: must be true"
+    if context.get("seccompProfile") is None and pod.get("seccompProfile") is None:
+        yield f"{at}.seccompProfile: must be RuntimeDefault or Localhost"
+    capabilities = _object(context.get("capabilities"))
+    if "ALL" not in _list(capabilities.get("drop")):
+        yield f"{at}.capabilities.drop: must hold ALL"
+    if set(map(str, _list(capabilities.get("add")))) - {"NET_BIND_SERVICE"}:
+        yield f"{at}.capabilities.add: may hold NET_BIND_SERVICE alone"
+    for number, port in enumerate(_list(container.get("ports"))):
+        if _object(port).get("hostPort"):
+            yield f"{place}.ports[{number}].hostPort: is not of the level restricted"
+    yield from _of_handlers(place, container)
+
+
+def _of_handlers(place: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
+    """Probes and hooks that would have the kubelet call another host."""
+    hooks = _object(container.get("lifecycle"))
+    handlers = {
+        **{name: container.get(name) for name in ("livenessProbe", "readinessProbe", "startupProbe")},
+        **{f"lifecycle.{name}": hooks.get(name) for name in ("postStart", "preStop")},
+    }
+    for name, handler in handlers.items():
+        if any(_object(_object(handler).get(way)).get("host") for way in ("httpGet", "tcpSocket")):
+            yield f"{place}.{name}: its host is not of the level restricted"
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

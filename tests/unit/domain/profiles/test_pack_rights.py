@@ -1,0 +1,130 @@
+"""What packs may hold, and with whose rights they are applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.profiles.pack_rights import (
+    removal_fault,
+    rights_faults,
+    secret_faults,
+    settled_rights,
+    stored_choices,
+)
+from stockyard.domain.values.rights import ADMIN, OPERATOR
+from tests.harness.operators_ways import OPEN, PODS, WAYS, object_of, pod, workload
+
+VARIABLES = [{"name": "n", "type": "number"}, {"name": "mode", "type": "string", "regex": "a|b"}]
+FREE = {"name": "image", "type": "string"}
+
+
+def test_each_way_to_all_rights_is_refused_when_it_is_chosen() -> None:
+    for name, item in WAYS.items():
+        # whether a namespace is open is known in the cluster alone
+        if name != "a namespace that nobody has opened":
+            assert list(rights_faults(item, OPERATOR)), name
+    assert list(rights_faults(WAYS["a binding of oneself to all rights"], ADMIN)) == []
+
+
+def test_pods_of_an_operators_pack_are_restricted_whatever_makes_them() -> None:
+    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        assert list(rights_faults(workload(kind, "a", OPEN, pod()), OPERATOR)) == []
+        for name, spec in PODS.items():
+            item = workload(kind, "a", OPEN, spec)
+            assert all("spec.template" in fault for fault in rights_faults(item, OPERATOR)), name
+            assert list(rights_faults(item, OPERATOR)), name
+            assert list(rights_faults(item, ADMIN)) == [], name
+    job = {"template": {"spec": PODS["privileged"]}}
+    items = {
+        "spec.template.spec.containers[0].securityContext.privileged": object_of(
+            "batch/v1", "Job", "a", OPEN, spec=job
+        ),
+        "spec.jobTemplate.spec.template.spec.containers[0].securityContext.privileged": object_of(
+            "batch/v1", "CronJob", "a", OPEN, spec={"jobTemplate": {"spec": job}}
+        ),
+        "spec.containers[0].securityContext.privileged": object_of("v1", "Pod", "a", OPEN, spec=PODS["privileged"]),
+    }
+    for place, item in items.items():
+        assert any(fault.startswith(place) for fault in rights_faults(item, OPERATOR))
+
+
+def test_what_has_another_shape_than_a_pod_is_refused() -> None:
+    shapes: list[Any] = [
+        None,
+        [],
+        "x",
+        {"containers": {}},
+        pod(volumes={}),
+        pod(securityContext="x"),
+        {"containers": [3]},
+    ]
+    for spec in shapes:
+        assert list(rights_faults(workload("Deployment", "a", OPEN, spec), OPERATOR)), spec
+
+
+def test_the_agents_own_objects_are_nobodys_to_change() -> None:
+    names = ("an end of the agent's policy", "other code of the agent", "another image of the agent")
+    items = [WAYS[name] for name in (*names, "an account of packs")]
+    rbac, subject = (
+        "rbac.authorization.k8s.io/v1",
+        {"kind": "ServiceAccount", "name": "a", "namespace": "stockyard-system"},
+    )
+    items += [
+        object_of("v1", "Namespace", "stockyard-system"),
+        object_of("v1", "ConfigMap", "a", OPEN, meta={"labels": {"app.kubernetes.io/name": "stockyard-agent"}}),
+        object_of(rbac, "Role", "stockyard-join", "kube-system"),
+        object_of(rbac, "ClusterRoleBinding", "wide", subjects=[{"kind": "User", "name": "ann"}, subject]),
+        *(
+            object_of(rbac, "ClusterRoleBinding", "wide", subjects=[{"kind": "Group", "name": name}])
+            for name in ("stockyard:packs:operators", "system:serviceaccounts:stockyard-system")
+        ),
+    ]
+    for item in items:
+        assert list(rights_faults(item, ADMIN)), item
+
+
+def test_other_ways_of_an_operator() -> None:
+    for item in (
+        object_of("v1", "Service", "a", OPEN, spec={"externalIPs": ["192.0.2.1"]}),
+        object_of("v1", "ConfigMap", "a", OPEN, meta={"ownerReferences": [{}]}),
+        object_of("example.org/v1", "Deployment", "a", OPEN),
+        workload("Deployment", "a", OPEN, pod(priorityClassName="system-node-critical")),
+    ):
+        assert len(list(rights_faults(item, OPERATOR))) == 1, item
+
+
+def test_an_operators_choice_has_an_administrators_rights_where_one_has_allowed_it() -> None:
+    choice: dict[str, Any] = {"id": "cpr_1", "version": "1.0.0", "variables": {"n": 1, "mode": "a"}, "pack_values": {}}
+    assert settled_rights(choice, ADMIN, VARIABLES, ()) == ADMIN
+    assert settled_rights(choice, OPERATOR, VARIABLES, ()) == OPERATOR
+    assert settled_rights({**choice, "rights": ADMIN}, OPERATOR, VARIABLES, ()) == ADMIN
+    image = {**choice, "variables": {"image": "example.org/mine"}}
+    assert settled_rights(image, ADMIN, [*VARIABLES, FREE], ()) == OPERATOR
+    values = {**choice, "pack_values": {"net": {"image": "example.org/mine"}}}
+    assert settled_rights(values, ADMIN, VARIABLES, ()) == OPERATOR
+    standing = [{**values, "rights": ADMIN}]
+    assert settled_rights(values, OPERATOR, VARIABLES, standing) == ADMIN
+    assert settled_rights({**values, "version": "1.0.1"}, OPERATOR, VARIABLES, standing) == OPERATOR
+    assert settled_rights(values, OPERATOR, VARIABLES, [{**values, "rights": OPERATOR}]) == OPERATOR
+
+
+def test_choices_of_an_earlier_release_were_applied_with_all_rights() -> None:
+    assert [choice["rights"] for choice in stored_choices([{"name": "a"}, {"name": "b", "rights": OPERATOR}])] == [
+        ADMIN,
+        OPERATOR,
+    ]
+
+
+def test_an_operator_takes_away_what_an_operator_may_bring() -> None:
+    assert removal_fault("ConfigMap", "v1", OPEN, OPERATOR) is None
+    assert removal_fault("ConfigMap", "v1", "kube-system", OPERATOR) is not None
+    assert removal_fault("ClusterRole", "rbac.authorization.k8s.io/v1", "", OPERATOR) is not None
+    assert removal_fault("ClusterRole", "rbac.authorization.k8s.io/v1", "", ADMIN) is None
+
+
+def test_a_secret_with_values_stands_in_no_version() -> None:
+    assert list(secret_faults(object_of("v1", "Secret", "a", OPEN))) == []
+    for name in ("data", "stringData"):
+        (fault,) = secret_faults(object_of("v1", "Secret", "a", OPEN, **{name: {"password": "hunter2"}}))
+        assert fault.startswith(f"{name}: ")
+        assert "hunter2" not in fault
