@@ -314,6 +314,8 @@ CHECKS: Mapping[str, Check] = {
     "tenant_burst_limit": _whole(1, 10000),
     "tenant_waits": _whole(0, 1000),
     "waits": _whole(0, 1000),
+    "tenant_questions": _whole(1, 1000),
+    "questions": _whole(1, 1000),
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
     "report_only": _TRUTH,

@@ -221,6 +221,7 @@ def set_disruption(request: Request, services: Services, cluster: Cluster) -> An
     "GET /v1/clusters/{id}/disruption/preview",
     roles=Roles.READERS,
     answers={200: "pools.disruption:DisruptionPreviewView"},
+    question=True,
     description="For each node that stays the answer names the rule that keeps it. At most 1,000 nodes.",
 )
 def preview_disruption(request: Request, services: Services, cluster: Cluster) -> Answer:
@@ -257,6 +258,7 @@ def set_disruption_switch(request: Request, services: Services) -> Answer:
     roles=Roles.READERS,
     body="pools.placements:PlacementRequest",
     answers={200: "pools.placements:PlacementsView"},
+    question=True,
     audited=False,
     large=True,
     description="Asks without doing: nothing is made or reserved. For each pod that is left out the answer says which"
@@ -283,6 +285,7 @@ def _asked_cluster(services: Services, request: Request) -> Cluster | None:
     roles=Roles.READERS,
     body="pools.simulations:SimulationRequest",
     answers={200: "pools.simulations:SimulationView"},
+    question=True,
     audited=False,
     large=True,
     description="Nothing is made. Equal requests have equal answers while prices stay. A trace has at most 31 days and"

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from local.testing.packing_checker import faults
-from stockyard.scheduling.packing import model, rows, topology
+from stockyard.scheduling import host_ports
+from stockyard.scheduling.packing import rows, topology
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 from tests.kubernetes.placing import Judge, acceptable
@@ -23,7 +24,7 @@ TOGETHER = 50
 MUTANTS: dict[str, tuple[object, str, object]] = {
     "labels": (rows.Rows, "of_term", lambda self, term: self.every),
     "taints": (rows.Rows, "tolerated", lambda self, pod, *, preferred: self.every),
-    "ports": (model.HostPort, "conflicts", lambda self, port: False),
+    "ports": (host_ports.HostPort, "conflicts", lambda self, port: False),
     "daemon sets": (rows.Rows, "_daemons", lambda self, pool, node_type, daemons: {}),
     "spread over zones": (topology.SpreadRule, "allowed", lambda self, domains, universe: domains),
     "affinity in zones": (topology.AffinityRule, "allowed", lambda self, domains, universe: domains),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from local.testing.packing_checker import faults
+from stockyard.scheduling import host_ports
 from stockyard.scheduling.packing import known, limits, model, rows, solve, topology
 from stockyard.scheduling.packing import plan as plan_module
 from stockyard.scheduling.packing.plan import Plan, pack
@@ -72,7 +73,7 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "limits": (limits.Limits, "within", lambda self, pool, possible, before: possible),
     "limits are used up": (limits.Limits, "take", lambda self, pool, row, before: None),
     "minValues": (solve.Solver, "_enough_values", lambda self, pool, possible: True),
-    "ports": (model.HostPort, "conflicts", lambda self, port: False),
+    "ports": (host_ports.HostPort, "conflicts", lambda self, port: False),
     "spread over zones": (topology.SpreadRule, "allowed", lambda self, domains, universe: domains),
     "spread over hosts": (topology.SpreadRule, "allows", lambda self, host: True),
     "guards of hosts": (topology.GuardRule, "allows", lambda self, host: True),

@@ -17,6 +17,7 @@ import pytest
 
 from local.kubernetes.placing.model import pod_of
 from local.testing.packing_checker import faults
+from stockyard.scheduling import host_ports
 from stockyard.scheduling.packing import model, rows, topology
 from stockyard.scheduling.packing.plan import pack
 from tests.harness.packing.board import board_of
@@ -88,7 +89,7 @@ def test_the_table_has_each_mark_and_no_other() -> None:
 
 MUTANTS: dict[str, tuple[object, str, object]] = {
     "taints and cordons": (model.Pod, "tolerates", lambda self, taints, *, preferred=True: True),
-    "ports": (model.HostPort, "conflicts", lambda self, port: False),
+    "ports": (host_ports.HostPort, "conflicts", lambda self, port: False),
     "spread": (topology.SpreadRule, "allowed", lambda self, domains, universe: domains),
     "anti-affinity": (topology.AntiAffinityRule, "allows", lambda self, host: True),
     "labels": (rows.Rows, "of_term", lambda self, term: self.every),

@@ -10,8 +10,9 @@ from typing import Any
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import HOSTNAME, ZONE
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.manifests import read_pod
-from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Pod, Pool, Problem, Settings, Taint, term
+from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, Pool, Problem, Settings, Taint, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
 from stockyard.scheduling.packing.workloads import Workloads, read_workloads
 from tests.conformance.bug_levels.reading import (

@@ -9,8 +9,8 @@ from typing import Any
 
 from stockyard.domain.nodes.node_types import NodeType, Offering
 from stockyard.domain.values.requirements import HOSTNAME, INSTANCE_TYPE, Requirements
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.model import (
-    HostPort,
     Node,
     PlacedPod,
     Pod,

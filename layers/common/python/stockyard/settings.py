@@ -34,6 +34,11 @@ class Choices:
     once. 0: none waits."""
     waits: int = 200
     """Requests of all tenants that wait for news at a time."""
+    tenant_questions: int = 8
+    """Questions of one tenant that are answered at a time (placements, simulations, previews); each holds a function
+    for up to 24 seconds. One more is answered 429."""
+    questions: int = 40
+    """Questions of all tenants that are answered at a time."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600

@@ -378,6 +378,7 @@ def http(name: str, **finders: Callable[[Request, Services], Any]) -> HttpFuncti
         admit=lambda tenant: _limits().admit(tenant),
         origin=lambda event: origin.check(event, configuration().origin_key_hashes),
         turns=lambda tenant, seconds: _wait_turns().take(tenant, seconds),
+        questions=lambda tenant, seconds: _question_turns().take(tenant, seconds),
         services=lambda request: services(request.caller.tenant),
         finders={"cluster": _cluster_of_path, **finders},
     )
@@ -388,6 +389,14 @@ def _wait_turns() -> WaitTurns:
     from stockyard.operations.wait_turns import WaitTurns
 
     return WaitTurns(store, clock(), configuration().tenant_waits, configuration().waits)
+
+
+@cache
+def _question_turns() -> WaitTurns:
+    from stockyard.domain.wait_records import QUESTIONS
+    from stockyard.operations.wait_turns import WaitTurns
+
+    return WaitTurns(store, clock(), configuration().tenant_questions, configuration().questions, QUESTIONS)
 
 
 @cache

@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
+from stockyard.scheduling.host_ports import HostPort
+from stockyard.scheduling.packing.fields import MOST_ENTRIES
 from stockyard.scheduling.packing.manifests import read_pod
-from stockyard.scheduling.packing.model import (
-    HostPort,
-    Pod,
-    Preference,
-    Taint,
-    Toleration,
-    term,
-)
+from stockyard.scheduling.packing.model import Pod, Preference, Taint, Toleration, term
 
 GIB = 2**30 * 1000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -105,6 +100,22 @@ def test_ports_of_the_node_and_gangs() -> None:
     assert (pod.ports, pod.gang) == ((HostPort(8080), HostPort(53, "UDP")), "")
 
 
+MANY = range(MOST_ENTRIES + 1)
+PORTS = [{"hostPort": 1000 + number} for number in MANY]
+TOO_MANY: dict[str, dict[str, Any]] = {
+    "/spec/containers/1/ports/0": {"containers": [{"ports": PORTS[1:]}, {"ports": PORTS[:1]}]},
+    "/spec/containers/0/ports": {"containers": [{"ports": PORTS}]},
+    "/spec/containers": {"containers": [{} for _ in MANY]},
+    "/spec/tolerations": {"tolerations": [{"operator": "Exists"} for _ in MANY]},
+    "/spec/nodeSelector": {"nodeSelector": {f"k{number}": "v" for number in MANY}},
+    f"/spec/affinity/nodeAffinity/{PREFERRED}": {
+        "affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {}} for _ in MANY]}}
+    },
+    f"/spec/affinity/podAntiAffinity/{PREFERRED}": {"affinity": {"podAntiAffinity": {PREFERRED: [{} for _ in MANY]}}},
+}
+"""What would make the work of one pod unbounded, by the field that is named."""
+
+
 @pytest.mark.parametrize(
     ("manifest", "pointer"),
     [
@@ -127,6 +138,7 @@ def test_ports_of_the_node_and_gangs() -> None:
             for toleration, field in TOLERATIONS
         ),
         ({"spec": {"priority": "high"}}, "/spec/priority"),
+        *(({"spec": spec}, field) for field, spec in TOO_MANY.items()),
         *(
             (
                 {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term_document]}}}}},

@@ -9,8 +9,8 @@ import pytest
 
 from stockyard.domain.nodes.node_types import NodeType, Offering
 from stockyard.domain.values.requirements import ARCH, ZONE, Requirements
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.model import (
-    HostPort,
     Node,
     Pod,
     PodGroup,

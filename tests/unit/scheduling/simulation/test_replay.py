@@ -14,7 +14,8 @@ from stockyard.domain.nodes.node_types import NodeType, Offering
 from stockyard.domain.pools.budgets import Budget
 from stockyard.domain.values.requirements import INSTANCE_TYPE
 from stockyard.scheduling.consolidation.model import BALANCED, WHEN_EMPTY, WHEN_UNDERUTILIZED
-from stockyard.scheduling.packing.model import HostPort, Pod, Pool
+from stockyard.scheduling.host_ports import HostPort
+from stockyard.scheduling.packing.model import Pod, Pool
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, PodKind, PoolPolicy, Trace
 from stockyard.scheduling.simulation.replay import replay
 
@@ -204,3 +205,18 @@ def test_a_replay_ends_where_its_caller_waits_no_longer():
     # What it has is what a trace to that moment comes to.
     until = replay(trace(*(event for event in events if event.at < part.end), until=part.end), STEPS)
     assert (part.usd, part.node_seconds) == (pytest.approx(until.usd), until.node_seconds)
+
+
+def test_a_search_that_is_cut_by_the_clock_decides_nothing():
+    """What it had found by then would be carried out on one machine, and not on a faster one."""
+    over: list[bool] = []
+
+    def decider(fleet, steps, careful):
+        over.append(True)
+        return prefix_decision(fleet), 1
+
+    events = (Arrival(0, kind(), 4), Departure(HOUR, "web", 3))
+    part = replay(trace(*events), STEPS, decider, lambda: bool(over))
+    assert not part.complete
+    assert over
+    assert part.events == ()

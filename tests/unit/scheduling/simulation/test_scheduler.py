@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stockyard.domain.values.requirements import HOSTNAME, ZONE
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.model import (
     PREFER_NO_SCHEDULE,
-    HostPort,
     Node,
     PlacedPod,
     Pod,

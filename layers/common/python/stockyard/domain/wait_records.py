@@ -1,4 +1,4 @@
-"""The record of who holds a function while it waits for news."""
+"""The records of who holds a function: while it waits for news, or answers a question."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from stockyard.domain.nodes.records import VersionedRecord
 
 @dataclass(frozen=True, slots=True)
 class Waiters(VersionedRecord):
-    """The requests of a tenant, or with the platform those of all, that wait for news. There is one, ``WAITERS``."""
+    """The requests of a tenant, or with the platform those of all, that hold a function: ``WAITERS`` wait for news,
+    ``QUESTIONS`` are being answered."""
 
     leases: dict[str, str] = field(default_factory=dict)
-    """For each waiting request a random name, and until when it waits at most: one that died is forgotten then."""
+    """For each request a random name, and until when it holds one at most: one that died is forgotten then."""
 
 
-WAITERS = "waiters"
-"""The id of the record."""
+WAITERS, QUESTIONS = "waiters", "questions"
+"""The ids of the records."""

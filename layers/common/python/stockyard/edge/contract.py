@@ -166,10 +166,11 @@ class Route:
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
     then given their list. ``lenient_body``: the model of the body where the request has ``Prefer: handling=lenient``
     (RFC 7240), which has the same fields and demands fewer. ``large``: the body may have 5 MiB and come as gzip.
-    ``optional``: the body may be left out. ``waits``: it takes ``wait``; one resource also takes ``If-None-Match``, and
-    a list gives a ``cursor``. ``platform``: the role stockyard-platform may mean the platform itself, which has things
-    of this kind. ``media``: the answer is a file of this type (:class:`stockyard.edge.http.content.Content`); empty for
-    JSON of a model.
+    ``optional``: the body may be left out. ``question``: its answer is work and nothing is written, so it takes
+    one of the tenant's turns and has a deadline. ``waits``: it takes ``wait``; one resource also takes
+    ``If-None-Match``, and a list gives a ``cursor``. ``platform``: the role stockyard-platform may mean the platform
+    itself, which has things of this kind. ``media``: the answer is a file of this type
+    (:class:`stockyard.edge.http.content.Content`); empty for JSON of a model.
     """
 
     name: str
@@ -186,6 +187,7 @@ class Route:
     query: tuple[Query, ...] = ()
     paged: bool = False
     waits: bool = False
+    question: bool = False
     idempotent: bool = False
     if_match: bool = False
     dry_run: bool = False

@@ -60,9 +60,9 @@ class HttpFunction:
 
     ``keys`` and ``audit`` reach the caller's tenant, ``page_key`` is the secret of page tokens; all are called when a
     request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share,
-    ``origin`` when a request did not come the way it must. ``turns`` lets requests wait for news. ``services`` gives
-    what use cases of the caller's tenant need, ``finders`` find what a request is about, by the name of a handler's
-    parameter. ``clock``, ``sleep`` and ``randomness`` are given by tests.
+    ``origin`` when a request did not come the way it must. ``turns`` lets requests wait for news, ``questions`` lets
+    questions be answered. ``services`` gives what use cases of the caller's tenant need, ``finders`` find what a
+    request is about, by the name of a handler's parameter. ``clock``, ``sleep`` and ``randomness`` are given by tests.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class HttpFunction:
         admit: Callable[[str], None] | None = None,
         origin: Callable[[Mapping[str, Any]], None] | None = None,
         turns: Turns | None = None,
+        questions: Turns | None = None,
         services: Callable[[Request], Any] | None = None,
         finders: Mapping[str, Callable[[Request, Any], Any]] | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -85,7 +86,7 @@ class HttpFunction:
         self.routes: list[Route] = []
         self.logger = Logger(service=name)
         self.lambda_handler = logged(self.logger)(self.handle)
-        optional: dict[str, Any] = {"admit": admit, "turns": turns}
+        optional: dict[str, Any] = {"admit": admit, "turns": turns, "questions": questions}
         more = {name: value for name, value in optional.items() if value is not None}
         self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, sleep=sleep, **more)
         self._origin = origin

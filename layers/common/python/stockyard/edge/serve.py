@@ -6,6 +6,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import DONE, AuditRecord
 from stockyard.domain.values import ids, times
-from stockyard.edge import audit, idempotency, paths, problems, waiting
+from stockyard.edge import audit, deadline, idempotency, paths, problems, waiting
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
 from stockyard.edge.http import body, etag
 from stockyard.edge.http import query as queries
@@ -45,6 +46,8 @@ class Dependencies:
     """Raises ``Throttled`` when the tenant has had its share."""
     turns: waiting.Turns = waiting.no_turns
     """Lets a tenant's request wait, if not too many do."""
+    questions: waiting.Turns | None = None
+    """Lets a tenant's question be answered, if not too many are; None: any number is."""
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -116,7 +119,8 @@ class Call:
         """The reply, whatever happens. Logs one line."""
         started = time.perf_counter()
         try:
-            result = self._run()
+            with deadline.within(deadline.QUESTION_SECONDS) if self._route.question else nullcontext():
+                result = self._run()
         except Exception as error:
             result = self._failed(error)
         self._dependencies.logger.info(
@@ -158,6 +162,12 @@ class Call:
     def _answer(self, request: Request) -> Answer:
         """What the function answers; of a request that waits, once there is news."""
         depends = self._dependencies
+        if self._route.question and depends.questions is not None:
+            with depends.questions(self._caller.tenant, deadline.QUESTION_SECONDS) as allowed:
+                if not allowed:
+                    detail = "So many questions of the tenant are being answered as may be at a time."
+                    raise Throttled(detail, retry_after=waiting.ASK_AGAIN)
+                return self._handler(request)
         answer, self._may_wait = waiting.until_news(
             lambda: self._handler(request),
             lambda answer: not self._is_known(answer),

@@ -1,4 +1,5 @@
-"""Turns to wait for news: so many requests of a tenant, and of the installation, hold a function at a time."""
+"""Turns to wait for news, or to have a question answered: so many requests of a tenant, and of the installation, hold
+a function at a time."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ MARGIN = 10
 
 
 class WaitTurns:
-    """``tenant_limit`` requests of one tenant may wait at a time, ``limit`` of all; 0 lets nobody wait."""
+    """``tenant_limit`` requests of one tenant may wait at a time, ``limit`` of all; 0 lets nobody wait. ``kind`` is the
+    record that counts them."""
 
-    def __init__(self, store_of: Callable[[str], Store], clock: Clock, tenant_limit: int, limit: int) -> None:
+    def __init__(
+        self, store_of: Callable[[str], Store], clock: Clock, tenant_limit: int, limit: int, kind: str = WAITERS
+    ) -> None:
+        self._kind = kind
         self._store_of, self._clock = store_of, clock
         self._tenant_limit, self._limit = tenant_limit, limit
 
@@ -64,14 +69,14 @@ class WaitTurns:
         """Whether the leases were changed; those that are over go with it."""
         for _ in range(TRIES):
             now = times.to_text(self._clock.now())
-            record = store.get(Waiters, WAITERS)
+            record = store.get(Waiters, self._kind)
             running = {name: end for name, end in record.leases.items() if end > now} if record else {}
             leases = leases_after(running)
             if leases is None:
                 return False
             with suppress(Conflict):
                 if record is None:
-                    store.commit(Create(Waiters(WAITERS, leases=leases)))
+                    store.commit(Create(Waiters(self._kind, leases=leases)))
                 else:
                     store.commit(Replace(replace(record, leases=leases, version=record.version + 1)))
                 return True

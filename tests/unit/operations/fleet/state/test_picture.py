@@ -15,8 +15,9 @@ from stockyard.lifecycle.disruption.vanished import REPORT_SECONDS
 from stockyard.operations.fleet.state import FleetNode, Workload, fleet_state
 from stockyard.operations.fleet.templates import supply
 from stockyard.ports import Replace
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.manifests import read_pod
-from stockyard.scheduling.packing.model import HostPort, Pod, Taint, Toleration
+from stockyard.scheduling.packing.model import Pod, Taint, Toleration
 from tests.unit.operations.fleet.pools.conftest import Yard
 
 CORDON = Taint("node.kubernetes.io/unschedulable")

@@ -9,16 +9,17 @@ host are played; of those of zones the packing has to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY
 from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
+from stockyard.scheduling.host_ports import PortTable
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.known import free_of, satisfies, volumes_of
-from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodGroup, PodTerm, Problem, conflict
+from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodGroup, PodTerm, Problem
 from stockyard.scheduling.packing.plan import Plan
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.solve import Solver
@@ -47,7 +48,7 @@ class Arrivals:
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}
         self._totals = {node.name: self._total(node) for node in fleet.nodes}
-        self._hosts = _HostRules(pods)
+        self._hosts = _HostRules(solver.ports)
 
     def fit(self, nodes: Sequence[RunningNode], plan: Plan) -> bool:
         """Whether all pods of the nodes have a place on the others and on those that come, in several orders."""
@@ -62,6 +63,7 @@ class Arrivals:
             )
             for number, claim in enumerate(plan.claims)
         )
+        before = self._hosts.spent
         rooms: list[tuple[Node, list[int], list[int]]] = []
         for entry in self._known.nodes:
             if entry.node.name not in going:
@@ -69,7 +71,9 @@ class Arrivals:
         for node in new:
             free = free_of(node, self._resources, self._volumes)
             rooms.append((node, free, free))
-        return all(self._places(order, rooms, style) for order, style in self._orders(nodes))
+        fits = all(self._places(order, rooms, style) for order, style in self._orders(nodes))
+        self.spent += self._hosts.spent - before
+        return fits
 
     def _total(self, running: RunningNode) -> list[int]:
         """What the node has for pods: nearly all of it, as those that stay with it are not told."""
@@ -159,34 +163,43 @@ class Arrivals:
 
 
 class _HostRules:
-    """Which pods may not be on one host: by what they require of each other there, and by the ports that they take."""
+    """Which pods may not be on one host: by what they require of each other there, and by the ports that they take.
+    Pairs are compared when they first meet; ``spent`` is the work of that in the packer's steps."""
 
-    def __init__(self, pods: Iterable[Pod]) -> None:
+    def __init__(self, ports: PortTable) -> None:
+        self.spent = 0
+        self._ports = ports
         self._placed: dict[tuple[Pod, PlacedPod], bool] = {}
-        listed = [(pod, PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)) for pod in pods]
-        self._refused: dict[Pod, frozenset[Pod]] = {}
-        for pod, _ in listed:
-            self._refused[pod] = frozenset(
-                other for other, placed in listed if conflict(pod.ports, other.ports) or self._refuses(pod, placed)
-            )
+        self._pairs: dict[tuple[Pod, Pod], bool] = {}
 
-    def allow(self, pod: Pod, there: Iterable[Pod]) -> bool:
+    def allow(self, pod: Pod, there: Collection[Pod]) -> bool:
         """Whether the pod may come to these, which came before it."""
-        return self._refused[pod].isdisjoint(there)
+        self.spent += len(there)
+        return not any(self._excludes(pod, other) for other in there)
 
     def is_alone(self, pod: Pod) -> bool:
         """Whether no two pods like it may be on one host."""
-        return pod in self._refused[pod]
+        return self._excludes(pod, pod)
 
     def may_join(self, pod: Pod, node: Node) -> bool:
         """Whether the pod may be beside what runs on the node."""
-        if conflict(pod.ports, node.ports):
+        self.spent += 1 + len(node.pods)
+        if self._ports.conflict(pod.ports, node.ports):
             return False
         return not any(self._refuses(pod, placed) for placed in node.pods)
+
+    def _excludes(self, pod: Pod, other: Pod) -> bool:
+        mark = (pod, other)
+        if mark not in self._pairs:
+            self.spent += 1
+            placed = PlacedPod(other.namespace, other.labels, other.anti_affinity)
+            self._pairs[mark] = self._ports.conflict(pod.ports, other.ports) or self._refuses(pod, placed)
+        return self._pairs[mark]
 
     def _refuses(self, pod: Pod, placed: PlacedPod) -> bool:
         mark = (pod, placed)
         if mark not in self._placed:
+            self.spent += len(pod.anti_affinity) + len(placed.anti_affinity)
             own = PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)
             self._placed[mark] = _selects(own, placed) or _selects(placed, own)
         return self._placed[mark]

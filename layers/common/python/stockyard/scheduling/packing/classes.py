@@ -9,6 +9,7 @@ from functools import cached_property
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY
 from stockyard.domain.values.requirements import HOSTNAME
+from stockyard.scheduling.host_ports import NO_PORTS, PortBits, PortTable
 from stockyard.scheduling.packing.model import (
     PREFER_NO_SCHEDULE,
     Pod,
@@ -87,6 +88,7 @@ class PodClass:
     held_tallies: tuple[Tally, ...] = ()
     keys: tuple[str, ...] = ()
     """The labels whose domain matters for it, or for others that count it; without the host name."""
+    ports: PortBits = NO_PORTS
     placed: int = 0
 
     @cached_property
@@ -171,7 +173,9 @@ def _without_heaviest(terms: Sequence[PodTerm]) -> list[tuple[PodTerm, ...]]:
     return [tuple(remaining)]
 
 
-def read_classes(problem: Problem, rows: Rows, tallies: Tallies, resources: Sequence[str]) -> list[PodClass]:
+def read_classes(
+    problem: Problem, rows: Rows, tallies: Tallies, resources: Sequence[str], ports: PortTable
+) -> list[PodClass]:
     """The classes of a problem, in the order in which they are placed. Nodes that are there are not counted yet."""
     taints = [*(pool.taints for pool in problem.pools), *(node.taints for node in problem.nodes)]
     tolerate = any(taint.effect == PREFER_NO_SCHEDULE for each in taints for taint in each)
@@ -192,7 +196,7 @@ def read_classes(problem: Problem, rows: Rows, tallies: Tallies, resources: Sequ
                 tallies.of_holders(term)
     alike: dict[object, tuple[Level, ...]] = {}
     classes = [
-        _class_of(number, group, steps_of_pod, rows, tallies, resources, guarded, alike)
+        _class_of(number, group, steps_of_pod, rows, tallies, resources, ports, guarded, alike)
         for number, (group, steps_of_pod) in enumerate(zip(problem.groups, steps, strict=True))
     ]
     seeds = _seeds(classes)
@@ -222,6 +226,7 @@ def _class_of(
     rows: Rows,
     tallies: Tallies,
     resources: Sequence[str],
+    ports: PortTable,
     guarded: Set[Tally],
     alike: dict[object, tuple[Level, ...]],
 ) -> PodClass:
@@ -251,6 +256,7 @@ def _class_of(
         counted,
         held_tallies,
         tuple(sorted(keys - {HOSTNAME})),
+        ports.of(pod.ports),
     )
 
 

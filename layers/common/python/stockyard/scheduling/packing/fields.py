@@ -13,11 +13,20 @@ from stockyard.domain.values.pointers import pointer
 Document = Mapping[str, Any]
 Place = tuple[str | int, ...]
 T = TypeVar("T")
+MOST_ENTRIES = 100
+"""Entries that a list of a pod may have, and texts by name: the work of one pod is bounded by them. Kubernetes sets no
+limit but the size of the object."""
+MOST_LABELS = 1000
 
 
 def wrong(place: Place, text: str) -> ValueError:
     """The error of a document, with the pointer to the place."""
     return ValueError(f"{pointer(*place)}: {text}")
+
+
+def too_many(place: Place, count: int, most: int = MOST_ENTRIES) -> ValueError:
+    """The error of more than are possible."""
+    return wrong(place, f"at most {most} entries are possible, not {count}")
 
 
 def object_at(document: Document, key: str, place: Place) -> Document:
@@ -31,9 +40,11 @@ def object_at(document: Document, key: str, place: Place) -> Document:
 
 
 def listed(value: Any, place: Place) -> list[tuple[Document, Place]]:
-    """The objects of a list, each with its place; none for null."""
+    """The objects of a list, each with its place; none for null. ``MOST_ENTRIES`` are possible."""
     if not isinstance(value, list | tuple | None):
         raise wrong(place, "a list is needed")
+    if len(value or ()) > MOST_ENTRIES:
+        raise too_many(place, len(value or ()))
     for number, document in enumerate(value or ()):
         if not isinstance(document, Mapping):
             raise wrong((*place, number), "an object is needed")
@@ -71,10 +82,12 @@ def choice(document: Document, key: str, place: Place, choices: Sequence[str]) -
     return value
 
 
-def texts(value: Any, place: Place) -> dict[str, str]:
-    """Texts by name, such as labels; none for null."""
+def texts(value: Any, place: Place, most: int = MOST_ENTRIES) -> dict[str, str]:
+    """Texts by name, such as labels, ``most`` at the most; none for null."""
     if not isinstance(value, Mapping | None):
         raise wrong(place, "texts by name are needed")
+    if len(value or ()) > most:
+        raise too_many(place, len(value or ()), most=most)
     for name, entry in (value or {}).items():
         if not isinstance(entry, str | None):
             raise wrong((*place, str(name)), _needed("a text", entry))

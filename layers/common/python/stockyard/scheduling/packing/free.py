@@ -238,7 +238,7 @@ class FreePart:
             # Cheaper ones that are limited may have no place left: the answer knows how many there are.
             row = offer if solver.limits.places else solver.rows.first(mask)
             solver.limits.take(row.pool, row, None)
-            state = State(len(solver.planned), row.pool, mask, tuple(totals), (), (), row)
+            state = State(len(solver.planned), row.pool, mask, tuple(totals), 0, (), row)
             node = PlannedNode(f"planned-{len(solver.planned) + 1}", state)
             solver.planned.append(node)
             _put(solver, pods, node.pods)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stockyard.scheduling.packing.classes import Level, PodClass
-from stockyard.scheduling.packing.model import Problem, conflict
+from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price import NANO, FreeProblem, Offer, Shape
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.packer import Packer
@@ -277,8 +277,8 @@ class GuidedSolver(Solver):
             mask = self.limits.within(pool, mask, before)
         if pod_class.filtered:
             mask = self._decided(pod_class, mask)
-        ports = node.state.ports if node else ()
-        if not mask or not self._enough_values(pool, mask) or conflict(pod_class.pod.ports, ports):
+        ports = node.state.ports if node else 0
+        if not mask or not self._enough_values(pool, mask) or pod_class.ports.refused & ports:
             return False
         if node is None:
             node = target.node = PlannedNode(name, None)  # type: ignore[arg-type]

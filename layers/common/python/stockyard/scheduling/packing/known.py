@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stockyard.domain.nodes.node_types import ANY, CPU, MEMORY, PODS
+from stockyard.scheduling.host_ports import PortTable
 from stockyard.scheduling.packing.classes import Level
-from stockyard.scheduling.packing.model import VOLUMES, HostPort, Node, PlacedPod, Problem
+from stockyard.scheduling.packing.model import VOLUMES, Node, PlacedPod, Problem
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.topology import Domain, NodeFilter, SpreadRule, fits
@@ -24,7 +25,8 @@ class KnownNode:
 
     node: Node
     free: list[int]
-    ports: list[HostPort]
+    ports: int
+    """The bits of the ports that its pods take."""
     pods: list[tuple[int, str]] = field(default_factory=list)
     """The number of the class, and the name of the pod."""
 
@@ -37,11 +39,16 @@ class KnownNodes:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], resources: Sequence[str], meter: Meter, volumes: Mapping[str, int] | None = None
+        self,
+        nodes: Sequence[Node],
+        resources: Sequence[str],
+        meter: Meter,
+        volumes: Mapping[str, int],
+        ports: PortTable,
     ) -> None:
         """``volumes`` are the places for volumes, by resource, of a node without a limit."""
         ordered = sorted(nodes, key=lambda node: (not node.initialized, node.name))
-        self.nodes = [KnownNode(node, free_of(node, resources, volumes or {}), list(node.ports)) for node in ordered]
+        self.nodes = [KnownNode(node, free_of(node, resources, volumes), ports.of(node.ports).own) for node in ordered]
         self._meter = meter
         self._requests: tuple[int, ...] | None = None
         self._room = 0
@@ -84,15 +91,15 @@ class KnownNodes:
             self._alike[mark] = self._levels[level] = mask
         return mask
 
-    def within(self, keys: Sequence[str], combinations: Sequence[tuple[Domain, ...]]) -> int:
-        """The nodes that are in one of the combinations of domains of these labels."""
-        rows = 0
-        for combination in combinations:
-            mask = -1
-            for key, domain in zip(keys, combination, strict=True):
-                mask &= self._column(key).get(domain, 0)
-            rows |= mask
-        return rows
+    def within(self, keys: Sequence[str], choices: Sequence[Iterable[Domain]]) -> int:
+        """The nodes that are in one of the domains of each of these labels."""
+        nodes = -1
+        for key, domains in zip(keys, choices, strict=True):
+            column, rows = self._column(key), 0
+            for domain in domains:
+                rows |= column.get(domain, 0)
+            nodes &= rows
+        return nodes
 
     def take(self, number: int, requests: tuple[int, ...]) -> None:
         """One more pod of this size is on the node."""

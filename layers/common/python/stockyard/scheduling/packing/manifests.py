@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.fields import (
+    MOST_LABELS,
     Document,
     Place,
     boolean,
@@ -21,14 +23,7 @@ from stockyard.scheduling.packing.fields import (
     texts,
     wrong,
 )
-from stockyard.scheduling.packing.model import (
-    HostPort,
-    Pod,
-    Preference,
-    Term,
-    Toleration,
-    whole_number,
-)
+from stockyard.scheduling.packing.model import Pod, Preference, Term, Toleration, whole_number
 from stockyard.scheduling.packing.pod_requests import is_sidecar, requests
 from stockyard.scheduling.packing.pod_selectors import (
     PREFERRED,
@@ -49,6 +44,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - it is compared, nothing is bound to i
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _LARGEST_PORT = 65535
+MOST_HOST_PORTS = 100
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 
@@ -60,7 +56,7 @@ def read_pod(manifest: Document, volumes: Sequence[Term] = (), namespaces: Names
     the labels of those namespaces that are known; None where nothing is known of any.
     """
     metadata, spec = object_at(manifest, "metadata", ()), object_at(manifest, "spec", ())
-    labels = texts(metadata.get("labels"), ("metadata", "labels"))
+    labels = texts(metadata.get("labels"), ("metadata", "labels"), MOST_LABELS)
     namespace = text(metadata.get("namespace", "default"), ("metadata", "namespace"))
     affinity, place = object_at(spec, "affinity", ("spec",)), ("spec", "affinity")
     node = object_at(affinity, "nodeAffinity", place)
@@ -140,7 +136,9 @@ def _device(document: Document, place: Place) -> str:
 
 
 def _ports(spec: Document) -> Iterable[HostPort]:
-    """The ports of the node that the containers take, and the sidecars; other init containers have none."""
+    """The ports of the node that the containers take, and the sidecars; other init containers have none. There are at
+    most ``MOST_HOST_PORTS`` of a pod."""
+    count = 0
     on_host = boolean(spec, "hostNetwork", ("spec",))
     containers = listed(spec.get("containers"), ("spec", "containers"))
     starting = listed(spec.get("initContainers"), ("spec", "initContainers"))
@@ -151,6 +149,9 @@ def _ports(spec: Document) -> Iterable[HostPort]:
             address = optional_text(port, "hostIP", port_place)
             protocol = choice(port, "protocol", port_place, _PROTOCOLS)
             if number:
+                count += 1
+                if count > MOST_HOST_PORTS:
+                    raise wrong(port_place, f"a pod has at most {MOST_HOST_PORTS} ports of its node")
                 yield HostPort(number, protocol, "" if address == _EVERY_ADDRESS else address)
 
 

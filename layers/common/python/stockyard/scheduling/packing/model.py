@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.values.requirements import NODE_POOL, Requirement, Requirements, normal_key
+from stockyard.scheduling.host_ports import HostPort
 
 Resources = tuple[tuple[str, int], ...]
 """Thousandths of a unit by resource, in order of the name."""
@@ -160,29 +161,6 @@ class PodTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class HostPort:
-    """A port of the node that a pod takes. An empty address stands for all of the node's."""
-
-    port: int
-    protocol: str = "TCP"
-    address: str = ""
-
-    def __str__(self) -> str:
-        """The port as people read it: ``8080/TCP``, with its address where it has one."""
-        return f"{self.port}/{self.protocol}" + (f" on {self.address}" if self.address else "")
-
-    def conflicts(self, port_in_use: HostPort) -> bool:
-        """Whether both cannot be on one node."""
-        same_place = not self.address or not port_in_use.address or self.address == port_in_use.address
-        return same_place and self.port == port_in_use.port and self.protocol == port_in_use.protocol
-
-
-def conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
-    """Whether some of the ports cannot be beside those in use."""
-    return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)
-
-
-@dataclass(frozen=True, slots=True)
 class Preference:
     """A preferred term of node affinity."""
 
@@ -219,6 +197,14 @@ class Pod:
     """The names of its claims to devices (``spec.resourceClaims``): nobody knows a node that has them."""
     deletion_cost: int = field(default=0, compare=False)
     """What its controller loses with it beside its other pods. It says nothing of where the pod may go."""
+    _hash: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        """It is computed once: a pod may have hundreds of rules and ports, and is looked up again and again."""
+        if not self._hash:
+            values = (getattr(self, name) for name in _DECIDING)
+            self._hash.append(hash(tuple(values)))
+        return self._hash[0]
 
     def amounts(self, resources: Sequence[str]) -> tuple[int, ...]:
         """What it takes of each resource, places for its volumes (``VOLUMES``) among them."""
@@ -234,6 +220,10 @@ class Pod:
             for taint in taints
             if preferred or taint.effect != PREFER_NO_SCHEDULE
         )
+
+
+_DECIDING = tuple(each.name for each in fields(Pod) if each.compare)
+"""The fields by which pods are equal."""
 
 
 @dataclass(frozen=True, slots=True)

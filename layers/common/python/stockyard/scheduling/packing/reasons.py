@@ -10,9 +10,10 @@ from operator import or_
 from stockyard.domain.nodes.provider_kinds import unknown_label
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.values.requirements import HOSTNAME, Requirement
+from stockyard.scheduling.host_ports import conflict
 from stockyard.scheduling.packing.classes import Level, PodClass
 from stockyard.scheduling.packing.known import volumes_of
-from stockyard.scheduling.packing.model import Pool, conflict
+from stockyard.scheduling.packing.model import Pool
 from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.solve import Solver
 

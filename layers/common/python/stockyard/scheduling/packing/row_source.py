@@ -27,7 +27,8 @@ from stockyard.domain.values.requirements import (
     Requirement,
     normal_key,
 )
-from stockyard.scheduling.packing.model import HostPort, Node, Pod, Pool, Term
+from stockyard.scheduling.host_ports import HostPort
+from stockyard.scheduling.packing.model import Node, Pod, Pool, Term
 from stockyard.scheduling.table import NAME_KEYS
 
 OTHER = object()
@@ -78,6 +79,7 @@ class RowSource:
         volumes: Mapping[str, int] | None = None,
     ) -> None:
         self._nodes, self._volumes = nodes, volumes or {}
+        self._port_sets: dict[tuple[int, ...], tuple[HostPort, ...]] = {}
         self.pools = sorted(pools, key=lambda pool: pool.name, reverse=True)
         self.pools.sort(key=lambda pool: -pool.weight)
         self.mentioned = named_labels((*pods, *daemons))
@@ -102,9 +104,16 @@ class RowSource:
                 continue
             room = {**self._volumes, **room}
             port_daemons = [daemon for daemon in candidates if daemon.ports and self._runs_on(pool, node_type, daemon)]
-            ports = tuple(sorted({port for daemon in port_daemons for port in daemon.ports}, key=repr))
+            ports = self._ports_of(port_daemons)
             for row in self._rows_of_type(number, pool, node_type, room):
                 yield replace(row, ports=ports) if ports else row
+
+    def _ports_of(self, daemons: Sequence[Pod]) -> tuple[HostPort, ...]:
+        """The ports that these daemon sets take of a node; one object for the same daemon sets."""
+        mark = tuple(map(id, daemons))
+        if mark not in self._port_sets:
+            self._port_sets[mark] = tuple(sorted({port for daemon in daemons for port in daemon.ports}, key=repr))
+        return self._port_sets[mark]
 
     def _named(self, pool: Pool, node_type: NodeType) -> bool:
         """Whether the pool's requirements on names of types allow this one."""

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.values.requirements import CAPACITY_TYPE, HOSTNAME, ZONE, Requirement
-from stockyard.scheduling.packing.model import HostPort, Node, Pod, Pool, Resources, Term, Toleration, conflict
+from stockyard.scheduling.host_ports import HostPort, PortsInUse
+from stockyard.scheduling.packing.model import Node, Pod, Pool, Resources, Term, Toleration
 from stockyard.scheduling.packing.row_source import (
     NOTHING,
     OTHER,
@@ -85,10 +86,12 @@ class Rows(RowSource):
         self._distinct: dict[str, dict[str, int]] = {}
         self._terms: dict[Term, int] = {}
         self._tolerated: dict[tuple[tuple[Toleration, ...], bool], int] = {}
-        self._by_ports = {
-            ports: self._mask(row.ports == ports for row in rows) for ports in {row.ports for row in rows} - {()}
-        }
-        """The rows whose daemon sets take ports of the node, by these ports."""
+        # Rows with the same daemon sets share one object: to compare thousands of ports takes longer than all else.
+        distinct = {id(row.ports): row.ports for row in rows if row.ports}
+        self._by_ports = [
+            (PortsInUse(ports), self._mask(row.ports is ports for row in rows)) for ports in distinct.values()
+        ]
+        """The ports that daemon sets take of nodes, with the rows of these nodes."""
         self._extended = {
             name: self._mask(name in row.node_type.extended() for row in rows)
             for name in sorted({name for row in rows for name in row.node_type.extended()})
@@ -167,8 +170,8 @@ class Rows(RowSource):
     def without_conflict(self, ports: Sequence[HostPort]) -> int:
         """The rows whose daemon sets take none of these ports."""
         rows = self.every
-        for taken_ports, mask in self._by_ports.items():
-            if conflict(ports, taken_ports):
+        for taken_ports, mask in self._by_ports if ports else ():
+            if taken_ports.conflict(ports):
                 rows &= ~mask
         return rows
 

@@ -12,11 +12,12 @@ from functools import partial
 from itertools import chain, product
 
 from stockyard.domain.values.requirements import HOSTNAME
+from stockyard.scheduling.host_ports import PortTable
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
 from stockyard.scheduling.packing.known import KnownNodes, counted_pods, passes, resources_of, universe_of, volumes_of
 from stockyard.scheduling.packing.limits import Limits
 from stockyard.scheduling.packing.many import EPSILON, ManyPods
-from stockyard.scheduling.packing.model import HostPort, Problem, conflict
+from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
@@ -26,6 +27,10 @@ MANY = 2
 """From so many equal pods on they are placed together."""
 BUSY = 3
 """How many of the rules of hosts are part of a state: those that hold for the most pods."""
+DOMAINS_A_STEP, MOST_MASKS = 4, 10_000
+"""How many combinations of domains are looked at in one step of work, and of how many the rows are kept."""
+LOOK_STEPS = 20_000
+"""After so many steps it is asked whether the caller still waits: some hundredths of a second."""
 Domains = tuple[Domain, ...]
 """A domain for each of the labels that matter for a class of pods."""
 
@@ -45,15 +50,17 @@ class Solver(ManyPods):
             waiting = [group.pod for group in problem.groups]
             self.rows = Rows(problem.pools, waiting, problem.daemons, problem.nodes, volumes)
             self.placed_pods = [(node, counted_pods(node.pods)) for node in problem.nodes if node.pods]
+            self.ports = PortTable((pod.ports for pod in waiting), (node.ports for node in problem.nodes))
+            meter.spent += self.ports.steps
         else:
-            self.rows, self.placed_pods = earlier.rows, earlier.placed_pods
+            self.rows, self.placed_pods, self.ports = earlier.rows, earlier.placed_pods, earlier.ports
         self.tallies = Tallies()
-        self.known_nodes = KnownNodes(problem.nodes, self.resources, meter, volumes)
+        self.known_nodes = KnownNodes(problem.nodes, self.resources, meter, volumes, self.ports)
         held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
         for term in dict.fromkeys(chain.from_iterable(held_terms)):
             if not term.weight:
                 self.tallies.of_holders(term)
-        self.classes = read_classes(problem, self.rows, self.tallies, self.resources)
+        self.classes = read_classes(problem, self.rows, self.tallies, self.resources, self.ports)
         for node, pods in self.placed_pods:
             for pod, count in pods:
                 self.tallies.record(pod, count, node.labels, node.taints, node.name, HOSTNAME)
@@ -81,11 +88,15 @@ class Solver(ManyPods):
     def solve(self) -> None:
         """Place what can be placed. A class that found no place is tried again after others have changed the world."""
         queue = deque(pod_class for pod_class in self.classes if pod_class.waiting_pods)
-        idle = 0
+        idle, look_at = 0, self.meter.spent + LOOK_STEPS
         while queue and idle < len(queue) and self.meter.remaining > 0:
             pod_class = queue.popleft()
             before, pods, meter = pod_class.placed, len(pod_class.names), self.meter
             while pod_class.placed < pods and meter.spent < meter.limit:
+                if meter.spent >= look_at:
+                    look_at = meter.spent + LOOK_STEPS
+                    if meter.remaining <= 0:
+                        break
                 if not self._place_many(pod_class) and not self._place(pod_class):
                     break
             idle += 1
@@ -154,15 +165,23 @@ class Solver(ManyPods):
                 mask = level.mask
                 for key, domain in zip(pod_class.keys, domains, strict=True):
                     mask &= self.rows.column(key).get(domain, 0)
-                level.masks[domains] = mask
+                if len(level.masks) < MOST_MASKS:
+                    level.masks[domains] = mask
             if mask:
                 yield domains, mask
 
     def _domains(self, pod_class: PodClass, level: Level) -> Iterator[Domains]:
         """The domains in which the next pod may be, one for each label of the class, the emptiest first."""
-        if not pod_class.keys:
-            return iter(((),))
-        choices = []
+        for number, domains in enumerate(product(*self._choices(pod_class, level)), 1):
+            if not number % DOMAINS_A_STEP:
+                self.meter.spent += 1
+                if self.meter.spent >= self.meter.limit:
+                    return
+            yield domains
+
+    def _choices(self, pod_class: PodClass, level: Level) -> list[Sequence[Domain]]:
+        """For each label of the class its domains in which the next pod may be, the emptiest first."""
+        choices: list[Sequence[Domain]] = []
         for key in pod_class.keys:
             universe = level.universes.get(key)
             allowed = level.allowed(key, self._universe(key, level) if universe is None else universe)
@@ -174,7 +193,7 @@ class Solver(ManyPods):
             elif tallies:
                 allowed = sorted(allowed, key=lambda domain: [counts.get(domain, 0) for counts in tallies])
             choices.append(allowed)
-        return product(*choices)
+        return choices
 
     def _universe(self, key: str, level: Level) -> list[Domain]:
         return universe_of(level, key, self.rows, self.known_nodes, self.meter)
@@ -184,17 +203,17 @@ class Solver(ManyPods):
     def _on_known(self, pod_class: PodClass, level: Level, candidates: int) -> bool:
         """Put the next pod onto the first of the nodes that are there which takes it."""
         if pod_class.keys:
-            candidates &= self.known_nodes.within(pod_class.keys, list(self._domains(pod_class, level)))
+            candidates &= self.known_nodes.within(pod_class.keys, self._choices(pod_class, level))
         while candidates:
             number = (candidates & -candidates).bit_length() - 1
             candidates &= candidates - 1
             known_node = self.known_nodes.nodes[number]
             node = known_node.node
-            self.meter.spent += 1
-            if conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
+            self.meter.spent += 1 + self.ports.steps_a_look
+            if pod_class.ports.refused & known_node.ports or not level.allows_host(node.name):
                 continue
             self.known_nodes.take(number, pod_class.requests)
-            known_node.ports += pod_class.pod.ports
+            known_node.ports |= pod_class.ports.own
             self._take(pod_class, level, known_node.pods, node.name)
             self._count(pod_class, node.name, node.labels, partial(passes, node))
             return True
@@ -214,7 +233,7 @@ class Solver(ManyPods):
         elsewhere for less than so much."""
         meter, refusing = self.meter, level.refusing
         for step in self.index.ranking(pod_class.requests, mask).steps():
-            meter.spent += 1
+            meter.spent += 1 + self.ports.steps_a_look
             if step.number in refusing:
                 continue
             place = self._host(pod_class, level, step)
@@ -250,8 +269,7 @@ class Solver(ManyPods):
     def _host(self, pod_class: PodClass, level: Level, step: Step) -> int | None:
         """The place in the state's list of a node that the rules of hosts allow, the newest first."""
         state = step.state
-        ports = pod_class.pod.ports
-        if ports and conflict(ports, state.ports):
+        if pod_class.ports.refused & state.ports:
             return None
         nodes = state.nodes
         place = len(nodes) - 1
@@ -293,13 +311,13 @@ class Solver(ManyPods):
                     continue
                 node = PlannedNode(name, None)  # type: ignore[arg-type]
                 self.planned.append(node)
-                self._enter(pod_class, level, node, row.pool, of_pool, pod_class.requests, (), row, None, domains)
+                self._enter(pod_class, level, node, row.pool, of_pool, pod_class.requests, 0, row, None, domains)
                 return True
         return False
 
     def _take(self, pod_class: PodClass, level: Level, pods: list[tuple[int, str]], host: str) -> None:
         """The next pod is on the host."""
-        self.meter.spent += 5
+        self.meter.spent += 5 + self.ports.steps_a_look
         name = pod_class.next_name()
         pods.append((pod_class.number, name))
         self.order.append(name)
@@ -315,7 +333,7 @@ class Solver(ManyPods):
         pool: int,
         possible: int,
         totals: tuple[int, ...],
-        ports: tuple[HostPort, ...],
+        ports: int,
         row: Row,
         before: Row | None,
         domains: Domains,
@@ -327,7 +345,7 @@ class Solver(ManyPods):
             labels = dict(zip(pod_class.keys, domains, strict=True))
             self._count(pod_class, node.name, labels, lambda where: bool(self.rows.counting(where) & possible))
         busy = tuple([(tally.by_domain.get(node.name, 0), tally.most.get(node.name)) for tally in self._busy])
-        self.index.enter(node, pool, possible, totals, (*ports, *pod_class.pod.ports), busy, row)
+        self.index.enter(node, pool, possible, totals, ports | pod_class.ports.own, busy, row)
 
     def _count(
         self, pod_class: PodClass, name: str, labels: Mapping[str, Domain], passes: Callable[[NodeFilter], bool]

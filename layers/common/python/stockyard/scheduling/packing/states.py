@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY
-from stockyard.scheduling.packing.model import HostPort
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 
@@ -44,7 +43,8 @@ class State:
     pool: int
     mask: int
     totals: tuple[int, ...]
-    ports: tuple[HostPort, ...]
+    ports: int
+    """The bits of the ports that its pods take."""
     busy: tuple[Busy, ...]
     row: Row
     nodes: list[PlannedNode] = field(default_factory=list)
@@ -107,7 +107,7 @@ class StateIndex:
         self.rows, self.resources, self.meter = rows, resources, meter
         self.filled: list[State] = []
         """States in the order in which they came to have nodes; a state is there again when it was empty meanwhile."""
-        self._states: dict[tuple[int, int, tuple[int, ...], tuple[HostPort, ...], tuple[Busy, ...]], State] = {}
+        self._states: dict[tuple[int, int, tuple[int, ...], int, tuple[Busy, ...]], State] = {}
         self._rankings: dict[int, Ranking] = {}
         self._requests: tuple[int, ...] = ()
         self._weighed = [(resources.index(name), name) for name in (CPU, MEMORY) if name in resources]
@@ -147,7 +147,7 @@ class StateIndex:
         pool: int,
         mask: int,
         totals: tuple[int, ...],
-        ports: tuple[HostPort, ...],
+        ports: int,
         busy: tuple[Busy, ...],
         row: Row,
     ) -> None:

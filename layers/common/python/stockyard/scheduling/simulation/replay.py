@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from math import fsum
 
@@ -51,14 +52,17 @@ class WorkUsedUp(Exception):
     """There are not the steps for the next piece of work."""
 
 
-def search(fleet: Fleet, steps: int, careful: bool) -> tuple[Decision | None, int]:
+def search(
+    fleet: Fleet, steps: int, careful: bool, expired: Callable[[], bool] | None = None
+) -> tuple[Decision | None, int]:
     """The product's own decider. It never looks for less than at other moments: whoever counts the work finds that it
-    was too much. Raises ``WorkUsedUp`` when there is none left to begin with."""
+    was too much. Raises ``WorkUsedUp`` when there is none left to begin with. Where ``expired`` ends it, whoever waits
+    no longer must not carry out what it says."""
     if steps <= 0:
         raise WorkUsedUp
     pods = sum(count for node in fleet.nodes for _, count in node.pods)
     budget = min(Settings().budget(pods), MOST_SEARCH_STEPS)
-    own_search = Search(fleet, Settings(steps=budget, careful=careful))
+    own_search = Search(fleet, Settings(steps=budget, careful=careful, expired=expired))
     decision = own_search.decide()
     if decision is None and not own_search.candidates:
         return None, len(fleet.nodes)
@@ -74,13 +78,16 @@ def reading_steps(nodes: int, rows: int) -> int:
     return PACKING_STEPS + STEPS_A_NODE * nodes + STEPS_A_ROW * rows
 
 
-def replay(trace: Trace, steps: int, decider: Decider = search, expired: Callable[[], bool] = lambda: False) -> Outcome:
+def replay(
+    trace: Trace, steps: int, decider: Decider | None = None, expired: Callable[[], bool] = lambda: False
+) -> Outcome:
     """What comes of a trace. ``steps`` is the work as the packer counts it: if it is used up, the outcome ends there.
-    It ends too when ``expired`` says that the caller waits no longer, which is asked before each piece of work.
+    It ends too when ``expired`` says that the caller waits no longer, which is asked within each piece of work: a piece
+    that is cut is not carried out. ``decider`` is the product's own unless another is tried.
 
     Raises ``ValueError`` when more pods of an application go than there are.
     """
-    return _Replay(trace, steps, decider, expired).run()
+    return _Replay(trace, steps, decider or partial(search, expired=expired), expired).run()
 
 
 class _Replay:
@@ -269,7 +276,7 @@ class _Replay:
             cluster.pools(),
             cluster.rooms(now, self._passes.going),
             self._trace.daemons,
-            PackingSettings(preferred_nodes=False, steps=steps),
+            PackingSettings(preferred_nodes=False, steps=steps, expired=self._expired),
             cluster.places(),
         )
         plan = pack(problem)
@@ -331,9 +338,9 @@ class _Replay:
         return self._remaining
 
     def spend(self, steps: int) -> None:
-        """Count work. Raises ``WorkUsedUp`` when there was less."""
+        """Count work. Raises ``WorkUsedUp`` when there was less, or when the caller waits no longer."""
         self._remaining -= steps
-        if self._remaining < 0:
+        if self._remaining < 0 or self._expired():
             raise WorkUsedUp
 
     # --- the outcome ------------------------------------------------------------------------------------------------

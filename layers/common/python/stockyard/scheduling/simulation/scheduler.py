@@ -25,7 +25,6 @@ from stockyard.scheduling.packing.model import (
     Problem,
     Settings,
     Spread,
-    conflict,
 )
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.solve import Solver
@@ -91,7 +90,7 @@ class KubeScheduler:
             return None
         entry = self._known.nodes[number]
         self._known.take(number, pod_class.requests)
-        entry.ports += pod.ports
+        entry.ports |= pod_class.ports.own
         self._solver.bind(pod_class, entry)
         if plain:
             self._push(pod_class, number)
@@ -118,7 +117,7 @@ class KubeScheduler:
         for key in level.rules:
             if key != HOSTNAME and mask:
                 allowed = level.allowed(key, self._solver.domains(key, level))
-                mask &= self._known.within([key], [(domain,) for domain in allowed])
+                mask &= self._known.within([key], [allowed])
         count = len(self._known.nodes)
         share = max(LEAST_SHARE, SHARE_SCORED - count // NODES_A_SHARE)
         most = max(FEWEST_SCORED, count * share // 100)
@@ -144,7 +143,7 @@ class KubeScheduler:
         return min((rule.tally.by_domain.get(host, 0) for host in hosts), default=0)
 
     def _takes(self, pod_class: PodClass, level: Level, entry: KnownNode, smallest: Mapping[SpreadRule, int]) -> bool:
-        if conflict(pod_class.pod.ports, entry.ports):
+        if pod_class.ports.refused & entry.ports:
             return False
         host = entry.node.name
         for rule in level.host_rules:

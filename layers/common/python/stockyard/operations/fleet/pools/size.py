@@ -7,12 +7,17 @@ from stockyard.scheduling.packing.rows import ways
 
 MOST_WAYS = 300_000
 """Ways to make a node (pool, node type, capacity type, zone, open labels) that one problem may have."""
+MOST_OVERHEADS = 300_000
+"""DaemonSets times node types: for each of these it is asked whether it takes room."""
 MOST_BITS = 10**8
 """Ways times different pods: the packer keeps a bit for each, several times."""
 
 
 def excess(problem: Problem) -> str | None:
     """Why the problem takes too much memory, in words; None if it does not. Labels that are open multiply the ways."""
+    types = sum(len(pool.node_types) for pool in problem.pools)
+    if types * len(problem.daemons) > MOST_OVERHEADS:
+        return f"{len(problem.daemons)} DaemonSets on nodes of {types} types are too many"
     count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
     if count <= MOST_WAYS and count * len(problem.groups) <= MOST_BITS:
         return None
