@@ -38,6 +38,8 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
         for place, offering in enumerate(kind["offerings"]):
             if not meets(entries(claim, CAPACITY), [offering["capacity_type"]]):
                 continue
+            if offering["capacity_type"] != "on-demand" and not entries(claim, CAPACITY) and not claim.get("bids"):
+                continue
             zones = tuple(
                 zone
                 for zone in offering["zones"]
@@ -48,7 +50,7 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
             if zones:
                 ways.append((price(claim, kind, offering), kind["name"], offering["capacity_type"], place, zones))
     ways.sort()
-    if not entries(claim, ARCH):
+    if excludes_only(entries(claim, ARCH)):
         likely_ways = [way for way in ways if has_image(problem, claim.get("likely", {}), way[1])]
         if likely_ways and various(problem, claim, likely_ways):
             return likely_ways
@@ -67,6 +69,7 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
         not has_image(problem, claim.get("images", {}), kind["name"])
         or not kind["available"]
         or kind["unserved"]
+        or not (any(counts_of_names(claim)) or asked_or_usual(claim, kind))
         or any(amount < 0 for amount in kind["allocatable"].values())
     ):
         return False
@@ -88,11 +91,24 @@ def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) 
     )
 
 
+def asked_or_usual(claim: dict[str, Any], kind: dict[str, Any]) -> bool:
+    """Whether the claim says an architecture, or the kind has the one that nobody needs to ask for, or tells none."""
+    own = kind["properties"].get(ARCH, [])
+    return bool(entries(claim, ARCH)) or not own or bool({"amd64", "*"} & set(own))
+
+
 def has_image(problem: dict[str, Any], images: dict[str, list[str]], name: str) -> bool:
     """Whether images by provider are for the kind of that name, as far as both are told."""
     kind = next(kind for kind in problem["kinds"] if kind["name"] == name)
     own, served = kind["properties"].get(ARCH, []), images.get(kind["provider"], [])
     return not own or not served or "*" in own or bool(set(own) & set(served))
+
+
+def excludes_only(claim_entries: list[dict[str, Any]]) -> bool:
+    """Whether no value is named, but for those that are not wanted."""
+    return {entry.get("operator", "In") for entry in claim_entries} <= {"NotIn", "Exists"} and (
+        not claim_entries or bool(listed(claim_entries, "NotIn"))
+    )
 
 
 def counts_of_names(claim: dict[str, Any]) -> list[int]:

@@ -14,8 +14,10 @@ NODE_TYPE, INSTANCE_TYPE = "vcluster.com/node-type", "node.kubernetes.io/instanc
 ZONE, CAPACITY = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
 ZONES = ("a", "b", "c")
 WORDS = ("x", "y", "z")
+ARCHITECTURES = ("amd64", "amd64", "arm64", "z")
 NUMBERS = ("1", "2", "4", "8")
-TEXT_KEYS = ("team", "kubernetes.io/arch")
+ARCH = "kubernetes.io/arch"
+TEXT_KEYS = ("team", ARCH)
 NUMBER_KEYS = ("size", "generation")
 EXTENDED = ("nvidia.com/gpu", "vendor.com/fpga")
 PROVIDERS = ("p", "q")
@@ -41,6 +43,10 @@ def problem(chance: Random) -> dict[str, Any]:
     }
 
 
+def words(key: str) -> tuple[str, ...]:
+    return ARCHITECTURES if key == ARCH else WORDS
+
+
 def node_type(chance: Random, provider: str, bare: str) -> dict[str, Any]:
     properties: dict[str, list[str]] = {}
     for key in (*TEXT_KEYS, *NUMBER_KEYS):
@@ -48,8 +54,8 @@ def node_type(chance: Random, provider: str, bare: str) -> dict[str, Any]:
         if draw < 0.1:
             properties[key] = ["*"]
         elif draw < 0.8:
-            values = NUMBERS if key in NUMBER_KEYS else WORDS
-            properties[key] = chance.sample(values, 1 if draw < 0.65 else 2)
+            values = NUMBERS if key in NUMBER_KEYS else words(key)
+            properties[key] = list(dict.fromkeys(chance.sample(values, 1 if draw < 0.65 else 2)))
     name = f"{provider}.{bare}"
     properties[NODE_TYPE] = [name]
     properties[INSTANCE_TYPE] = [bare if chance.random() < 0.4 else name]
@@ -91,6 +97,8 @@ def claim(chance: Random) -> dict[str, Any]:
     if chance.random() < 0.25:
         allowed = chance.sample(("p.*", "q.*", "p.m1", "q.m1", "p.m2", "q.m3", "m4", "*"), chance.randint(0, 3))
     requirements = [requirement(chance) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3)))]
+    if chance.random() < 0.4:  # any capacity type will do
+        requirements.append({"key": CAPACITY, "operator": "Exists"})
     if requirements and chance.random() < 0.1:  # the larger of two holds
         first = requirements[0]
         first["minValues"] = chance.randint(1, 3)
@@ -101,8 +109,8 @@ def claim(chance: Random) -> dict[str, Any]:
         "provider": chance.choice((None, None, "p", "q", "unknown" if chance.random() < 0.1 else "p")),
         "allowed": allowed,
         "out_of_reach": [provider for provider in PROVIDERS if chance.random() < 0.05],
-        "images": {provider: [chance.choice(WORDS)] for provider in PROVIDERS if chance.random() < 0.15},
-        "likely": {provider: [chance.choice(WORDS)] for provider in PROVIDERS if chance.random() < 0.15},
+        "images": {provider: [chance.choice(ARCHITECTURES)] for provider in PROVIDERS if chance.random() < 0.15},
+        "likely": {provider: [chance.choice(ARCHITECTURES)] for provider in PROVIDERS if chance.random() < 0.15},
     }
 
 
@@ -113,14 +121,14 @@ def requirement(chance: Random) -> dict[str, Any]:
         CAPACITY: ("on-demand", "spot", "reserved"),
         NODE_TYPE: (*BARE, "p.m1", "q.m1", "p.m2"),
         INSTANCE_TYPE: (*BARE, "p.m3", "q.m4", "q.m2"),
-    }.get(key, NUMBERS if key in NUMBER_KEYS else WORDS)
+    }.get(key, NUMBERS if key in NUMBER_KEYS else words(key))
     operators = ["In", "In", "NotIn", "NotIn", "Exists", "DoesNotExist"]
     if key in NUMBER_KEYS or chance.random() < 0.05:
         operators += ["Gt", "Lt", "Gte", "Lte"] * 2
     operator = chance.choice(operators)
     entry: dict[str, Any] = {"key": key, "operator": operator}
     if operator in ("In", "NotIn"):
-        entry["values"] = chance.sample(values, chance.randint(1, min(3, len(values))))
+        entry["values"] = list(dict.fromkeys(chance.sample(values, chance.randint(1, min(3, len(values))))))
         if operator == "In" and chance.random() < 0.3:
             del entry["operator"]
     elif operator in ("Gt", "Lt", "Gte", "Lte"):

@@ -218,6 +218,20 @@ def images_are_everywhere(patch: Patch) -> None:
     patch.setattr(rules, "lacks_image", lambda _node_type, _images: False)
 
 
+def nobody_is_kept_from_the_rest(patch: Patch) -> None:
+    """Whoever matches, and whoever explains, takes what nobody asks for."""
+    patch.setattr(rules, "by_default", lambda table, _key, _value: table.every)
+
+
+def types_that_tell_no_architecture_do_not_fit(patch: Patch) -> None:
+    rule = rules.by_default
+    patch.setattr(
+        rules,
+        "by_default",
+        lambda table, key, value: rule(table, key, value) & ~(table.columns[key].absent if key in table.columns else 0),
+    )
+
+
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Provider": without_provider,
     "OutOfReach": without_rule("in_reach"),
@@ -242,6 +256,8 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,
     "Resource: overhead": without_rule("sound"),
+    "NotAskedFor": nobody_is_kept_from_the_rest,
+    "NotAskedFor: no architecture": types_that_tell_no_architecture_do_not_fit,
     "Offering": offering_not_asked,
     "Offering: zone": zones_not_asked,
     "Offering: capacity type": without_capacity_type,

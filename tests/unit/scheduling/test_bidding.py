@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from stockyard.domain.nodes.defaults import defaults_of
 from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
 from stockyard.domain.nodes.offers import SpotPrice
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
@@ -123,7 +124,8 @@ def test_choices_and_explanations_agree_on_random_problems(seed, soaking):
             bids = (Bid(percent=chance.choice((20, 60, 200))), Bid(usd_hour=0.5), None)
             bid = chance.choice(bids)
             ids = {name: IDS["p"] for name in index.providers if chance.random() < 0.7}
-            bidding = replace(request, bid=bid, zone_ids=ids)
+            defaults = defaults_of(request.requirements, bids=bid is not None)
+            bidding = replace(request, bid=bid, zone_ids=ids, defaults=defaults)
             choice = choose(index, bidding, availability, candidates=1000)
             evaluations = explain(index, bidding, availability)
             rows = [] if choice is None else [choice, *choice.alternatives]

@@ -6,7 +6,7 @@ import pytest
 
 from stockyard.domain.nodes.node_types import Offering
 from stockyard.domain.pools.bids import Bid
-from stockyard.domain.values.requirements import NODE_TYPE, ZONE, Requirement, Requirements
+from stockyard.domain.values.requirements import CAPACITY_TYPE, NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.explain import RULES, explain
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
@@ -45,6 +45,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "out_of_reach": frozenset({"p"}),
         "bid": Bid(percent=50),
         "images": {"p": frozenset({"amd64"})},
+        "defaults": {CAPACITY_TYPE: "on-demand"},
     }
     availability = Availability(refused=frozenset({("p.x", "spot", "a")}))
     mends = [
@@ -59,6 +60,7 @@ def test_explain_names_first_rule_in_order(node_type):
         {"unserved": None},
         {"kubernetes.io/arch": "*"},
         {"offerings": (Offering("spot", ("a",), 1.0, {}, 1.5), Offering("spot", ("c",), 0.1))},
+        {"claim": {"defaults": {}}},
         {"limited": False},
         {"state": Availability()},
         {"claim": {"bid": Bid(percent=67)}},
@@ -192,7 +194,7 @@ def test_min_values_rules_out_all_remaining_node_types(node_type):
 
 def test_explain_shows_cheapest_offering_of_node_type(node_type, asking):
     ways = (Offering("on-demand", ("a",), 2.0), Offering("spot", ("a", "b"), 1.0))
-    evaluation = only(node_type("p.a", offerings=ways), asking((ZONE, "In", "b", "a")))
+    evaluation = only(node_type("p.a", offerings=ways), asking((ZONE, "In", "b", "a"), (CAPACITY_TYPE, "Exists")))
     assert (evaluation.capacity_type, evaluation.zones, evaluation.usd_hour) == ("spot", ("a", "b"), 1.0)
 
 

@@ -59,7 +59,7 @@ def test_choose_orders_by_price_over_providers_and_by_cost_within_one(node_type,
 def test_choose_breaks_ties_by_name_then_capacity_type(node_type, asking):
     both = (Offering("spot", ("a",), 1.0), Offering("on-demand", ("a",), 1.0))
     index = Index.build([node_type("p.b", offerings=both), node_type("p.a", offerings=both)])
-    first = choose(index, asking(), NOTHING, candidates=2)
+    first = choose(index, asking((CAPACITY_TYPE, "Exists")), NOTHING, candidates=2)
     ways = [(name(offering), offering.capacity_type) for offering in (first, *first.alternatives)]
     assert ways == [("p.a", "on-demand"), ("p.a", "spot"), ("p.b", "on-demand")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stockyard.domain.nodes.defaults import DEFAULTS
 from stockyard.domain.values.requirements import Requirement
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
@@ -22,7 +23,7 @@ def test_reader_reads_claim():
 
 
 def test_reader_reads_claim_without_requirements():
-    assert Reader().request() == SchedulingRequest()
+    assert Reader().request() == SchedulingRequest(defaults=DEFAULTS)
     assert Reader().request(allowed=[]).allowed == ()
 
 

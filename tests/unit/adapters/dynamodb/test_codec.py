@@ -63,7 +63,7 @@ def test_the_item_has_its_keys_its_kind_and_its_schema() -> None:
         "sk": {"S": "out_1"},
         "kind": {"S": "Outbox"},
         "tenant": {"S": "acme"},
-        "schema": {"N": "1"},
+        "schema": {"N": "2"},
         "id": {"S": "out_1"},
         "record_kind": {"S": "event"},
         "payload": {"S": '{"n":1}'},

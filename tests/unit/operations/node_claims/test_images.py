@@ -153,7 +153,8 @@ def test_before_anybody_has_looked_only_who_asks_gets_what_may_have_no_image(
 
 
 def test_explanations_say_how_to_ask_for_what_may_have_no_image(ready: Nodes) -> None:
-    ready.claim("one", cluster_ref="demo")
+    excluding = {"key": ARCH, "operator": "NotIn", "values": ["s390x"]}
+    ready.claim("one", cluster_ref="demo", requirements=(excluding,))
     candidates = {each["type"]: each for each in explain_claim(ready.services, "one")["candidates"]}
     arm = candidates["lab.arm"]
     text = f"whether lab has an image for arm64 there is known with its first node; ask by {ARCH}"

@@ -1,7 +1,7 @@
 """The records the product keeps. Plain frozen dataclasses: a change makes a new one, the store guards it by version.
 
 Every record belongs to the tenant of the store that holds it. ``SCHEMA`` is written with each record
-so that a later release knows what it reads.
+so that a later release knows what it reads (``earlier_records``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.states import ClusterStatus, RequestState, ResourceState, Verification
 from stockyard.domain.wait_records import Waiters
 
-SCHEMA = 1
+SCHEMA = 2
 
 UNSEEN: frozenset[ClusterStatus] = frozenset({"accepting", "undoing"})
 """Statuses of clusters that were not handed over: nobody is shown them, and a schedule looks at them."""

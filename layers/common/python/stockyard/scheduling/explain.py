@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
+from stockyard.domain.nodes.defaults import unasked
 from stockyard.domain.nodes.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
 from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
@@ -26,7 +27,7 @@ from stockyard.scheduling.table import NAME_KEYS
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
 UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
 EXTENDED, RESOURCE, SMALL, OFFERING = "ExtendedResource", "Resource", "Small", "Offering"
-UNSERVED, IMAGE = "Unserved", "Image"
+UNSERVED, IMAGE, NOT_ASKED = "Unserved", "Image", "NotAskedFor"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
 MOST_WORDS = 10
 """Values of a requirement that a message repeats."""
@@ -42,6 +43,7 @@ RULES = (
     UNSERVED,
     IMAGE,
     OFFERING,
+    NOT_ASKED,
     FULL,
     REFUSED,
     ABOVE_BID,
@@ -129,6 +131,14 @@ def _not_looked(node_type: NodeType) -> Incompatibility:
     return Incompatibility(IMAGE, "", text)
 
 
+def _not_asked(request: SchedulingRequest, node_type: NodeType, offering: Offering) -> Incompatibility:
+    """That the type is not what nodes are by default."""
+    key = min(unasked(request.defaults, node_type, offering))
+    own = offering.capacity_type if key == CAPACITY_TYPE else ", ".join(node_type.properties[key])
+    text = f"it is {own}, and nobody asks for that by {key}: without it nodes are {request.defaults[key]}"
+    return Incompatibility(NOT_ASKED, key, text)
+
+
 class _Rules:
     """The rules for one claim; what is the same for many node types is worked out once."""
 
@@ -200,6 +210,10 @@ class _Rules:
             has = "; ".join(f"{item.capacity_type} in {', '.join(item.zones)}" for item in node_type.offerings)
             text = f"no offering has the capacity type and a zone as asked; it has {has or 'nothing'}"
             return Incompatibility(OFFERING, "", text)
+        by_default = [way for way in offered if not unasked(self._request.defaults, node_type, way[0])]
+        if not by_default:
+            return _not_asked(self._request, node_type, offered[0][0])
+        offered = by_default
         if node_type.limited and self._free.get(node_type.name, 0) <= 0:
             return Incompatibility(FULL, "", "all its nodes are taken")
         rows = [row for offering, zones in offered if (row := self._usable(node_type, offering, zones)).zones]

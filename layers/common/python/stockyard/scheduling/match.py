@@ -31,6 +31,8 @@ class SchedulingRequest:
     whatever the provider calls cheap. ``images`` are the architectures for which a provider has images for the claim's
     cluster, where that is known; ``likely`` are those that are taken for granted of providers of which it is not.
     ``bid`` is the most that spot may cost. ``zone_ids`` are the ids of the cluster's zones, by which prices differ.
+    ``defaults`` are the labels that the request does not ask by, with the value that its node has therefore
+    (``domain.nodes.defaults``).
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -43,12 +45,14 @@ class SchedulingRequest:
     zone_ids: ZoneIds = field(default_factory=dict)
     images: Mapping[str, frozenset[str]] = field(default_factory=dict)
     likely: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unlikely(self) -> Mapping[str, frozenset[str]]:
         """The architectures by provider beyond which a node type is taken only when no other one fits: ``likely``, but
-        for a request that names an architecture, which means it."""
-        return {} if ARCH in self.requirements else self.likely
+        for a request that names an architecture, which means it. Who only excludes some names none."""
+        requirement = self.requirements.get(ARCH)
+        return self.likely if requirement is None or requirement.excludes_only else {}
 
     @property
     def names_type(self) -> bool:
@@ -160,6 +164,7 @@ class _TableMatcher:
         self._allowed = cache(partial(rules.allowed, table))
         self._with_image = cache(lambda images: rules.with_image(table, dict(images)))
         self._extended = cache(partial(rules.extended, table))
+        self._by_default = cache(partial(rules.by_default, table))
         self._required: defaultdict[str, dict[int, int]] = defaultdict(dict)
         """Masks by key and identity of the requirement: equal entries of a batch share one object."""
         self._kept_alive: list[object] = []
@@ -236,6 +241,8 @@ class _TableMatcher:
             matches &= rules.in_reach(self._table, request.out_of_reach)
         if request.images:
             matches &= self._with_image(frozenset(request.images.items()))
+        for default in request.defaults.items():
+            matches &= self._by_default(*default)
         zone_requirement: Requirement | None = None
         counted: list[tuple[str, Requirement]] | None = None
         for key, requirement in request.requirements.items():

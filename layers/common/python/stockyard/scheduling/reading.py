@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stockyard.domain.nodes.defaults import defaults_of
 from stockyard.domain.pools.bids import Bid
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import Requirement, Requirements
@@ -32,8 +33,9 @@ class Reader:
         zone_ids: Mapping[str, Mapping[str, str]] | None = None,
     ) -> SchedulingRequest:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
+        wanted = Requirements.of(requirements, self._entries)
         return SchedulingRequest(
-            Requirements.of(requirements, self._entries),
+            wanted,
             {name: self._milli(name, quantity) for name, quantity in (resources or {}).items()},
             provider,
             None if allowed is None else tuple(allowed),
@@ -41,6 +43,7 @@ class Reader:
             in_money,
             bid,
             zone_ids or {},
+            defaults=defaults_of(wanted, bids=bid is not None),
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

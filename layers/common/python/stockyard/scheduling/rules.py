@@ -77,6 +77,14 @@ def named(table: Table, key: str, requirement: Requirement) -> int:
     return rows
 
 
+def by_default(table: Table, key: str, value: str) -> int:
+    """NotAskedFor: rows that have the default ``value`` of a label that is not asked for, or tell none of it."""
+    column = table.columns.get(key)
+    if column is None:
+        return table.every
+    return column.allowing(Requirement(complement=False, values=frozenset({value}))) | column.absent
+
+
 def extended(table: Table, names: frozenset[str]) -> int:
     """ExtendedResource: rows of node types whose extended resources are all in ``names``."""
     rows = table.every

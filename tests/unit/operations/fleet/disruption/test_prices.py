@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Offering
 from stockyard.domain.nodes.offers import SpotPrice
+from stockyard.domain.values.requirements import CAPACITY_TYPE
 from stockyard.operations.fleet.disruption.price_now import price_of
 from stockyard.operations.fleet.templates import Supply, supply, templates
 from tests.unit.operations.fleet.disruption.conftest import POOL, Pods, pod
@@ -40,8 +41,7 @@ class Market:
 @pytest.fixture
 def market(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> Market:
     market = Market(pods, monkeypatch)
-    any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
-    pods.yard.dynamic_pool(POOL, disruption=NOW, requirements=any_type)
+    pods.yard.dynamic_pool(POOL, disruption=NOW, requirements=[{"key": CAPACITY_TYPE, "operator": "Exists"}])
     pods.waiting = [pod("1500m")]
     pods.run(4)
     assert kinds(pods) == [ON_DEMAND]

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import keys
+from stockyard.domain.earlier_records import upgraded
 from stockyard.domain.platform import home
 from stockyard.domain.records import SCHEMA, Cluster, Record
 
@@ -36,6 +37,8 @@ _MAX_DIGITS = 38
 _MAX_DEPTH = 30
 """DynamoDB allows 32 levels; the item itself and the field are two."""
 
+_UNTOLD: Attribute = {"N": str(SCHEMA)}
+"""The schema of an item that tells none: nothing of ours has written it."""
 EARLIER: dict[Any, dict[str, Any]] = {Cluster: {"driver": "ec2"}}
 """What a missing attribute means in records of a release that did not have the field yet."""
 
@@ -83,7 +86,8 @@ def to_item(tenant: str, record: Record) -> Item:
 def from_item(kind: type[R], item: Mapping[str, Attribute]) -> R:
     """The record of an item. Raises ``StoreError`` when the item cannot be one of that kind."""
     try:
-        return typing.cast(R, _record_plan(typing.cast(Any, kind))(item))
+        record = typing.cast(R, _record_plan(typing.cast(Any, kind))(item))
+        return upgraded(record, int(item.get("schema", _UNTOLD)["N"]))
     except (KeyError, ValueError, TypeError, AttributeError) as fault:
         name = item.get("sk", {}).get("S", "?")
         raise errors.StoreError(f"{kind.__name__} {name} cannot be read: {fault!r}") from fault

@@ -96,6 +96,11 @@ class Requirement:
         return self.gte is not None or self.lte is not None
 
     @property
+    def excludes_only(self) -> bool:
+        """Whether it names nothing but values that are not wanted."""
+        return self.complement and bool(self.values) and not self.bounded
+
+    @property
     def empty(self) -> bool:
         """Whether no value is allowed. A complement always allows one."""
         return not self.complement and not self.values

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from stockyard.domain.nodes.defaults import defaults_of, unasked
 from stockyard.domain.nodes.disks import of_catalogue, price_with_disk, with_disk
 from stockyard.domain.nodes.manifests import is_planned, matched
-from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, read_resources
-from stockyard.domain.nodes.prices import priced_zones
+from stockyard.domain.nodes.node_types import NodeType, read_resources
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
 from stockyard.domain.pools.bids import Bid
@@ -22,9 +22,10 @@ from stockyard.domain.pools.node_groups import node_properties
 from stockyard.domain.pools.records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Placement
 from stockyard.domain.values.quantities import milli
-from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
+from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.fleet.likely_types import only_way
+from stockyard.operations.fleet.priced_types import NO_PODS, PodsToPlace, priced_type
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
@@ -40,13 +41,11 @@ from stockyard.scheduling.match import (
     possible_offerings,
     unserved_types,
 )
+from stockyard.scheduling.opt_in import marks
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.reading import Reader
 
-_ASKED_OFTEN = (ARCH, REGION)
-"""Labels that every node has in the packer's eyes. Claims that ask for them get only types that declare them."""
-_OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
 BEYOND_LIMITS = 1e9
 """USD an hour that no limit in money leaves room for: what stands for a price that is not known."""
 
@@ -124,15 +123,15 @@ def templates(
 
     With ``dearest`` the types have the most that they cost of late. ``claims`` are those of the cluster, those on their
     way out too: they count against the limits of their pool until they are gone. ``pods`` are those to place: where
-    nobody has looked for images, types that may have none are only for pods that nothing else fits.
+    nobody has looked for images, types that may have none are only for pods that nothing else fits, and what nodes are
+    not by default only for pods that ask for it: its types bear marks (``scheduling.opt_in``).
 
     Raises ``ValueError`` for a requirement or limit that cannot be read, which is checked when it comes.
     """
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
-    reader = Reader()
-    asking = tuple(dict.fromkeys(pods)) if stock.likely else ()
+    reader, asking = Reader(), PodsToPlace.of(pods, likely=bool(stock.likely))
     return [
         _template(stock, reader, pool, by_pool[pool.name], asking, dearest=dearest)
         for pool in pools
@@ -140,9 +139,9 @@ def templates(
     ]
 
 
-def every_provider(stock: Supply, name: str) -> model.Pool:
-    """One pool of that name over all providers, without limits."""
-    offered = partial(node_types, requirements=Requirements())
+def every_provider(stock: Supply, name: str, pods: Iterable[model.Pod] = ()) -> model.Pool:
+    """One pool of that name over all providers, without limits. ``pods``: see ``templates``."""
+    offered = partial(node_types, requirements=Requirements(), pods=PodsToPlace.of(pods, likely=bool(stock.likely)))
     known_types = offered(stock)
     refused_types = tuple(_refused(stock, offered, known_types))
     return model.Pool(name, known_types, unserved=_unserved(stock, Requirements(), ""), refused=refused_types)
@@ -152,7 +151,7 @@ def node_types(
     stock: Supply,
     requirements: Requirements,
     provider: str = "",
-    pods: Sequence[model.Pod] = (),
+    pods: PodsToPlace = NO_PODS,
     *,
     dearest: bool = False,
     bid: Bid | None = None,
@@ -162,11 +161,15 @@ def node_types(
     ``pods``: see ``templates``."""
     reach = (stock.allowed, stock.beyond(provider))
     request = SchedulingRequest(requirements, {}, provider or None, *reach, bid=bid, zone_ids=stock.zone_ids)
-    request = replace(request, images=stock.images, likely=stock.likely)
-    offerings: dict[str, list[RankedOffering]] = {}
-    for offering in _possible(stock, request, pods):
-        offerings.setdefault(offering.node_type.name, []).append(offering)
-    offered = (_node_type(stock, rows, requirements, dearest=dearest) for rows in offerings.values())
+    defaults = defaults_of(requirements, bids=bid is not None)
+    kept = {key: value for key, value in defaults.items() if key not in pods.asked}
+    request = replace(request, images=stock.images, likely=stock.likely, defaults=kept)
+    offerings: dict[tuple[str, str], list[RankedOffering]] = {}
+    for row in _possible(stock, request, pods.likely):
+        offerings.setdefault((row.node_type.name, str(marks(defaults, row.node_type, offering_of(row)))), []).append(
+            row
+        )
+    offered = (priced_type(stock, rows, requirements, defaults, dearest=dearest) for rows in offerings.values())
     return tuple(node_type for node_type in offered if node_type.offerings)
 
 
@@ -181,49 +184,12 @@ def _possible(stock: Supply, request: SchedulingRequest, pods: Sequence[model.Po
     return [row for row in offered if row.node_type.name in names]
 
 
-def _node_type(stock: Supply, rows: Sequence[RankedOffering], requirements: Requirements, *, dearest: bool) -> NodeType:
-    node_type = rows[0].node_type
-    offerings = tuple(offering for row in rows for offering in _by_price(stock, row, dearest=dearest))
-    # The packer lets a node have any value of a label that its type does not tell; the scheduler of claims does not.
-    absent = {key: () for key in (*requirements, *_ASKED_OFTEN) if not _is_told(node_type, key)}
-    properties = {**node_type.properties, **absent} if absent else node_type.properties
-    return replace(node_type, offerings=offerings, properties=properties)
-
-
-def _by_price(stock: Supply, row: RankedOffering, *, dearest: bool) -> Sequence[Offering]:
-    """An offering for each price that a row has in the zones of the cluster."""
-    provider = row.node_type.provider
-    known_zones = stock.zones.get(provider)
-    zones = row.zones if known_zones is None else _within(row.zones, known_zones)
-    offering = offering_of(row)
-    if not offering.zone_prices or not zones:
-        return [Offering(row.capacity_type, zones, offering.usd_hour)] if zones else []
-    ids = stock.zone_ids.get(provider, {})
-    if not all(zone in ids for zone in zones):
-        # Until the zones are known, the dearest one counts.
-        most = max(price.high if dearest else price.now for price in offering.zone_prices.values())
-        return [Offering(row.capacity_type, zones, most)]
-    # A zone without a price does not have the type.
-    return [
-        Offering(row.capacity_type, (zone,), price.high if dearest else price.now)
-        for zone, price in priced_zones(offering, zones, ids)
-    ]
-
-
-def _is_told(node_type: NodeType, key: str) -> bool:
-    return key in node_type.properties or key in _OF_OFFERINGS
-
-
-def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...]:
-    return tuple(sorted(known_zones)) if ANY in zones else tuple(zone for zone in zones if zone in known_zones)
-
-
 def _template(
     stock: Supply,
     reader: Reader,
     pool: Pool,
     claims: Sequence[NodeClaim],
-    pods: Sequence[model.Pod],
+    pods: PodsToPlace,
     *,
     dearest: bool,
 ) -> model.Pool:
@@ -260,7 +226,18 @@ def _template(
         tuple(with_disk(node_type, properties) for node_type in _refused(stock, offered, known_types)),
         ids,
         not ids and any(name == pool.provider_ref or not pool.provider_ref for name in stock.zone_ids),
+        () if known_types else _unasked(stock, requirements, pool),
     )
+
+
+def _unasked(stock: Supply, requirements: Requirements, pool: Pool) -> tuple[str, ...]:
+    """By which labels the pool, or pods, would have to ask so that it had a node type; none where nothing helps."""
+    bid = Bid.of(pool.max_price)
+    defaults = defaults_of(requirements, bids=bid is not None)
+    everything = node_types(stock, requirements, pool.provider_ref, PodsToPlace(frozenset(defaults)), bid=bid)
+    ways = [unasked(defaults, node_type, way) for node_type in everything for way in node_type.offerings]
+    fewest = min(map(len, ways), default=0)
+    return tuple(sorted(next((keys for keys in ways if len(keys) == fewest), ())))
 
 
 def _unserved(stock: Supply, requirements: Requirements, provider: str) -> Mapping[str, str]:

@@ -243,7 +243,8 @@ class Pool:
     ``weight`` come first. ``node_types`` are those of its provider that it may use. ``unserved`` says of
     extended resources why no node of the types that have them can be made yet. ``refused`` are the types with the
     offerings that their cloud refused of late, which are none of ``node_types``. ``zone_ids`` are the ids of its zones
-    by name, where they are known; ``opens_zone_ids`` says that they will be.
+    by name, where they are known; ``opens_zone_ids`` says that they will be. ``unasked`` are the labels by which its
+    other node types have to be asked for, where it has none as nodes are by default.
     """
 
     name: str
@@ -260,6 +261,7 @@ class Pool:
     refused: tuple[NodeType, ...] = ()
     zone_ids: Mapping[str, str] = field(default_factory=dict)
     opens_zone_ids: bool = False
+    unasked: tuple[str, ...] = ()
 
     @cached_property
     def template(self) -> Requirements:

@@ -30,6 +30,7 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation import model
+from stockyard.scheduling.opt_in import guarded_fleet
 from stockyard.scheduling.packing import model as packing
 from stockyard.scheduling.packing.model import Node, Pod, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
@@ -155,7 +156,8 @@ def view_of(
     looks = [*until.values(), *(change for change in changes if change is not None)]
     daemons = tuple(workload.daemons.values())
     fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited, most_new)
-    replaceable, forced_looks = _replaceable(by_pool, by_node, nodes, workload, now, paused)
+    fleet = guarded_fleet(fleet)
+    replaceable, forced_looks = _replaceable(by_pool, by_node, fleet.nodes, workload, now, paused)
     unready, repair_looks = _unready(by_pool, claims, workload, now)
     looks += [*forced_looks, *repair_looks]
     more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}

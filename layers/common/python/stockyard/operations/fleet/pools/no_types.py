@@ -56,7 +56,7 @@ def _offerings(
     if not for_pods:
         best = choose(index, request, nothing_taken)
         return [best] if best is not None else []
-    offerings = possible_offerings(index, request, nothing_taken)
+    offerings = possible_offerings(index, replace(request, defaults={}), nothing_taken)
     return [] if too_few(offerings, request) is not None else offerings
 
 

@@ -15,8 +15,9 @@ from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
+from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
-from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped, pack
+from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped
 from stockyard.scheduling.packing.reasons import BUDGET
 from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.workloads import Workloads, read_workloads
@@ -39,9 +40,9 @@ def plan_placements(
     expired = services.expires_in(DEADLINE_SECONDS)
     workloads = _workloads(manifests)
     stock = supply(services, cluster)
-    everywhere = Supplied((every_provider(stock, EVERY),))
     groups = grouped(workloads.pods)
     pods = [group.pod for group in groups]
+    everywhere = Supplied((every_provider(stock, EVERY, pods),))
     supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock, pods)
     daemons = {**supplied.daemons, **workloads.daemon_sets}
     steps = STEPS + STEPS_A_POD * len(workloads.pods)
@@ -51,7 +52,7 @@ def plan_placements(
     too_large = excess(problem)
     if too_large:
         raise InvalidInput.at("/manifests", f"{too_large}; ask for fewer at once")
-    return _view(cluster, workloads, supplied, pack(problem))
+    return _view(cluster, workloads, supplied, packed(problem))
 
 
 @dataclass(frozen=True, slots=True)

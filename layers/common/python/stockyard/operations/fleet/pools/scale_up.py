@@ -31,8 +31,9 @@ from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
 from stockyard.operations.fleet.templates import supply, templates
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
+from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
-from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
+from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan
 from stockyard.scheduling.packing.reasons import (
     BUDGET,
     HOST_PORT,
@@ -136,7 +137,7 @@ def believed_plan(
     too_large = excess(problem)
     if too_large:
         raise QuotaExceeded(f"{too_large} for one pass. Requirements of the pools make them fewer.")
-    return pack(problem), belief
+    return packed(problem), belief
 
 
 def create_claims(

@@ -44,6 +44,7 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED
 from stockyard.scheduling.index import Index
+from stockyard.scheduling.opt_in import Guard
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.workloads import CRON_JOB, DAEMON_SET, read_workloads
 from stockyard.scheduling.simulation.choice import narrowed
@@ -73,6 +74,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     daemons, places = _surroundings(services, stock, cluster)
     records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
     pools, remarks = _priced(templates(stock, records, pods=(arrival.kind.pod for arrival in arrivals)))
+    arrivals = _guarded(arrivals, pools)
     remarks += [f"Skipped {count}: {why}." for why, count in sorted(skipped.items())[:MOST_REMARKS]]
     remarks += [text for record in records for text in _left_aside(record)]
     remarks += [_pause_remark(record) for record in records if _stays_paused(record, request.policy)]
@@ -295,6 +297,12 @@ def _priced(pools: Sequence[model.Pool]) -> tuple[list[model.Pool], list[str]]:
             remarks.append(f"{absent} node types of pool {pool.name} have no known price and are left out.")
         priced.append(replace(pool, node_types=tuple(node_types)))
     return priced, remarks
+
+
+def _guarded(arrivals: Sequence[Arrival], pools: Sequence[model.Pool]) -> Sequence[Arrival]:
+    """What comes, with pods that exclude the nodes which only others ask for."""
+    guard = Guard(pools)
+    return [replace(each, kind=replace(each.kind, pod=guard.of(each.kind.pod))) for each in arrivals]
 
 
 def _left_aside(pool: Pool) -> Iterator[str]:
