@@ -104,6 +104,8 @@ class Explanation(Model):
     candidates: tuple[Candidate, ...] = ()
     considered: dict[str, int] = Field(default_factory=dict)
     message: str = ""
+    opt_in: str = ""
+    """What it would save to ask for spot or another architecture."""
     node: dict[str, Any] | None = None
     """What its node is now: ``name``, ``reported``, ``unschedulable_reason``, ``taints`` and what is ``free``."""
 

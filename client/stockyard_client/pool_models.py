@@ -111,4 +111,6 @@ class Placements(Model):
     usd_hour: float | None = None
     bound: float | None = None
     gap: float | None = None
+    opt_in: str = ""
+    """What it would save to ask for spot or another architecture."""
     warnings: tuple[dict[str, Any], ...] = ()

@@ -50,12 +50,15 @@ _GROUP = frozenset(
     {
         "empty_consolidatable_nodes",
         "underutilized_nodes",
+        "drifted_nodes",
         "pods_per_node",
         "pod_requests",
         "node_allocatable",
         "budgets",
     }
 )
+FEW = 10
+"""Nodes of a pool where a case says nothing of it."""
 PRICE = 1.0
 """What each node costs where a case says nothing of it."""
 
@@ -95,7 +98,10 @@ def single_budget(data: Mapping[str, Json], expected: Mapping[str, Json]) -> Ans
 
 def is_active(data: Mapping[str, Json], expected: Mapping[str, Json]) -> Answer:
     only = budget(data["budget"])
-    return compared(expected, {"active": not only.fault and only.is_open(moment(data["now"]))})
+    active = not only.fault and only.is_open(moment(data["now"]))
+    # A budget that cannot be read fails closed: it says why, and lets no node go.
+    closed = bool(only.fault) and allowed([only], EMPTY, FEW, moment(data["now"])) == 0
+    return compared(expected, {"active": active, "error": closed})
 
 
 def pool_remaining(data: Mapping[str, Json], expected: Mapping[str, Json]) -> Answer:
@@ -118,7 +124,7 @@ def disrupted_count(data: Mapping[str, Json], expected: Mapping[str, Json]) -> A
         limits = {reason: remaining(budgets, reason, states, NOW) for reason in (EMPTY, UNDERUTILIZED, DRIFTED)}
         rules[name] = PoolRules(empty=limits[EMPTY], underutilized=limits[UNDERUTILIZED])
         nodes += members
-        drifted += min(len(members), limits[DRIFTED])
+        drifted += min(group.get("drifted_nodes", len(members)), limits[DRIFTED])
     fleet = Fleet(tuple(nodes), (), rules)
     if data["reason"] == DRIFTED:
         return compared(expected, {"disrupted": drifted})
@@ -130,7 +136,8 @@ def disrupted_count(data: Mapping[str, Json], expected: Mapping[str, Json]) -> A
 
 
 def pool_nodes(pool: str, group: Mapping[str, Json]) -> list[RunningNode]:
-    """The nodes of one pool: those without pods, then those with as many pods as the case says."""
+    """The nodes of one pool: those without pods, then those with as many pods as the case says. Where more have drifted
+    than that, the others are nodes that nothing else would move."""
     room = {name: milli(amount) for name, amount in group.get("node_allocatable", {"cpu": "32", "pods": 100}).items()}
     empty, occupied = group.get("empty_consolidatable_nodes", 0), group.get("underutilized_nodes", 0)
     nodes = []
@@ -141,6 +148,9 @@ def pool_nodes(pool: str, group: Mapping[str, Json]) -> list[RunningNode]:
         pods = ((Pod(pool, (), tuple(sorted(requests.items()))), count),) if count else ()
         cost = disruption_cost([eviction_cost()] * count)
         nodes.append(RunningNode(Node(f"{pool}-{number}", {}, free), pods, pool, PRICE, cost))
+    for number in range(empty + occupied, group.get("drifted_nodes", 0)):
+        staying = Node(f"{pool}-{number}", {}, room)
+        nodes.append(RunningNode(staying, (), pool, PRICE, disruption_cost([]), hindrance="it has only drifted"))
     return nodes
 
 

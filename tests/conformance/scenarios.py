@@ -32,6 +32,33 @@ TOLERANCE = 1e-6
 _STEP = frozenset({"nodepools", "daemonsets", "pods", "delete_pods_not_in_zone"})
 FIELDS = frozenset({"catalog", "max_instance_types", "steps", "expected", "derived_node_price"})
 
+EXPECTATIONS = frozenset(
+    {
+        "all_scheduled",
+        "none_scheduled",
+        "scheduled",
+        "unscheduled",
+        "scheduled_by_step",
+        "scheduled_pods",
+        "unscheduled_pods",
+        "node_count",
+        "node_types",
+        "distinct_node_types",
+        "pod_node_type",
+        "node_price",
+        "derived_node_price",
+        "node_capacity",
+        "node_labels",
+        "node_lacks_label",
+        "candidate_types",
+        "min_candidates",
+        "candidates_all_match",
+        "candidates_fit_all",
+        "zone_skew_sorted",
+    }
+)
+"""What a scenario may expect; each is a method of ``Judge``."""
+
 
 @dataclass(slots=True)
 class Machine:
@@ -88,7 +115,7 @@ def run_with(case: Mapping[str, Json], folder: Path, settings: Settings) -> tupl
     spread = [
         entry for step in case["steps"] for pod in step.get("pods", ()) for entry in pod.get("topology_spread", ())
     ]
-    judge = Judge(world, case["max_instance_types"], spread)
+    judge = Judge(world, case["max_instance_types"], spread, catalogue(folder, case["catalog"]))
     derived = {name: case[name] for name in ("derived_node_price",) if name in case}
     problems = [judge.problem(name, value) for name, value in {**case["expected"], **derived}.items()]
     return case["expected"], next((problem for problem in problems if problem), None)
@@ -149,15 +176,17 @@ def place_pod(node: Machine, name: str, pod: Pod) -> None:
 class Judge:
     """What is expected, by name. The rules are those of the files' README."""
 
-    def __init__(self, world: World, max_types: int, spread: Sequence[Mapping[str, Json]]) -> None:
+    def __init__(
+        self, world: World, max_types: int, spread: Sequence[Mapping[str, Json]], types: Sequence[NodeType]
+    ) -> None:
         self.world, self.nodes, self.max_types, self.spread = world, world.with_pods(), max_types, spread
+        self.types = types
 
     def problem(self, name: str, expected: Json) -> str | None:
         """What is wrong; None when it holds. An unknown name is wrong."""
-        check = getattr(self, f"_{name}", None)
-        if check is None:
+        if name not in EXPECTATIONS:
             return f"unknown expectation {name}"
-        actual = check(expected)
+        actual = getattr(self, f"_{name}")(expected)
         return None if actual is None else f"{name}: expected {json.dumps(expected)}, came {actual}"
 
     def _all_scheduled(self, expected: bool) -> str | None:
@@ -187,6 +216,33 @@ class Judge:
     def _node_types(self, expected: list[str]) -> str | None:
         actual = sorted({node.claim.row.node_type.bare for node in self.nodes})
         return _unless(set(actual) <= set(expected), actual)
+
+    def _pod_node_type(self, expected: Mapping[str, str | list[str]]) -> str | None:
+        """By name of a group of pods; a cheaper type passes, and no pod may be without a node."""
+        actual: dict[str, list[str]] = {}
+        for group, name in expected.items():
+            names = [name] if isinstance(name, str) else name
+            machines = [node for node in self.nodes if group in _names(tuple(node.pods))]
+            placed = sum(_group(pod) == group for node in machines for pod in node.pods)
+            waiting = sum(_group(pod) == group for pod in self.world.unscheduled)
+            wrong = [
+                node
+                for node in machines
+                if node.claim.row.node_type.bare not in names and not self._is_cheaper(node.claim, names)
+            ]
+            if wrong or waiting or not placed:
+                actual[group] = sorted({node.claim.row.node_type.bare for node in machines}) or ["no node"]
+        return _unless(not actual, actual)
+
+    def _is_cheaper(self, claim: Claim, names: Sequence[str]) -> bool:
+        """Whether a planned node costs less than one of these types that is bought in the same way."""
+        prices = [
+            way.usd_hour
+            for each in self.types
+            for way in each.offerings
+            if each.bare in names and way.capacity_type == claim.row.capacity_type and way.usd_hour is not None
+        ]
+        return bool(prices) and claim.price < min(prices) - TOLERANCE
 
     def _distinct_node_types(self, expected: int) -> str | None:
         actual = {node.claim.row.node_type.bare for node in self.nodes}
@@ -256,4 +312,9 @@ def _unless(holds: bool, actual: object) -> str | None:
 
 
 def _names(pods: Sequence[str]) -> list[str]:
-    return sorted({name.rpartition("-")[0] for name in pods})
+    return sorted(set(map(_group, pods)))
+
+
+def _group(pod: str) -> str:
+    """The name of the group that the pod is one of."""
+    return pod.rpartition("-")[0]

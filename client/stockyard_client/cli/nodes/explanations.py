@@ -83,6 +83,8 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
         show_many(context, form, CANDIDATES, explanation.candidates)
         return
     context.out.print(Text(verdict(context, explanation), style="bold"), soft_wrap=True)
+    if explanation.opt_in:
+        context.out.print(Text(explanation.opt_in), soft_wrap=True)
     fitting, (fit_count, groups) = fitting_types(explanation), grouped(explanation)
     fit_count = max(fit_count, len(fitting))
     remaining = fit_count - min(limit, len(fitting))

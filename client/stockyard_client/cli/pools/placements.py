@@ -77,6 +77,8 @@ def plan(
         show_many(context, output, PLANNED_NODES, rows)
     if output is Form.NAME:
         return
+    if placements.opt_in:
+        context.out.print(Text(placements.opt_in), soft_wrap=True)
     for item in placements.left_out:
         _show_left_out(context, item)
     _warn(context, placements.warnings if placements.complete else placements.warnings[1:])

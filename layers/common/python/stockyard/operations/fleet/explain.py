@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from stockyard.domain.values.prices import PriceItem
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.views import attributes
 from stockyard.operations.engine.find import find_claim
+from stockyard.operations.fleet import opting_in
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import supply
 from stockyard.operations.node_claims.create import draft_of
@@ -28,6 +29,7 @@ from stockyard.operations.services import Services
 from stockyard.scheduling.explain import (
     EXTENDED,
     FULL,
+    NOT_ASKED,
     REFUSED,
     UNAVAILABLE,
     UNSERVED,
@@ -36,6 +38,8 @@ from stockyard.scheduling.explain import (
 )
 from stockyard.scheduling.verdict import FITS, Group, excluded, groups, of_interest, verdict
 
+_FOR_SOME_PODS = (EXTENDED, UNSERVED, NOT_ASKED)
+"""Rules that leave a node type to some pods."""
 _FITTING = (None, EXTENDED, UNSERVED, FULL, REFUSED, UNAVAILABLE)
 """Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
 MAX_CANDIDATES = 200
@@ -45,7 +49,7 @@ MAX_CANDIDATES = 200
 def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     """The decision as it was taken, and every node type as it stands now for the claim."""
     claim = find_claim(services, id_or_name)
-    evaluations, relevant, refused = _evaluations(services, claim)
+    evaluations, relevant, refused, opt_in = _evaluations(services, claim)
     placed = claim.placement
     selected = None
     if placed is not None:
@@ -61,6 +65,7 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
         "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),
         "message": refused or claim.message or (f"{message}." if message else ""),
+        "opt_in": opt_in,
         "node": _node_view(services, claim),
     }
 
@@ -90,18 +95,22 @@ def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
 
 def _evaluations(
     services: Services, claim: NodeClaim, *, ahead: bool = False
-) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str]:
-    """Every node type, those of them that tell something, and why the claim cannot be placed at all, if it cannot.
-    ``ahead``: as it will be when the claim's cluster is ready."""
+) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str, str]:
+    """Every node type, those of them that tell something, why the claim cannot be placed at all, if it cannot, and what
+    it would save to ask for more. ``ahead``: as it will be when the claim's cluster is ready."""
     catalog = load(services)
     request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
     if isinstance(request, Refused):
-        return (), (), request.message
+        return (), (), request.message, ""
+    now = availability(services, catalog, services.clock.now())
     evaluations = [
         replace(judged, usd_hour=price_with_disk(judged.usd_hour, judged.node_type, claim.properties))
-        for judged in explain(catalog.index, request, availability(services, catalog, services.clock.now()))
+        for judged in explain(catalog.index, request, now)
     ]
-    return evaluations, of_interest(evaluations, request), ""
+    best = next((judged.usd_hour for judged in evaluations if judged.selected), None)
+    price = claim.placement.usd_hour if claim.placement is not None else best
+    opt_in = opting_in.of_request(catalog.index, request, now, claim.properties, price)
+    return evaluations, of_interest(evaluations, request), "", opt_in
 
 
 def _group_views(listed_groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -132,9 +141,9 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
-def kept_for_pods(types: Sequence[NodeType]) -> str:
-    """What a plan says of node types that only some pods get."""
-    names = ", ".join(sorted({name for node_type in types for name in node_type.extended()}))
+def kept_for_pods(types: Sequence[NodeType], asked_keys: Collection[str] = ()) -> str:
+    """What a plan says of node types that only some pods get; ``asked_keys`` are labels by which these ask."""
+    names = ", ".join(sorted({*asked_keys, *(name for node_type in types for name in node_type.extended())}))
     single = len(types) == 1
     text = f"{len(types)} node type{'' if single else 's'} {'is' if single else 'are'} left"
     text += f", for pods that ask for {names}" if names else ""
@@ -147,7 +156,7 @@ def kept_for_pods(types: Sequence[NodeType]) -> str:
 def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
     """The node types that the claim, or one that asks for what only some have, could get now or when they are free and
     its cluster is ready, each with the price of the cheapest way to it."""
-    evaluations, _, _ = _evaluations(services, claim, ahead=True)
+    evaluations, *_ = _evaluations(services, claim, ahead=True)
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
@@ -161,16 +170,17 @@ def cheapest(
     rejected that are kept for pods which ask for what they have; the verdict tells of them. ``ahead``: a cluster that
     is not ready is taken as it will be, with zones that nobody knows yet.
     """
-    _, relevant, refused = _evaluations(services, claim, ahead=ahead)
+    _, relevant, refused, opt_in = _evaluations(services, claim, ahead=ahead)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
-    kept_types = [v.node_type for v in relevant if v.rule in (EXTENDED, UNSERVED)] if for_pods and best is None else []
-    if kept_types and not refused:
-        refused = kept_for_pods(kept_types)
-        relevant = [v for v in relevant if v.rule not in (EXTENDED, UNSERVED)]
+    kept = [v for v in relevant if v.rule in _FOR_SOME_PODS] if for_pods and best is None else []
+    if kept and not refused:
+        asked_keys = {v.subject for v in kept if v.rule == NOT_ASKED}
+        refused = kept_for_pods([v.node_type for v in kept], asked_keys)
+        relevant = [v for v in relevant if v.rule not in _FOR_SOME_PODS]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else None
     judged = {
-        "verdict": refused or lacking or verdict(relevant, waits=waits),
+        "verdict": refused or lacking or " ".join(filter(None, (verdict(relevant, waits=waits), opt_in))),
         "groups": _group_views(excluded(relevant)),
     }
     return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

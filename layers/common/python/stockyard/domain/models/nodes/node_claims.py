@@ -341,5 +341,8 @@ class ExplanationView(View):
     """How many node types there are by the rule that ruled them out."""
     message: str
     """The explanation in one sentence."""
+    opt_in: str
+    """What it would save to ask for spot or another architecture, which come only when they are asked for; empty where
+    it saves nothing."""
     node: NodeStateView | None
     """What its node is now; null while it has none, or where no agent tells of its cluster."""

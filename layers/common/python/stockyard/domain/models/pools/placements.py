@@ -102,5 +102,8 @@ class PlacementsView(View):
     """What every packing of these pods costs at least, in USD an hour; null where that is not known."""
     gap: float | None
     """By how much the price is above the bound, where 0.01 is one per cent; null where that is not known."""
+    opt_in: str
+    """What it would save to ask for spot or another architecture, which come only when they are asked for; empty where
+    it saves nothing."""
     warnings: list[Remark]
     """What was skipped, and what else to mind."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
+from stockyard.operations.fleet.opting_in import of_plan
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.fleet.pools.scale_up import within_quota
 from stockyard.operations.fleet.pools.size import excess
@@ -52,7 +54,8 @@ def plan_placements(
     too_large = excess(problem)
     if too_large:
         raise InvalidInput.at("/manifests", f"{too_large}; ask for fewer at once")
-    return _view(cluster, workloads, supplied, packed(problem))
+    plan = packed(problem)
+    return {**_view(cluster, workloads, supplied, plan), "opt_in": of_plan(stock, supplied.records, plan.claims)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +66,24 @@ class Supplied:
     nodes: tuple[model.Node, ...] = ()
     daemons: Mapping[str, model.Pod] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    records: Mapping[str, Pool] = field(default_factory=dict)
+    """The pools as they are recorded, by name."""
 
 
 def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Sequence[model.Pod]) -> Supplied:
     claims, quota = claims_of(services, cluster.id), limit_of(services, GROUP_NODES)
     limited = [within_quota(pool, quota) for pool in pools_of(services, cluster.id)]
-    pools = tuple(templates(stock, limited, claims, pods=pods))
+    pools, records = tuple(templates(stock, limited, claims, pods=pods)), {pool.name: pool for pool in limited}
     remarks = []
     if not pools:
         remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
     report = workload_of(services, cluster.id)
     if report is not None:
         nodes = fleet_state(services, cluster, stock, claims, report).packed
-        return Supplied(pools, nodes, report.daemons, tuple(remarks))
+        return Supplied(pools, nodes, report.daemons, tuple(remarks), records)
     if claims:
         remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")
-    return Supplied(pools, remarks=tuple(remarks))
+    return Supplied(pools, remarks=tuple(remarks), records=records)
 
 
 def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
