@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
+from stockyard.domain.nodes.defaults import written_out
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.nodes.offers import InstanceOffer
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -168,7 +169,9 @@ def claims(
         }
         if chance.random() < 0.03:
             request["nvidia.com/gpu"] = "1"
-        document = {"requirements": chance.sample(possible, chance.randint(3, 6)), "desiredCapacity": request}
+        # Who asks by neither label says that any capacity type, and any architecture, will do.
+        requirements = list(written_out(chance.sample(possible, chance.randint(3, 6))))
+        document = {"requirements": requirements, "desiredCapacity": request}
         yield document | {"providerRef": PROVIDER} if chance.random() < 0.5 else document
 
 

@@ -33,7 +33,7 @@ from stockyard.domain.records import (
 )
 from stockyard.domain.values import ids, times
 from stockyard.domain.values.conditions import Condition
-from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_POOL, NODE_TYPE, ZONE
+from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, IN, NODE_POOL, NODE_TYPE, ZONE
 from stockyard.lifecycle.pools.pool import decide
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.providers.nodes.ec2 import catalogue
@@ -220,7 +220,11 @@ def pool(cluster: Cluster, name: str, now: str) -> Pool:
         updated_at=now,
         kind=DYNAMIC,
         provider_ref=PROVIDER,
-        requirements=({"key": CATEGORY, "operator": IN, "values": sorted(POOLS[name])},),
+        requirements=(
+            {"key": CATEGORY, "operator": IN, "values": sorted(POOLS[name])},
+            {"key": CAPACITY_TYPE, "operator": IN, "values": ["on-demand"]},
+            {"key": ARCH, "operator": IN, "values": ["amd64", "arm64"]},
+        ),
         limits={"usd_hour": "5000"} if name == "general" else {},
         weight=1 if name == "general" else 0,
         created_by="user:ann",

@@ -174,8 +174,8 @@ def test_pods_are_planned_only_where_a_claim_could_be_bound(yard: Yard) -> None:
     arm = {"name": "arm", "resources": {"cpu": "2", "memory": "4Gi"}, "properties": {ARCH: "arm64"}, "usdPerHour": 0.4}
     yard.nodes.provider("lab", arm)
     asks = {ARCH.replace("/", "__"): "arm64"}
-    (asked,) = templates(stock(yard), [yard.dynamic_pool("burst")], pods=[pod(**asks)])
-    assert planned(asked, pods=[pod(**asks)]) == (["lab.arm"], 0)
+    (packed_for_arm,) = templates(stock(yard), [yard.dynamic_pool("burst")], pods=[pod(**asks)])
+    assert planned(packed_for_arm, pods=[pod(**asks)]) == (["lab.arm"], 0)
     assert planned(now(yard), pods=[pod(example__x="y")]) == ([], 1)
     unlike = [{"key": "example/x", "operator": "NotIn", "values": ["z"]}]
     yard.dynamic_pool("unlike", requirements=unlike)

@@ -87,17 +87,17 @@ class Guard:
         return known_pod[1]
 
     def _guarded(self, term: Term, preferred: frozenset[str]) -> Term:
-        asked = _asked(term) | preferred
-        excluded = [(MARKS[key], _ABSENT) for key in self.keys if key not in asked]
+        asked_keys_here = _keys_of_term(term) | preferred
+        excluded = [(MARKS[key], _ABSENT) for key in self.keys if key not in asked_keys_here]
         return tuple(sorted([*term, *excluded], key=lambda item: (item[0], repr(item[1])))) if excluded else term
 
 
-def _asked(term: Term) -> frozenset[str]:
+def _keys_of_term(term: Term) -> frozenset[str]:
     return frozenset(key for name, requirement in term for key in asked_keys({name: requirement}))
 
 
 def _asked_by_pod(pod: Pod) -> frozenset[str]:
-    return frozenset(key for term in pod.terms for key in _asked(term))
+    return frozenset(key for term in pod.terms for key in _keys_of_term(term))
 
 
 def _preferred_by(pod: Pod) -> frozenset[str]:

@@ -33,9 +33,9 @@ class Reader:
         zone_ids: Mapping[str, Mapping[str, str]] | None = None,
     ) -> SchedulingRequest:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
-        wanted = Requirements.of(requirements, self._entries)
+        by_key = Requirements.of(requirements, self._entries)
         return SchedulingRequest(
-            wanted,
+            by_key,
             {name: self._milli(name, quantity) for name, quantity in (resources or {}).items()},
             provider,
             None if allowed is None else tuple(allowed),
@@ -43,7 +43,7 @@ class Reader:
             in_money,
             bid,
             zone_ids or {},
-            defaults=defaults_of(wanted, bids=bid is not None),
+            defaults=defaults_of(by_key, bids=bid is not None),
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

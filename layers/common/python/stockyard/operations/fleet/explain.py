@@ -172,10 +172,10 @@ def cheapest(
     """
     _, relevant, refused, opt_in = _evaluations(services, claim, ahead=ahead)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
-    kept = [v for v in relevant if v.rule in _FOR_SOME_PODS] if for_pods and best is None else []
-    if kept and not refused:
-        asked_keys = {v.subject for v in kept if v.rule == NOT_ASKED}
-        refused = kept_for_pods([v.node_type for v in kept], asked_keys)
+    limited_types = [v for v in relevant if v.rule in _FOR_SOME_PODS] if for_pods and best is None else []
+    if limited_types and not refused:
+        asked_keys = {v.subject for v in limited_types if v.rule == NOT_ASKED}
+        refused = kept_for_pods([v.node_type for v in limited_types], asked_keys)
         relevant = [v for v in relevant if v.rule not in _FOR_SOME_PODS]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else None

@@ -30,8 +30,8 @@ def of_request(
     are those of its claim, which name a disk."""
     savings: list[Saving] = []
     for key in request.defaults if usd_hour is not None else ():
-        kept = {name: value for name, value in request.defaults.items() if name != key}
-        row = choose(index, replace(request, defaults=kept), now)
+        remaining = {name: value for name, value in request.defaults.items() if name != key}
+        row = choose(index, replace(request, defaults=remaining), now)
         price = None if row is None else price_with_disk(row.usd_hour, row.node_type, properties)
         if row is not None and price is not None and usd_hour is not None and price < usd_hour - _LEAST:
             own = (row.capacity_type,) if key == CAPACITY_TYPE else row.node_type.properties.get(key, ())
@@ -68,8 +68,8 @@ def _marked(stock: Supply, pool: Pool | None, requirements: Requirements, key: s
 def _ways(claim: Claim, types: Iterable[NodeType], key: str) -> Iterable[tuple[str, float]]:
     """Value of the label and price of each way that has room for what is packed, beside what runs on each node."""
     row = claim.row
-    taken = {name: amount - row.room.get(name, 0) for name, amount in row.node_type.allocatable.items()}
-    needed = {name: amount + max(0, taken.get(name, 0)) for name, amount in claim.requests.items() if amount > 0}
+    overhead = {name: amount - row.room.get(name, 0) for name, amount in row.node_type.allocatable.items()}
+    needed = {name: amount + max(0, overhead.get(name, 0)) for name, amount in claim.requests.items() if amount > 0}
     for node_type in types:
         if all(node_type.allocatable.get(name, 0) >= amount for name, amount in needed.items()):
             for way in node_type.offerings:

@@ -33,10 +33,10 @@ class Places(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodsToPlace:
-    """What pods say of the node types that their pools have. ``asked`` are the labels of ``domain.nodes.defaults`` by
-    which they ask for more, ``likely`` those that may need a type for which nobody has looked for images."""
+    """What pods say of the node types that their pools have. ``asked_keys`` are the labels by which they ask for more
+    (``domain.nodes.defaults``), ``likely`` those that may need a type for which nobody has looked for images."""
 
-    asked: frozenset[str] = frozenset()
+    asked_keys: frozenset[str] = frozenset()
     likely: tuple[Pod, ...] = ()
 
     @classmethod

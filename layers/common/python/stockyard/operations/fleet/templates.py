@@ -162,8 +162,8 @@ def node_types(
     reach = (stock.allowed, stock.beyond(provider))
     request = SchedulingRequest(requirements, {}, provider or None, *reach, bid=bid, zone_ids=stock.zone_ids)
     defaults = defaults_of(requirements, bids=bid is not None)
-    kept = {key: value for key, value in defaults.items() if key not in pods.asked}
-    request = replace(request, images=stock.images, likely=stock.likely, defaults=kept)
+    own_defaults = {key: value for key, value in defaults.items() if key not in pods.asked_keys}
+    request = replace(request, images=stock.images, likely=stock.likely, defaults=own_defaults)
     offerings: dict[tuple[str, str], list[RankedOffering]] = {}
     for row in _possible(stock, request, pods.likely):
         offerings.setdefault((row.node_type.name, str(marks(defaults, row.node_type, offering_of(row)))), []).append(

@@ -131,8 +131,8 @@ def _by_labels(solver: Solver, level: Level, number: int, pool: Pool) -> Iterato
     mask = solver.rows.of_pool[number]
     if not mask:
         text = "The pool has no node type that its requirements and daemon sets allow."
-        others = f" Others have to be asked for by {' and '.join(pool.unasked)}." if pool.unasked else ""
-        yield NO_NODE_TYPES, "", text + (others or _unserved(pool.unserved.values()))
+        hint = f" Others have to be asked for by {' and '.join(pool.unasked)}." if pool.unasked else ""
+        yield NO_NODE_TYPES, "", text + (hint or _unserved(pool.unserved.values()))
     for taint in pool.taints:
         if not level.pod.tolerates((taint,), preferred=not level.any_taint):
             text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
