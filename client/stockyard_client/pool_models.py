@@ -33,6 +33,8 @@ class Pool(Resource):
     name: str
     kind: str
     form: str = ""
+    group: str | None = None
+    """The node group that it is of; of the pool of a control plane the group with the role ``control``."""
     provider: str = ""
     quantity: int = 0
     floor: int = 0

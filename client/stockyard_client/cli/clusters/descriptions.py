@@ -45,13 +45,10 @@ def describe(context: Context, client: Client, cluster: Cluster, operation: Oper
 def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
     """Where the cluster is, how old, and what it costs."""
     extra = cluster.model_extra or {}
-    settings = cluster.settings
-    size = settings.get("control_plane_size")
-    members = f"{size} members, {settings.get('control_plane_instance_type')}" if size else None
     return {
-        "Kubernetes": " ".join(filter(None, (version_of(cluster), f"({cluster.cluster_type})"))),
+        "Kubernetes": " ".join(filter(None, (version_of(cluster), _kind_of(cluster)))),
         "Where": f"{cluster.provider}, account {cluster.cloud_account_id}, {region_of(cluster) or 'its own region'}",
-        "Control plane": members.replace("1 members", "1 member") if members else None,
+        "Control plane": _control_plane(cluster),
         "API": endpoint_of(cluster),
         "Bastion": extra.get("bastion"),
         "Price": _price(client, cluster),
@@ -64,6 +61,26 @@ def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
         "Client": cluster.client_id,
         "Id": cluster.id,
     }
+
+
+def _kind_of(cluster: Cluster) -> str:
+    driver = (cluster.model_extra or {}).get("driver")
+    return f"({cluster.cluster_type}{f', driver {driver}' if driver else ''})"
+
+
+def _control_plane(cluster: Cluster) -> str | None:
+    """How many members, of which group, on which machine; None where the cloud runs the control plane."""
+    settings = cluster.settings
+    size, kind = settings.get("control_plane_size"), settings.get("control_plane_instance_type")
+    if not size:
+        return None
+    groups = settings.get("autoscaler_node_groups") or ()
+    control = next((group for group in groups if group.get("role") == "control"), {})
+    name = control.get("name") or control.get("id")
+    # on Cudo the size is that of the one machine: sm, md or lg
+    members = f"{size} members" if isinstance(size, int) and size > 1 else "1 member"
+    machine = kind if isinstance(size, int) else settings.get("instance_type") or f"size {size}"
+    return ", ".join(str(part) for part in (members, machine, name and f"group {name}") if part)
 
 
 def endpoint_of(cluster: Cluster) -> str | None:

@@ -13,6 +13,11 @@ from stockyard_client.pool_models import PlannedNode, Pool
 MOST_PODS = 4
 
 
+def title(pool: Pool) -> str:
+    """Its name, and that of its node group where that is another: the control plane's."""
+    return pool.name if pool.group in (None, pool.name) else f"{pool.name} ({pool.group})"
+
+
 def state(pool: Pool) -> str:
     """Ready, why not, or that it is on its way out."""
     if pool.deleting:
@@ -63,7 +68,7 @@ def pods_of(node: PlannedNode) -> str:
 
 POOLS: Sheet[Pool] = Sheet(
     (
-        Column("NAME", lambda p: p.name, give=1),
+        Column("NAME", title, give=1),
         Column("KIND", lambda p: p.kind),
         Column("STATE", state),
         Column("NODES", lambda p: f"{p.nodes.available}/{p.nodes.claims}"),

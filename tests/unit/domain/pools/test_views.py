@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.nodes.records import NodeClaim
-from stockyard.domain.pools.records import CONTROL_PLANE, Pool
+from stockyard.domain.pools.records import CONTROL_PLANE, GROUP, Pool
 from stockyard.domain.pools.views import pool_view
 
 AT, LATER = "2026-11-28T10:00:00Z", "2026-11-28T10:05:00Z"
@@ -31,6 +32,18 @@ def ready(*claims: NodeClaim) -> tuple[str, str, str, str]:
     (condition,) = pool_view(MEMBERS, claims)["conditions"]
     assert condition["type"] == "Ready"
     return condition["status"], condition["reason"], condition["message"], condition["last_transition_time"]
+
+
+def test_a_pool_names_the_node_group_that_it_is_of() -> None:
+    stands_on = replace(MEMBERS, document={"group": "master"})
+    of_workers = replace(MEMBERS, name="web", form=GROUP)
+    own = replace(MEMBERS, name="web", form="stockyard", document={"group": "master"})
+    assert [pool_view(pool, ())["group"] for pool in (MEMBERS, stands_on, of_workers, own)] == [
+        None,
+        "master",
+        "web",
+        None,
+    ]
 
 
 def test_the_state_of_members_follows_from_their_claims() -> None:

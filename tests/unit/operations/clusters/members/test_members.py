@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from stockyard.domain.pools.node_groups import group_name
+from stockyard.domain.pools.records import CONTROL_PLANE
 from stockyard.domain.records import Pool, Resource
 from stockyard.errors import IllegalTransition, InvalidInput
 from stockyard.lifecycle.clusters.cluster import MOVES
@@ -20,7 +22,7 @@ from stockyard.operations.clusters.healing.health import attend_members
 from stockyard.operations.clusters.members.members import QuorumLost, ensure_members
 from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.advance import Fence
-from stockyard.operations.fleet.pools.pools import pools_of
+from stockyard.operations.fleet.pools.pools import member_pool_of, pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims import lost_machines
@@ -52,6 +54,23 @@ def test_a_control_plane_of_one_has_no_claims() -> None:
     members.patch({"settings": {"api_cidrs": ["198.51.100.0/24"]}})
     assert members.drive() == "changed"
     assert members.members() == []
+
+
+def test_the_pool_of_the_members_names_the_control_group_of_the_settings() -> None:
+    group = {"name": "master", "role": "control", "min_size": 3, "max_size": 3, "instance_types": ["t3.large"]}
+    members = members_world(3, autoscaler_node_groups=[dict(WEB), group])
+    services = members.world.services
+    members.drive()
+    pool = member_pool_of(services, members.id)
+    assert pool is not None
+    assert (group_name(pool), pool.name) == ("master", CONTROL_PLANE)
+    # a pool of earlier has no such word, and gets it without a change of what it asks for
+    services.store.commit(Replace(replace(pool, document={}, version=pool.version + 1)))
+    members.patch({"settings": {"api_cidrs": ["198.51.100.0/24"]}})
+    members.drive()
+    later = member_pool_of(services, members.id)
+    assert later is not None
+    assert (group_name(later), later.generation) == ("master", pool.generation)
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 5), (1, 5)])

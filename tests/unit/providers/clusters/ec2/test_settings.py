@@ -128,6 +128,7 @@ def test_who_names_zones_has_a_gateway_in_each() -> None:
     assert (settings()["zones"], settings()["nat_gateways"]) == ([], "one")
     assert (settings(zones=zones)["zones"], settings(zones=zones)["nat_gateways"]) == (zones, "per_zone")
     assert settings(zones=zones, nat_gateways="one")["nat_gateways"] == "one"
+    assert settings(nat_gateways="zone")["nat_gateways"] == "per_zone"
     assert settings(**VPC)["nat_gateways"] is None
 
 
@@ -137,7 +138,7 @@ def test_who_names_zones_has_a_gateway_in_each() -> None:
         ({"zones": ["us-east-1a", "us-east-1a"]}, "/settings/zones/1", ""),
         ({"zones": ["us-east-1a", "eu-west-1a"]}, "/settings/zones/1", "must be a zone of region us-east-1"),
         ({"zones": [f"us-east-1{x}" for x in "abcdefg"]}, "/settings/zones", "6"),
-        ({"nat_gateways": "zone"}, "/settings/nat_gateways", ""),
+        ({"nat_gateways": "two"}, "/settings/nat_gateways", ""),
         ({"subnet_id": "subnet-01234567", "zones": ["us-east-1a"]}, "/settings/zones", "is in one zone"),
         ({**VPC, "zones": ["us-east-1a"], "subnets": subnets("us-east-1b")}, "/settings/zones", "the zones of subnets"),
         ({**VPC, "nat_gateways": "one"}, "/settings/nat_gateways", "its own ways out"),

@@ -137,6 +137,14 @@ GROUP_FAULTS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+def test_a_gateway_in_each_zone_goes_by_the_word_of_ec2_too():
+    assert [settings(nat_gateways=word)["nat_gateways"] for word in ("one", "zone", "per_zone")] == [
+        "one",
+        "zone",
+        "zone",
+    ]
+
+
 @pytest.mark.parametrize(("named", "place", "words"), NETWORK_FAULTS)
 def test_refused_settings(named: dict[str, Any], place: str, words: str) -> None:
     faults_by_place = faults(**named)

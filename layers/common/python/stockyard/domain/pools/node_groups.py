@@ -13,17 +13,19 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.pools.budgets import DEFAULT_NODES
 from stockyard.domain.pools.group_mapping import Group, GroupMapping
-from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
+from stockyard.domain.pools.records import CONTROL_PLANE, DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.quantities import milli
 
-WORKER = "worker"
+WORKER, CONTROL = "worker", "control"
 GROUPS, AUTOSCALER_GROUPS = "node_groups", "autoscaler_node_groups"
 """The settings that have groups, of one kind of cluster or another."""
 GROUP_SETTINGS = frozenset({GROUPS, AUTOSCALER_GROUPS})
 CONSOLIDATE_AFTER = "30s"
 MACHINE = "machine"
 """In the document of a group's pool: what else makes its machines what they are, such as the size of their disk."""
+CONTROL_GROUP = "group"
+"""In the document of the pool of a control plane's members: the name of the group that the settings call it by."""
 RESOURCES = "resources"
 """In the document of a group's pool: what each of its nodes has that only those get who ask for it, such as GPUs."""
 
@@ -31,6 +33,12 @@ RESOURCES = "resources"
 def name_of(group: Group) -> str:
     """What a group is called, which is the name of its pool."""
     return str(group.get("name") or group.get("id") or "")
+
+
+def control_group_name(settings: Mapping[str, Any]) -> str | None:
+    """What the settings call the group that the control plane stands on; None where there is no such group."""
+    groups: Iterable[Group] = settings.get(AUTOSCALER_GROUPS) or ()
+    return next((name_of(group) for group in groups if group.get("role") == CONTROL), None)
 
 
 def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
@@ -92,6 +100,14 @@ def common_fields(pool: NewPool | Pool) -> dict[str, Any]:
 def says(mapping: GroupMapping, pool: NewPool | Pool) -> bool:
     """Whether such a node group can say all of the pool."""
     return mapping.pool_of_group(mapping.group_of_pool(pool), pool.provider_ref).spec() == pool.spec()
+
+
+def group_name(pool: Pool) -> str | None:
+    """The name of the node group that the pool is of, or that its members of a control plane are of; None for none."""
+    if pool.form == GROUP:
+        return pool.name
+    name = pool.document.get(CONTROL_GROUP) if pool.form == CONTROL_PLANE else None
+    return str(name) if name else None
 
 
 def node_properties(pool: Pool) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 from stockyard.domain.nodes.records import NodeClaim
 from stockyard.domain.nodes.views import requirement_view
 from stockyard.domain.pools.budgets import DEFAULT_NODES
+from stockyard.domain.pools.node_groups import group_name
 from stockyard.domain.pools.records import CONTROL_PLANE, STATIC, Pool, PoolSpec
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.views import CHANGES, attributes
@@ -41,6 +42,7 @@ def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
         pool = replace(pool, conditions=(_members_condition(pool, claims),))
     return {
         **attributes(pool, _POOL),
+        "group": group_name(pool),
         "provider": pool.provider_ref,
         "requirements": [requirement_view(requirement) for requirement in pool.requirements],
         "disruption": _disruption(pool.disruption),

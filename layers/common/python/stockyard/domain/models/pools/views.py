@@ -70,6 +70,9 @@ class PoolView(View):
     """``static``: always ``quantity`` nodes. ``dynamic``: as many as pending pods need."""
     form: str
     """The form of the document that the pool came as."""
+    group: str | None
+    """The node group of the cluster's settings that the pool is of, by its name there; of the pool ``control-plane``
+    the group with the role ``control``. Null for none."""
     provider: str
     """The node provider that it names; empty for any."""
     requirements: list[RequirementView]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from stockyard.domain.pools.node_groups import CONTROL_GROUP, control_group_name
 from stockyard.domain.pools.records import CONTROL_PLANE, NewPool, Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Resource
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
@@ -160,10 +161,12 @@ class ControlPlane:
         """The record of the pool, as the settings say it now."""
         services, cluster = self.services, self.work.cluster
         present = member_pool_of(services, cluster.id)
+        group = control_group_name(cluster.settings)
         new_pool = replace(
             self.driver.member_pool(cluster),
             name=CONTROL_PLANE,
             form=CONTROL_PLANE,
+            document={CONTROL_GROUP: group} if group is not None else {},
             quantity=wanted_size(cluster),
             termination_grace_period=GRACE,
         )
@@ -172,7 +175,7 @@ class ControlPlane:
             pool = replace(draft(services, cluster.id, new_pool, WORKFLOW_ACTOR), due_at=None)
             services.store.commit(Create(pool))
             return pool
-        if present.spec() == new_pool.spec():
+        if present.spec() == new_pool.spec() and present.document == new_pool.document:
             return present
         return self._changed(present, new_pool)
 
@@ -180,7 +183,8 @@ class ControlPlane:
         changed: Pool = replace(
             pool,
             **new_pool.spec(),
-            generation=pool.generation + 1,
+            document=new_pool.document,
+            generation=pool.generation + (new_pool.spec() != pool.spec()),
             updated_at=self.services.now(),
             version=pool.version + 1,
         )

@@ -28,6 +28,10 @@ from stockyard.providers.clouds.cudo.sheets import Sheet
 _OF_CLUSTER = re.compile(rf".*-([0-9a-f]{{12}})-(?:{CONTROL_PLANE}|{NODE}|{DATA}|{NET})", re.ASCII)
 """An id that we choose: the twelve digits tell a cluster from all others, whatever its name has before them. What a
 tenant calls by a copy of such an id, and more, is the tenant's."""
+_WITHOUT_VAULT = (
+    "The account names no Vault: clusters need settings.no_vault, or the attributes vault_address, vault_role_id and "
+    "vault_secret_id for keys of encrypted disks."
+)
 _MAY_WRITE = frozenset({"OWNER", "EDITOR"})
 
 
@@ -63,8 +67,11 @@ class CudoCloud:
         refusal = self._refusal_of_vault(account, tenant)
         if refusal:
             return Verification(False, refusal)
-        warning = f"Cudo does not say what the key may do in project {project}: it may turn out to be too little."
-        return Verification(True, f"The API key opens project {project}.", () if role in _MAY_WRITE else (warning,))
+        warnings = [] if account.attributes.get("vault_address") else [_WITHOUT_VAULT]
+        if role not in _MAY_WRITE:
+            text = f"Cudo does not say what the key may do in project {project}: it may turn out to be too little."
+            warnings.append(text)
+        return Verification(True, f"The API key opens project {project}.", tuple(warnings))
 
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
         """See ``ports.clouds.SellsByAccount.offers``: all machine types of all data centers."""

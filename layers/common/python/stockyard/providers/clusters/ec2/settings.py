@@ -133,7 +133,8 @@ class AwsSettings(ClusterSettings):
     zones: Zones = Field(default_factory=list)
     """The zones that the cluster's own VPC has subnets in."""
     nat_gateways: NatGateways | None = None
-    """One NAT gateway for all zones, or one in each; where zones are named, one in each."""
+    """One NAT gateway for all zones, or one in each: ``per_zone``, or ``zone`` as on EKS. Where zones are named, one in
+    each."""
     bastion: Bastion | None = None
     """A machine that is the single way in for SSH, which otherwise reaches the control plane's machines alone."""
     autoscaler_node_groups: NodeGroups = Field(default_factory=list)

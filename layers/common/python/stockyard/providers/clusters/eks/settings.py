@@ -141,6 +141,10 @@ def _subnet_faults(vpc_cidr: str, subnet_cidrs: Sequence[str]) -> list[Fault]:
     return faults
 
 
+def _zone(word: str) -> str:
+    return "zone" if word == "per_zone" else word
+
+
 class EksSettings(ClusterSettings):
     """Settings of a cluster on AWS EKS."""
 
@@ -159,8 +163,8 @@ class EksSettings(ClusterSettings):
         default_factory=list
     )
     """The zones that the VPC has subnets in."""
-    nat_gateways: Literal["one", "zone"] = "one"
-    """One NAT gateway for all zones, or one in each."""
+    nat_gateways: Annotated[Literal["one", "zone", "per_zone"], AfterValidator(_zone)] = "one"
+    """One NAT gateway for all zones, or one in each (``zone``, or ``per_zone`` as on EC2)."""
     public_access_cidrs: fields.Cidrs = Field(default_factory=list)
     """The ranges of addresses that may reach the API from outside; without any, everybody may."""
     support: Literal["standard", "extended"] = "standard"

@@ -15,7 +15,7 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.network.layout import MOST_ZONES
-from stockyard.providers.clusters.ec2.network.network_configuration import BASTION_TYPE, RDP_FAULT, is_given
+from stockyard.providers.clusters.ec2.network.network_configuration import BASTION_TYPE, PER_ZONE, RDP_FAULT, is_given
 
 RDP = "rdp"
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
@@ -50,7 +50,14 @@ Zones = Annotated[
     Field(max_length=MOST_ZONES, json_schema_extra={"uniqueItems": True}),
     AfterValidator(fields.distinct),
 ]
-NatGateways = Literal["one", "per_zone"]
+
+
+def _per_zone(word: str) -> str:
+    return PER_ZONE if word == "zone" else word
+
+
+NatGateways = Annotated[Literal["one", "per_zone", "zone"], AfterValidator(_per_zone)]
+"""One NAT gateway for all zones, or one in each, which clusters on EKS call ``zone``."""
 Protocol = Annotated[str, Field(max_length=8, json_schema_extra={"enum": ["ssh"]}), AfterValidator(_protocol)]
 
 
