@@ -98,7 +98,8 @@ class Context:
         """Where the API is: the option, the environment, the last login."""
         url = self.url or self.environment.get("STOCKYARD_URL") or self.store.current_url()
         if not url:
-            raise NotConfigured("no API is known: set STOCKYARD_URL, give --url, or log in")
+            text = "no API is known: set STOCKYARD_URL, give --url, or log in; of a local cloud: set -a; . .local/env"
+            raise NotConfigured(text)
         if not url.startswith(("https://", "http://")):
             raise NotConfigured("the API's URL must start with https:// or http://")
         # as the paths in the API's document are written, and some copy them

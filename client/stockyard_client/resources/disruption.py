@@ -26,6 +26,8 @@ class ClusterDisruption(Model):
     message: str = ""
     paused: bool = False
     paused_by: str | None = None
+    paused_pools: tuple[str, ...] = ()
+    """Pools whose own switch is set."""
     nodes: tuple[str, ...] = ()
     replacements: tuple[str, ...] = ()
     decided_at: str | None = None

@@ -76,6 +76,13 @@ def test_interruption(cli, api):
     assert "goes on by itself" in result.stderr
 
 
+def test_a_slip_is_answered_with_commands_that_the_help_shows(cli):
+    assert "Did you mean 'create'?" in cli("cluster", "creat").stderr
+    assert "Did you mean 'cluster'?" in cli("clusterr").stderr
+    # the former name goes on working
+    assert cli("cluster", "retry", "--help").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "arguments", [("cluster", "creat"), ("cluster", "get"), ("cluster", "list", "-o", "xml"), ("cluster", "create")]
 )

@@ -78,7 +78,7 @@ def test_provider_list_get_and_delete(cli, api):
     api.answer("GET", "/v1/operations/op_01", {"id": "op_01", "kind": "k", "subject": "s", "status": "succeeded"})
     assert cli("provider", "list", "-o", "name").stdout == "sim\n"
     api.answer("GET", "/v1/node-providers/aws", {**PROVIDER, "name": "aws", "kind": "ec2"})
-    assert cli("provider", "get", "aws").stdout.splitlines()[1].split() == ["aws", "ec2", "Available", "-", "-", "-"]
+    assert cli("provider", "get", "aws").stdout.splitlines()[1].split() == ["aws", "ec2", "Available", "all", "-", "-"]
     assert json.loads(cli("provider", "get", "sim", "-o", "json").stdout) == PROVIDER
     result = cli("provider", "delete", "sim")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -192,6 +192,20 @@ def test_claim_list_shows_drift_reason(cli, api):
     assert "TypeChanged" not in lines[2]
     assert "Broken" in lines[3]
     assert "TypeChanged" not in lines[3]
+
+
+def test_amounts_without_a_unit_and_refused_options_are_named(cli, api):
+    assert (
+        "--memory 4 would be 4 bytes: write 4Gi, or 4Mi"
+        in cli("claim", "create", "--cluster", "d", "--memory", "4").stderr
+    )
+    assert api.requests == []
+    errors = [{"pointer": f"/resources/{name}", "detail": "is wrong"} for name in ("memory", "x.y~1z")]
+    api.problem("POST", "/v1/node-claims", 422, "InvalidInput", errors=errors)
+    options = ("--cluster", "d", "--memory", "4Gb", "--resource", "x.y/z=1")
+    stderr = cli("claim", "create", *options).stderr
+    assert "--memory: is wrong" in stderr
+    assert "--resource x.y/z: is wrong" in stderr
 
 
 def test_claims_are_listed_and_shown(cli, api):

@@ -40,6 +40,17 @@ def warned(api, cli, cluster_document, operation_document, tmp_path):
     return api.answer("POST", "/v1/apply", APPLIED)
 
 
+def test_what_only_tells_is_a_note_and_what_is_said_of_many_places_is_said_once(cli, api):
+    many = [{"pointer": f"/{n}/spec", "detail": "the host cannot be reached"} for n in range(23)]
+    two = [{"pointer": f"/{n}", "detail": "twice"} for n in range(2)]
+    note = {"pointer": "/nat_gateways", "detail": "One costs 36.50.", "note": True}
+    api.answer("POST", "/v1/apply", {"results": [{**APPLIED["results"][0], "warnings": [note, *many, *two]}]})
+    lines = cli("apply", "-f", "-", stdin=MANIFEST).stderr.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["Warning", "Warning", "Warning", "Note"]
+    assert "and 22 other places: the host cannot be reached" in lines[0]
+    assert lines[-1].endswith("One costs 36.50.")
+
+
 DOCUMENT = json.dumps({"name": "demo"})
 MANIFEST = json.dumps({"apiVersion": "stockyard/v1", "kind": "Pool", "metadata": {"name": "base"}, "spec": {}})
 

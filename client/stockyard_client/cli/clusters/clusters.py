@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli.clusters import kubeconfig, secrets, snapshots
+from stockyard_client.cli.clusters import kubeconfig, renewals, secrets, snapshots
 from stockyard_client.cli.clusters.profiles import ProfileNames, choices_from, of_cluster
 from stockyard_client.cli.documents.assignments import Set
-from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.origins import Origin
 from stockyard_client.cli.input.completion import account_numbers, cluster_names, operation_ids
 from stockyard_client.cli.input.confirmations import Yes, confirm
@@ -35,6 +34,8 @@ from stockyard_client.cli.visible import echo
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
+app.command()(renewals.repave)
+app.command()(renewals.certificates)
 app.command("update")(updates.update_cluster)
 app.command("edit")(updates.edit_cluster)
 app.command("change", hidden=True)(updates.update_cluster)
@@ -268,61 +269,6 @@ def cancel(
         done = "It had not begun." if queued else "What it has done so far stands."
         context.say(f"Operation {operation.id} is stopped. {done}")
         show_one(context, output, OPERATIONS, operation)
-
-
-@app.command()
-def repave(
-    run: typer.Context,
-    cluster: Name,
-    approve: Annotated[bool, typer.Option("--approve", help="Let the change go on that waits.")] = False,
-    revert: Annotated[bool, typer.Option("--revert", help="Take the change back that waits.")] = False,
-    start: Annotated[bool, typer.Option("--start", help="Replace every node, one by one.")] = False,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """Decide on a change that replaces nodes, or replace all. Without an option: show whether one waits."""
-    if approve + revert + start > 1:
-        raise BadInput("give one of --approve, --revert and --start")
-    context = contexts.of(run)
-    with context.client() as client:
-        if start and dry_run:
-            plans.show(context, output, client.clusters.plan_repave(cluster))
-        elif start:
-            operation = client.clusters.start_repave(cluster)
-            context.say(f"Every node of cluster {cluster} is replaced by operation {operation.id}.")
-            operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
-        else:
-            decide = approve or revert
-            view = (
-                client.clusters.decide_repave(cluster, approved=approve) if decide else client.clusters.repave(cluster)
-            )
-            write_yaml_or_json(output, view)
-
-
-@app.command()
-def certificates(
-    run: typer.Context,
-    cluster: Name,
-    renew: Annotated[bool, typer.Option("--renew", help="Replace the control plane's members, one by one.")] = False,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """Show when a control plane's certificates end, or renew them."""
-    context = contexts.of(run)
-    with context.client() as client:
-        if renew and dry_run:
-            plans.show(context, output, client.clusters.plan_renewal(cluster))
-        elif renew:
-            operation = client.clusters.renew_certificates(cluster)
-            context.say(f"The certificates of cluster {cluster} are renewed by operation {operation.id}.")
-            operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
-        else:
-            document = client.clusters.certificates(cluster)
-            write_yaml_or_json(output, document)
 
 
 @app.command()

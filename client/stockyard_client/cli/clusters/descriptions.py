@@ -75,7 +75,7 @@ def _control_plane(cluster: Cluster) -> str | None:
     if not size:
         return None
     groups = settings.get("autoscaler_node_groups") or ()
-    control = next((group for group in groups if group.get("role") == "control"), {})
+    control: dict[str, Any] = next((group for group in groups if group.get("role") == "control"), {})
     name = control.get("name") or control.get("id")
     # on Cudo the size is that of the one machine: sm, md or lg
     members = f"{size} members" if isinstance(size, int) and size > 1 else "1 member"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.visible import echo
+from stockyard_client.errors import UnexpectedAnswer
 
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"
@@ -60,8 +61,24 @@ def kubeconfig(
         path = file or kubeconfigs.default_path(context.environment)
         current = kubeconfigs.write(path, config, use=use)
         _say_how(context, entry, path, current=current)
+        if not static and _lacks_login(context, config):
+            context.say(f"Next: stockyard login --cluster {cluster}   # before kubectl asks for a token")
     if simulated:
         context.say(_SIMULATED, "yellow")
+
+
+def _lacks_login(context: contexts.Context, config: dict[str, Any]) -> bool:
+    """Whether kubectl would find no token: people log in to this cluster, and nobody has."""
+    from stockyard_client import kubeconfigs
+    from stockyard_client.sessions import cluster_session
+
+    if kubeconfigs.asks_api(config) or "STOCKYARD_CLUSTER_TOKEN" in context.environment:
+        return False
+    try:
+        issuer, client_id = kubeconfigs.login(config)
+    except UnexpectedAnswer:
+        return False
+    return context.store.load(cluster_session(issuer, client_id)) is None
 
 
 def program() -> list[str]:

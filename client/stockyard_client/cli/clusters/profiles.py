@@ -45,7 +45,7 @@ PROFILES: Sheet[ClusterProfile] = Sheet(
         Column("VERSION", lambda p: p.version),
         Column("CLOUD", lambda p: p.cloud),
         Column("VERSIONS", lambda p: len(p.versions)),
-        Column("UPDATED", lambda p: p.updated_at),
+        Column("UPDATED", lambda p: p.updated_at, is_age=True),
         Column("ID", lambda p: p.id, wide=True),
         Column("DESCRIPTION", lambda p: p.description, wide=True),
     ),

@@ -22,6 +22,11 @@ def dotted(tokens: Sequence[str]) -> str:
     return text
 
 
+def pointer(*tokens: str) -> str:
+    """The JSON pointer (RFC 6901) of these keys."""
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
 def tokens_of(pointer: str) -> list[str]:
     """The keys and numbers of a JSON pointer (RFC 6901)."""
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]

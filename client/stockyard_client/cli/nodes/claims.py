@@ -9,11 +9,14 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.pointers import pointer
 from stockyard_client.cli.input.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_either, requirement
 from stockyard_client.cli.input.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch
 from stockyard_client.cli.nodes import power
+from stockyard_client.cli.nodes.type_filters import check_memory
 from stockyard_client.cli.operations import listings, operations, updates
 from stockyard_client.cli.output import losses, plans, progress, watching
 from stockyard_client.cli.output.node_sheets import CLAIMS
@@ -61,6 +64,9 @@ def create(
     options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
+    check_memory(memory)
+    named = {"cpu": cpu and "--cpu", "memory": memory and "--memory"}
+    context.origins.append(_origin(options, resources, named, require, label))
     if manifest:
         if options or resources or require or label:
             raise BadInput("a manifest says everything itself: give no options beside it")
@@ -83,6 +89,20 @@ def create(
         context.say(f"Next: stockyard claim describe {claim.name}")
     elif claim.operation_id:
         progress.say_how_to_follow(context, claim.operation_id)
+
+
+def _origin(
+    options: dict[str, Any],
+    resources: dict[str, str],
+    named: dict[str, str | None],
+    require: list[str] | None,
+    label: list[str] | None,
+) -> Origin:
+    """Which option gave which field of the request."""
+    field_options = {f"/{name}": f"--{name.replace('_', '-')}" for name in options}
+    field_options |= {pointer("resources", name): named.get(name) or f"--resource {name}" for name in resources}
+    lists = (("/requirements", require and "--require"), ("/labels", label and "--label"))
+    return Origin(options={**field_options, **{place: option for place, option in lists if option}})
 
 
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from stockyard_client.cli.input.completion import provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import read_either
 from stockyard_client.cli.input.options import DryRun, Manifest, Watch
+from stockyard_client.cli.nodes import type_filters
 from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import losses, plans, watching
-from stockyard_client.cli.output.node_sheets import PRICES, PROVIDERS, TYPES
+from stockyard_client.cli.output.node_sheets import PRICES, PROVIDERS, TYPES, types_sheet
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
 from stockyard_client.cli.tenant import tenancy
 
@@ -135,15 +136,29 @@ def list_types(
     provider: Annotated[
         str | None, typer.Option(help="Only types of this provider.", autocompletion=provider_names)
     ] = None,
+    cpu: type_filters.Cpu = None,
+    memory: type_filters.Memory = None,
+    gpu: type_filters.Gpu = None,
+    arch: type_filters.Arch = None,
+    zone: type_filters.Zone = None,
+    max_price: type_filters.MaxPrice = None,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """List the node types with cost, price and capacity. -o wide shows their properties."""
+    """List the node types with cost, price and capacity. -o wide shows their properties. In a table what several
+    providers have alike is one row."""
     context = contexts.of(run)
+    type_filter = type_filters.TypeFilter(cpu, memory, gpu, arch, zone, max_price)
     with context.client() as client:
         if watch:
-            watching.watch_list(context, client, output, listings.types(client, provider))
-        show_many(context, output, TYPES, client.node_types.list(provider=provider, page_size=200))
+            watching.watch_list(context, client, output, listings.types(client, provider, type_filter.of))
+        types = type_filter.of(client.node_types.list(provider=provider, page_size=200))
+    if output in {Form.TABLE, Form.WIDE}:
+        rows = type_filters.without_repetitions(types)
+        also = {node_type.id: ", ".join(providers) for node_type, providers in rows}
+        show_many(context, output, types_sheet(also), [node_type for node_type, _ in rows])
+    else:
+        show_many(context, output, TYPES, types)
 
 
 @types.command("get")

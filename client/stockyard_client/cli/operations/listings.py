@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -111,11 +111,13 @@ def operations(client: Client, filters: Filters, newest: int | None) -> Listing[
     )
 
 
-def types(client: Client, provider: str | None) -> Listing[NodeType]:
-    """Node types, by their ids. Their prices and room change without an event."""
+def types(
+    client: Client, provider: str | None, select: Callable[[Iterable[NodeType]], Iterable[NodeType]] = iter
+) -> Listing[NodeType]:
+    """Node types that are wanted, by their ids. Their prices and room change without an event."""
     return Listing(
         TYPES,
-        lambda: client.node_types.list(provider=provider, page_size=200),
+        lambda: select(client.node_types.list(provider=provider, page_size=200)),
         None,
         by_prefix("npr_", "spr_"),
         again=SELDOM,

@@ -37,6 +37,20 @@ class Difference:
             return f"- {self.path}: {_as_text(self.before)}"
         return f"~ {self.path}: {_as_text(self.before)} -> {_as_text(self.after)}"
 
+    @property
+    def lines(self) -> list[str]:
+        """The same in as many lines as it takes: of a long object that is new each field has one, but those that say
+        nothing (null, an empty list or text)."""
+        is_new = self.before is ABSENT or self.before is None
+        if not (is_new and isinstance(self.after, Mapping)) or len(_as_text(self.after)) <= LONGEST:
+            return [self.text]
+        fields = {key: value for key, value in self.after.items() if value is not None and value not in ("", [], {})}
+        return [f"+ {self.path}:", *(f"{key}: {_as_text(_without_nulls(value))}" for key, value in fields.items())]
+
+
+LONGEST = 100
+"""Letters of a new object that stand in one line; of a longer one each field has a line."""
+
 
 def differences(before: Any, after: Any, path: str = "") -> list[Difference]:
     """Each field that differs, in order of the path. Items of lists are told apart by ``name`` where all have one."""
@@ -49,7 +63,9 @@ def show(context: Context, rows: list[Difference], indent: str = "") -> None:
 
     styles = {"+": "green", "-": "red", "~": "yellow"}
     for row in rows:
-        context.out.print(Text(indent + row.text, style=styles[row.text[0]]), soft_wrap=True)
+        first, *below = row.lines
+        for line in (first, *(f"    {line}" for line in below)):
+            context.out.print(Text(indent + line, style=styles[first[0]]), soft_wrap=True)
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,6 +113,11 @@ def _by_name(items: list[Any], *, named: bool) -> dict[Any, Any]:
 def _below(path: str, key: str) -> str:
     step = dotted([key])
     return f"{path}{step}" if step.startswith("[") or not path else f"{path}.{step}"
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without fields that are null."""
+    return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, Mapping) else value
 
 
 def _as_text(value: Any) -> str:

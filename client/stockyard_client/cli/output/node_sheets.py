@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stockyard_client.cli.output.tables import Column, Sheet
@@ -20,9 +20,16 @@ def dollars(value: float | None) -> str | None:
     return None if value is None else f"{value:.4f}"
 
 
-def declared_types(provider: NodeProvider) -> int | None:
-    """How many types its document declares; of EC2 it only says what differs from what is discovered."""
-    return None if provider.kind == "ec2" else len(provider.node_types)
+_DISCOVERED = frozenset({"ec2", "eks", "cudo"})
+"""Kinds of providers whose types are those of their cloud."""
+
+
+def declared_types(provider: NodeProvider) -> int | str:
+    """Which of its cloud's types it has, by their names, or how many its document declares."""
+    if provider.kind not in _DISCOVERED:
+        return len(provider.node_types)
+    names = ((provider.model_extra or {}).get("spec") or {}).get("instanceTypes") or ["*"]
+    return "all" if names == ["*"] else ",".join(str(name) for name in names)
 
 
 def capacity(node_type: NodeType) -> str | None:
@@ -85,10 +92,20 @@ def price_text(hour: float | None) -> str | None:
     return None if hour is None else f"{hour:.4f} USD/hour, {hour * HOURS_A_MONTH:,.2f} USD/month"
 
 
+MOST_VALUES = 6
+"""Values of a requirement that are written out: a claim of a pool lists each node type that the pool may have."""
+
+
 def requirements_text(rules: Iterable[Mapping[str, Any]]) -> str:
-    """What the labels of a node must be, in a line."""
-    parts = ((rule.get("key"), rule.get("operator"), ",".join(rule.get("values") or ())) for rule in rules)
+    """What the labels of a node must be, in a line; of many values the first ones, and how many more there are."""
+    parts = ((rule.get("key"), rule.get("operator"), _values_text(rule.get("values") or ())) for rule in rules)
     return "; ".join(" ".join(str(part) for part in rule if part) for rule in parts)
+
+
+def _values_text(values: Sequence[str]) -> str:
+    if len(values) <= MOST_VALUES + 1:
+        return ",".join(values)
+    return f"{','.join(values[:MOST_VALUES])} and {len(values) - MOST_VALUES} more"
 
 
 def trouble_first(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
@@ -107,7 +124,7 @@ PROVIDERS: Sheet[NodeProvider] = Sheet(
         Column("KIND", lambda p: p.kind),
         Column("PHASE", lambda p: p.phase),
         Column("TYPES", declared_types),
-        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("AGE", lambda p: p.created_at, is_age=True),
         Column("WHY", lambda p: why(p.reason, p.message), give=2),
         Column("SHARED", lambda p: "yes" if p.shared else "", wide=True),
         Column("CREATED", lambda p: p.created_at, wide=True),
@@ -131,6 +148,16 @@ TYPES: Sheet[NodeType] = Sheet(
     ),
     lambda t: t.name,
 )
+
+
+def types_sheet(also: Mapping[str, str]) -> Sheet[NodeType]:
+    """The columns of node types, with those providers that have the same type, by the ids of types."""
+    if not any(also.values()):
+        return TYPES
+    other_providers: Column[NodeType] = Column("ALSO OF", lambda t: also.get(t.id), give=1, spare=True)
+    return Sheet((*TYPES.columns[:1], other_providers, *TYPES.columns[1:]), TYPES.name)
+
+
 CLAIMS: Sheet[NodeClaim] = Sheet(
     (
         Column("NAME", lambda c: c.name, give=1),
@@ -140,7 +167,7 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
         Column("CAPACITY", lambda c: placed(c, "capacity_type"), spare=True),
         Column("ZONE", zone_of, spare=True),
         Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour"))),
-        Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
+        Column("AGE", lambda c: c.created_at, is_age=True),
         Column("WHY", lambda c: why("" if reason(c) == c.phase else reason(c), message(c)), give=4),
         Column("NODE", lambda c: c.node_name, wide=True),
         Column("PROVIDER", provider_of, wide=True),

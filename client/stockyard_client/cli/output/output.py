@@ -70,7 +70,7 @@ CLUSTERS: Sheet[Cluster] = Sheet(
         Column("VERSION", version_of),
         Column("PROVIDER", lambda c: c.provider),
         Column("REGION", region_of),
-        Column("AGE", lambda c: c.created_at, brief=True, is_age=True),
+        Column("AGE", lambda c: c.created_at, is_age=True),
         Column("WHY", why_of, give=1),
         Column("PHASE", lambda c: c.phase, wide=True),
         Column("ACCOUNT", lambda c: c.cloud_account_id, wide=True),
@@ -98,13 +98,17 @@ ACCOUNTS: Sheet[CloudAccount] = Sheet(
         Column("NAME", lambda a: a.name, give=1),
         Column("PROVIDER", lambda a: a.provider),
         Column("VERIFICATION", lambda a: a.verification),
-        Column("AGE", lambda a: a.created_at, brief=True, is_age=True),
+        Column("AGE", lambda a: a.created_at, is_age=True),
         Column("MESSAGE", lambda a: a.verification_message, give=2),
         Column("CREATED", lambda a: a.created_at, wide=True),
         Column("DESCRIPTION", lambda a: a.description, wide=True),
     ),
     lambda a: a.id,
 )
+VERIFIED: Sheet[CloudAccount] = Sheet(
+    tuple(column for column in ACCOUNTS.columns if column.heading != "MESSAGE"), ACCOUNTS.name
+)
+"""Of an account whose message is said beside the table, as long as it is."""
 OPERATIONS: Sheet[Operation] = Sheet(
     (
         Column("ID", lambda o: o.id),
@@ -113,7 +117,7 @@ OPERATIONS: Sheet[Operation] = Sheet(
         Column("STATUS", lambda o: o.status),
         Column("PROGRESS", lambda o: f"{o.progress}%", spare=True),
         Column("PHASE", lambda o: next((p.name for p in o.phases if p.state in {"running", "failed"}), None), give=2),
-        Column("AGE", lambda o: o.created_at, brief=True, is_age=True),
+        Column("AGE", lambda o: o.created_at, is_age=True),
         Column("SUBJECT ID", lambda o: o.subject, wide=True),
         Column("CREATED", lambda o: o.created_at, wide=True),
         Column("UPDATED", lambda o: o.updated_at, wide=True),

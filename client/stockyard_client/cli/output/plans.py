@@ -15,6 +15,8 @@ from stockyard_client.models import Plan, Price
 
 _PARTS = (("creates", "+", "green"), ("changes", "~", "yellow"), ("deletes", "-", "red"))
 MOST_GROUPS = 8
+MOST_PLACES = 3
+"""Places that one sentence is said of one by one."""
 
 
 def show(context: Context, form: Form, plan: Plan) -> None:
@@ -171,9 +173,31 @@ def _item_name(item: dict[str, Any]) -> str:
 
 
 def warn(context: Context, warnings: Iterable[Any]) -> None:
-    """Writes what to mind of a plan, or of what was made or changed, to stderr."""
-    for warning in warnings:
-        context.say(f"Warning: {remark(context, warning)}", "yellow")
+    """Writes what to mind of a plan, or of what was made or changed, to stderr: warnings first, then what only tells.
+    What is said of many places is said once."""
+    listed = list(warnings)
+    notes = [line for line in listed if isinstance(line, dict) and line.get("note")]
+    for line in _said_once(context, [line for line in listed if line not in notes]):
+        context.say(f"Warning: {line}", "yellow")
+    for line in _said_once(context, notes):
+        context.say(f"Note: {line}", "dim")
+
+
+def _said_once(context: Context, lines: Sequence[Any]) -> list[str]:
+    """The remarks as sentences; equal ones of more than ``MOST_PLACES`` places as one, with the first places."""
+    places: dict[str, list[str]] = {}
+    for line in lines:
+        is_remark = isinstance(line, dict) and "detail" in line
+        text = str(line["detail"]) if is_remark else _described(line)
+        place = context.place_of(str(line.get("pointer") or "")) if is_remark else ""
+        places.setdefault(text, []).append(place)
+    sentences: list[str] = []
+    for text, named in places.items():
+        if len(named) > MOST_PLACES:
+            sentences.append(f"{named[0]} and {len(named) - 1} other places: {text}")
+        else:
+            sentences += [f"{place}: {text}" if place else text for place in named]
+    return sentences
 
 
 def remark(context: Context, line: Any) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from stockyard_client.cli.output.node_sheets import dollars, pairs_of
 from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.models import Model
 from stockyard_client.pool_models import PlannedNode, Pool
+
+if TYPE_CHECKING:
+    from stockyard_client.client import Client
 
 MOST_PODS = 4
 
@@ -16,6 +19,12 @@ MOST_PODS = 4
 def title(pool: Pool) -> str:
     """Its name, and that of its node group where that is another: the control plane's."""
     return pool.name if pool.group in (None, pool.name) else f"{pool.name} ({pool.group})"
+
+
+def nodes(pool: Pool) -> str:
+    """How many nodes are available, of how many asked for; and how many more are on their way out, and still paid."""
+    leaving = f" ({pool.nodes.leaving} leave)" if pool.nodes.leaving else ""
+    return f"{pool.nodes.available}/{pool.nodes.claims}{leaving}"
 
 
 def state(pool: Pool) -> str:
@@ -71,11 +80,11 @@ POOLS: Sheet[Pool] = Sheet(
         Column("NAME", title, give=1),
         Column("KIND", lambda p: p.kind),
         Column("STATE", state),
-        Column("NODES", lambda p: f"{p.nodes.available}/{p.nodes.claims}"),
+        Column("NODES", nodes),
         Column("AT LEAST", lambda p: p.nodes.desired),
         Column("LIMITS", lambda p: pairs_of(p.limits), give=2),
         Column("USD/HOUR", lambda p: dollars(p.nodes.usd_hour)),
-        Column("AGE", lambda p: p.created_at, brief=True, is_age=True),
+        Column("AGE", lambda p: p.created_at, is_age=True),
         Column("WHY", why, give=3),
         Column("PROVIDER", lambda p: p.provider, wide=True),
         Column("WEIGHT", lambda p: p.weight or None, wide=True),
@@ -84,6 +93,21 @@ POOLS: Sheet[Pool] = Sheet(
     ),
     lambda p: p.name,
 )
+
+
+def of_all_clusters(client: Client) -> tuple[dict[str, str], list[Pool]]:
+    """The names of the clusters by their ids, and the pools of each in turn."""
+    clusters = list(client.clusters.list(page_size=200))
+    pools = [pool for cluster in clusters for pool in client.pools.list(cluster.id, page_size=200)]
+    return {cluster.id: cluster.name for cluster in clusters}, pools
+
+
+def with_cluster(names: Mapping[str, str]) -> Sheet[Pool]:
+    """The columns of pools of several clusters, whose names go by their ids."""
+    cluster: Column[Pool] = Column("CLUSTER", lambda p: names.get(p.cluster_id, p.cluster_id))
+    return Sheet((cluster, *POOLS.columns), POOLS.name)
+
+
 PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
     (
         Column("NODES", lambda n: n.count),

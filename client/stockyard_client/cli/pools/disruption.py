@@ -27,15 +27,26 @@ SomeCluster = Annotated[
 Pool = Annotated[str | None, typer.Option(help="Only this pool of the cluster.", autocompletion=pool_names)]
 All = Annotated[bool, typer.Option("--all", help="All clusters.")]
 
+_POSSIBLE = (
+    "USD POSSIBLE/MONTH: what the nodes cost above the least that any packing of their pods costs. No search has to"
+    " reach it."
+)
+
+
+def _paused(state: ClusterDisruption) -> str:
+    """Whether a switch pauses the whole cluster, or which pools are paused."""
+    return "yes" if state.paused_by else ", ".join(state.paused_pools) or "no"
+
+
 STATES: Sheet[ClusterDisruption] = Sheet(
     (
         Column("STATE", lambda d: d.state),
         Column("REASON", lambda d: d.reason),
         Column("NODES THAT GO", lambda d: len(d.nodes)),
         Column("THAT COME", lambda d: len(d.replacements)),
-        Column("PAUSED", lambda d: "yes" if d.paused_by else "no"),
+        Column("PAUSED", _paused),
         Column("USD SAVED/MONTH", lambda d: f"{d.usd_month_saved:.2f}"),
-        Column("POSSIBLE", lambda d: None if d.usd_month_possible is None else f"{d.usd_month_possible:.2f}"),
+        Column("USD POSSIBLE/MONTH", lambda d: None if d.usd_month_possible is None else f"{d.usd_month_possible:.2f}"),
         Column("DECIDED", lambda d: d.decided_at, wide=True),
         Column("BY POOL", lambda d: ", ".join(f"{s.pool} {s.usd_month:.2f}" for s in d.savings), wide=True),
     ),
@@ -65,12 +76,16 @@ def show(run: typer.Context, cluster: SomeCluster = None, output: Output = Form.
             if output in {Form.JSON, Form.YAML}:
                 write_document(output, switch.document())
             else:
-                echo("paused for all clusters" if switch.paused else "not paused")
+                echo("paused for all clusters" if switch.paused else "not paused for all clusters")
+                if not switch.paused:
+                    context.say("Of one cluster and its pools: stockyard disruption show CLUSTER", "dim")
             return
         state = client.disruption.get(cluster)
     show_one(context, output, STATES, state)
     if state.message:
         context.say(state.message)
+    if output is Form.TABLE and state.usd_month_possible is not None:
+        context.say(_POSSIBLE, "dim")
 
 
 @app.command()

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.pointers import pointer
 from stockyard_client.cli.input.inputs import pairs, requirement
 
 _STRATEGIES = {"add-first": "add_first", "remove-first": "remove_first"}
@@ -89,6 +91,24 @@ def options_of(
         "taints": [taint_of(text) for text in taint] if taint else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+_NAMES = {"requirements": "--require", "limits": "--limit", "labels": "--label", "taints": "--taint"}
+_NAMES |= {"zones": "--zone", "properties": "--root-disk", "max_price": "--max-price"}
+_NAMES |= {"update_strategy": "--update-strategy"}
+_OF_MAPS = frozenset({"limits", "labels"})
+"""Fields whose options each give one entry."""
+
+
+def origin_of_options(options: dict[str, Any]) -> Origin:
+    """Which option gave which field of a pool, so that a refusal names what somebody typed."""
+    field_options: dict[str, str] = {}
+    for name, value in options.items():
+        option = _NAMES.get(name, f"--{name}")
+        if name in _OF_MAPS and isinstance(value, dict):
+            field_options |= {pointer(name, key): f"{option} {key}" for key in value}
+        field_options[pointer(name)] = option
+    return Origin(options=field_options)
 
 
 def merged(

@@ -17,7 +17,7 @@ from stockyard_client.cli.manifests.apply import of_cluster
 from stockyard_client.cli.operations import changes, listings, operations, updates
 from stockyard_client.cli.output import losses, plans, progress, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
-from stockyard_client.cli.output.pool_sheets import POOLS
+from stockyard_client.cli.output.pool_sheets import POOLS, of_all_clusters, with_cluster
 from stockyard_client.cli.pools import edits as pool_edits
 from stockyard_client.cli.pools.options import (
     MaxPrice,
@@ -28,6 +28,7 @@ from stockyard_client.cli.pools.options import (
     group_fields_of,
     merged,
     options_of,
+    origin_of_options,
     taint_of,
 )
 from stockyard_client.client import Client
@@ -80,6 +81,7 @@ def create(
     options = options_of(quantity, floor, weight, require, limit, label, taint)
     options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
     options |= fields_of(zone, max_price, root_disk, update_strategy)
+    context.origins.append(origin_of_options(options))
     with context.client() as client:
         if manifest:
             if options:
@@ -125,10 +127,23 @@ def _from_manifest(
 
 
 @app.command("list")
-def list_(run: typer.Context, cluster: Cluster, watch: Watch = False, output: Output = Form.TABLE) -> None:
-    """List the pools of a cluster. With their nodes (available, of those asked for) and price."""
+def list_(
+    run: typer.Context,
+    cluster: Annotated[
+        str | None, typer.Option(help="Only pools of this cluster, by name or id.", autocompletion=cluster_names)
+    ] = None,
+    watch: Watch = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """List pools, of one cluster or of all. With their nodes (available, of those asked for) and price."""
     context = contexts.of(run)
+    if cluster is None and watch:
+        raise BadInput("--watch follows the pools of one cluster: give --cluster")
     with context.client() as client:
+        if cluster is None:
+            names, pools = of_all_clusters(client)
+            show_many(context, output, POOLS if output is Form.NAME else with_cluster(names), pools)
+            return
         if watch:
             watching.watch_list(context, client, output, listings.pools(client, client.clusters.get(cluster).id))
         show_many(context, output, POOLS, client.pools.list(cluster))
@@ -207,6 +222,7 @@ def update(
     for field in ("limits", "labels"):
         if field in options:
             options[field] = {key: value or None for key, value in options[field].items()}
+    context.origins.append(origin_of_options(options))
     patch = merged(patch, options, joined=())
     if not patch and not assignments:
         if run.info_name != "edit":

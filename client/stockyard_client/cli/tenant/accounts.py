@@ -11,6 +11,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.documents.origins import Origin
 from stockyard_client.cli.failures import FAILURE
 from stockyard_client.cli.input.completion import account_numbers
 from stockyard_client.cli.input.confirmations import Yes, confirm
@@ -18,13 +19,24 @@ from stockyard_client.cli.input.inputs import pairs, read_body
 from stockyard_client.cli.input.options import DryRun, File, Watch
 from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import losses, plans, watching
-from stockyard_client.cli.output.output import ACCOUNTS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output.output import ACCOUNTS, VERIFIED, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tenant.policies import NOTE, policies_of
 from stockyard_client.cli.visible import echo, json_text
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 app.command("update")(updates.update_account)
 app.command("edit")(updates.edit_account)
+
+
+def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str] | None) -> Origin:
+    """Which option gave which field of the request."""
+    field_options = {f"/{name}": f"--{name}" for name, value in options.items() if value is not None}
+    field_options |= {
+        f"/attributes/{name}": f"--{name.replace('_', '-')}" for name, value in attributes.items() if value is not None
+    }
+    return Origin(options={**field_options, **({"/tags": "--tag"} if tags else {})})
+
+
 Account = Annotated[str, typer.Argument(help="The account's number.", autocompletion=account_numbers)]
 
 
@@ -57,6 +69,10 @@ def create(
     context = contexts.of(run)
     body = read_body(context, file, "account") if file else {}
     options = {"name": name, "description": description, "provider": provider}
+    named = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id, "user_arn": user_arn}
+    named |= {"access_key_id": access_key_id, "project_id": project_id}
+    named |= {"vault_address": vault_address, "vault_role_id": vault_role_id}
+    context.origins.append(_origin(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
     attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
@@ -174,7 +190,7 @@ def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) ->
     context = contexts.of(run)
     with context.client() as client:
         verified = client.accounts.verify(account)
-    show_one(context, output, ACCOUNTS, verified)
+    show_one(context, output, VERIFIED, verified)
     if verified.verification_message:
         context.say(verified.verification_message)
     for warning in verified.warnings:

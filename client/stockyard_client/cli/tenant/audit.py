@@ -20,7 +20,7 @@ def sheet(*, ages: bool) -> Sheet[AuditRecord]:
     """The columns of audit records, with ages or with times."""
     return Sheet(
         (
-            Column("AGE", lambda r: r.time, brief=True, is_age=True)
+            Column("AGE", lambda r: r.time, is_age=True)
             if ages
             else Column("TIME", lambda r: timelines.whole_second(r.time), brief=True),
             Column("TIME", lambda r: r.time, wide=True),

@@ -45,6 +45,19 @@ def test_kubeconfig_leaves_the_current_context_alone_unless_told(cli, config, tm
     assert [entry["name"] for entry in written["contexts"]] == ["prod", "demo"]
 
 
+def test_who_has_not_logged_in_to_a_cluster_is_told_to(cli, config):
+    next_step = "Next: stockyard login --cluster demo"
+    # nothing says how people log in
+    assert next_step not in cli("cluster", "kubeconfig", "demo").stderr
+    arguments = ["token", "--issuer", "https://id.test/realms/x", "--client-id", "demo"]
+    config["users"][0]["user"]["exec"]["args"] = arguments
+    cli.api.answer("GET", "/v1/clusters/named/kubeconfig", config)
+    assert "Next: stockyard login --cluster named" in cli("cluster", "kubeconfig", "named").stderr
+    assert "login" not in cli("cluster", "kubeconfig", "named", "--print").stderr
+    cli.environment["STOCKYARD_CLUSTER_TOKEN"] = "t"
+    assert "login" not in cli("cluster", "kubeconfig", "named").stderr
+
+
 def test_kubeconfig_of_a_simulated_cluster_says_what_will_not_answer(cli, config, api):
     assert "is simulated" not in cli("cluster", "kubeconfig", "demo").stderr
     api.answer("GET", "/v1/clusters/local/kubeconfig", config, X_Stockyard_Simulated="kubernetes")

@@ -164,9 +164,10 @@ def test_a_queued_change_is_cancelled(cli, api, operation_document):
 def test_repave_is_shown_and_decided_on(cli, api):
     view = {"state": "Pending", "reasons": [], "nodes": ["web-1"], "operation_id": "op_02"}
     api.answer("GET", "/v1/clusters/demo/repave", view)
-    assert "state: Pending" in cli("cluster", "repave", "demo").stdout
+    assert "State        Pending" in cli("cluster", "repave", "demo").stdout
+    assert "state: Pending" in cli("cluster", "repave", "demo", "-o", "yaml").stdout
     api.answer("PATCH", "/v1/clusters/demo/repave", {**view, "state": "Reverted"})
-    assert "state: Reverted" in cli("cluster", "repave", "demo", "--revert").stdout
+    assert "State        Reverted" in cli("cluster", "repave", "demo", "--revert").stdout
     assert api.bodies("PATCH") == [{"approved": False}]
     assert cli("cluster", "repave", "demo", "--revert", "--approve").exit_code == 2
 

@@ -85,6 +85,30 @@ def test_describe_tells_what_somebody_opened_it_for(cli, world):
     assert "✓ account" not in text
 
 
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"control_plane_size": "md", "instance_type": "vantage-k8s-control-md"}, "1 member, vantage-k8s-control-md"),
+        ({"control_plane_size": 1, "control_plane_instance_type": "t3.large"}, "1 member, t3.large"),
+        (
+            {
+                "control_plane_size": 3,
+                "control_plane_instance_type": "t3.large",
+                "autoscaler_node_groups": [{"name": "master", "role": "control"}],
+            },
+            "3 members, t3.large, group master",
+        ),
+        ({"node_groups": []}, None),
+    ],
+)
+def test_describe_says_what_a_control_plane_stands_on(cli, world, cluster_document, settings, line):
+    world._answers[("GET", "/v1/clusters/demo")] = []
+    world.answer("GET", "/v1/clusters/demo", {**cluster_document(), "settings": settings, "driver": "eks"})
+    lines = [" ".join(row.split()) for row in cli("cluster", "describe", "demo").stdout.splitlines()]
+    assert [row for row in lines if row.startswith("Control plane")] == ([f"Control plane {line}"] if line else [])
+    assert "Kubernetes (k8s, driver eks)" in lines
+
+
 def test_describe_of_a_failed_cluster_cuts_nothing(cli, world, cluster_document, operation_document):
     failed = cluster_document(status="failed", reason="Failed", message=FAILURE["cause"])
     world._answers[("GET", "/v1/clusters/demo")] = []

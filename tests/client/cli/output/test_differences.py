@@ -18,6 +18,19 @@ RECORD = {
 }
 
 
+def test_of_a_long_object_that_is_new_each_field_that_says_something_has_a_line():
+    group = {"name": "gpu", "types": ["m6i.large"], "labels": {}, "bid": None, "strategy": {"type": "a", "surge": None}}
+    long = {**group, "text": "x" * 60}
+    for before in ({}, {"g": None}):
+        (row,) = differences(before, {"g": long})
+        expected = ["+ g:", 'name: "gpu"', 'types: ["m6i.large"]', 'strategy: {"type": "a"}', f'text: "{"x" * 60}"']
+        assert row.lines == expected
+    (short,) = differences({}, {"g": {"name": "gpu"}})
+    assert short.lines == [short.text]
+    (removal,) = differences({"g": long}, {})
+    assert removal.lines == [removal.text]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [

@@ -45,6 +45,20 @@ def test_show_says_what_is_done_and_saved(cli, api):
     assert "0.6000 becomes 0.2000" in result.stderr
 
 
+def test_show_names_pools_that_are_paused_by_themselves_and_explains_what_is_possible(cli, api):
+    api.answer("GET", PATH, {**STATE, "paused_pools": ["burst", "web"]})
+    result = cli("disruption", "show", "demo")
+    assert "burst, web" in result.stdout.splitlines()[1]
+    assert "USD POSSIBLE/MONTH: what the nodes cost above" in result.stderr
+    whole = {**STATE, "paused_pools": ["burst"], "paused_by": "all is paused", "usd_month_possible": None}
+    api.answer("GET", "/v1/clusters/other/disruption", whole)
+    result = cli("disruption", "show", "other")
+    assert (" yes " in result.stdout, "POSSIBLE" in result.stderr) == (True, False)
+    api.answer("GET", "/v1/disruption", {"paused": False})
+    result = cli("disruption", "show")
+    assert (result.stdout, "show CLUSTER" in result.stderr) == ("not paused for all clusters\n", True)
+
+
 def test_preview_lists_nodes_with_the_rule_that_keeps_them(cli, api, clock):
     clock.time = datetime.fromisoformat(PREVIEW["observed_at"]).timestamp() + 200.5
     api.answer("GET", f"{PATH}/preview", PREVIEW)

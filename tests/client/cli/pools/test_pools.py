@@ -100,6 +100,36 @@ def test_what_cannot_be_asked_for_is_not_sent(cli, api, arguments):
     assert api.requests == []
 
 
+def test_pools_of_all_clusters_are_listed_with_the_cluster(cli, api, cluster_document):
+    clusters = [cluster_document(), cluster_document(id="clu_02", name="other")]
+    api.answer("GET", "/v1/clusters", {"items": clusters, "next_page_token": None})
+    members = document(name="control-plane", cluster_id="clu_01", group="master", nodes={"leaving": 2, "claims": 3})
+    api.answer("GET", "/v1/clusters/clu_01/pools", {"items": [members], "next_page_token": None})
+    api.answer("GET", "/v1/clusters/clu_02/pools", {"items": [document(cluster_id="clu_02")], "next_page_token": None})
+    heading, first, second = cli("pool", "list").stdout.splitlines()
+    assert heading.startswith("CLUSTER   NAME ")
+    assert first.startswith("demo      control-plane (master)   static ")
+    assert "2/3 (2 leave)" in first
+    assert second.startswith("other     workers ")
+    assert cli("pool", "list", "-o", "name").stdout == "control-plane\nworkers\n"
+    assert "give --cluster" in cli("pool", "list", "--watch").stderr
+
+
+@pytest.mark.parametrize(
+    ("pointer", "options", "place"),
+    [
+        ("/limits/usd", ("--limit", "usd=5"), "--limit usd: "),
+        ("/requirements/0/key", ("--require", "a=b"), "--require: "),
+        ("/max_price/percent", ("--max-price", "900%"), "--max-price: "),
+        ("/floor", (), "floor: "),
+    ],
+)
+def test_a_refusal_names_the_option_that_was_given(cli, api, pointer, options, place):
+    api.problem("POST", POOLS, 422, "InvalidInput", errors=[{"pointer": pointer, "detail": "is wrong"}])
+    result = cli("pool", "create", "--cluster", "demo", "--name", "x", *options)
+    assert result.stderr.startswith(f"Error: {place}is wrong"), result.stderr
+
+
 def test_list_and_get(cli, api):
     leaving = document(name="old", deleting=True)
     waiting = document("False", "0 of 2 nodes are available.", name="new", limits={}, nodes={"usd_hour": None})

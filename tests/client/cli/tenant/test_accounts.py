@@ -60,6 +60,14 @@ def test_create_without_enough_is_a_usage_error(cli, api, arguments):
     assert api.requests == []
 
 
+def test_a_refusal_names_the_option_that_was_given(cli, api):
+    errors = [{"pointer": f"/attributes/{name}", "detail": "is wrong"} for name in ("role_arn", "region")]
+    api.problem("POST", "/v1/cloud-accounts", 422, "InvalidInput", errors=errors)
+    result = cli("account", "create", "--name", "x", "--role-arn", "y")
+    assert "--role-arn: is wrong" in result.stderr
+    assert "attributes.region: is wrong" in result.stderr
+
+
 def test_list_and_get(cli, api):
     api.answer("GET", "/v1/cloud-accounts", {"items": [ACCOUNT], "next_page_token": None})
     api.answer("GET", "/v1/cloud-accounts/1", ACCOUNT)
@@ -86,6 +94,7 @@ def test_verify_tells_by_its_exit_code(cli, api, state, code):
         "POST", "/v1/cloud-accounts/1/verify", {**ACCOUNT, "verification": state, "verification_message": "So it is."}
     )
     result = cli("account", "verify", "1")
+    assert result.output.count("So it is.") == 1
     assert result.exit_code == code
     assert state in result.stdout
     assert "So it is." in result.stderr

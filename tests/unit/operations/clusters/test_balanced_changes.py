@@ -250,7 +250,11 @@ def test_workers_get_the_new_minor_when_the_api_server_serves_it(balanced: Balan
         "Wait until the API server has 1.35",
         "Replace the nodes of every pool one by one, within its budgets.",
     ]
-    assert any("1.35 removes no interface" in remark["detail"] for remark in plan["warnings"])
+    notes = [remark["detail"] for remark in plan["warnings"] if remark.get("note")]
+    assert [text.split(",")[0] for text in notes] == [
+        "The control plane is upgraded first",
+        "Kubernetes 1.35 removes no interface that is served by default (as of 2026-11-25).",
+    ]
     changed = balanced.patch({"kubernetes_version": "1.35"})
     assert (changed.kubernetes_version, changed.node_minor) == ("1.35", "1.34")
     fence = Fence.of(balanced.cluster)

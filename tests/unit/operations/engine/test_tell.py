@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stockyard.domain.operation_records import Operation
 from stockyard.domain.records import Event, NodeClaim, Outbox
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.engine.tell import in_one_item, tell
@@ -25,6 +26,18 @@ def test_events_of_same_time_are_listed_by_sequence(nodes: Nodes, order: tuple[i
         nodes.services.store.commit(*tell(nodes.services, "user:ann", claim, transition))
     listed = nodes.services.store.list(Event, where={"subject": "ncl_1"}).items
     assert [event.sequence for event in listed] == sorted(order)
+
+
+def test_events_name_what_they_are_about(world: World) -> None:
+    cluster = world.create()
+    operation = world.services.store.get(Operation, cluster.operation_id or "")
+    assert operation is not None
+    claim = NodeClaim("ncl_1", "a", "", "", sequence=1)
+    for about, name in ((cluster, "demo"), (operation, "demo"), (claim, "a")):
+        event, sent = tell(world.services, "user:ann", about, Transition("X", None, None, "Told", ""))
+        assert isinstance(event, Create)
+        assert isinstance(sent, Create)
+        assert event.record.about["name"] == sent.record.payload["detail"]["name"] == name
 
 
 def test_what_a_commit_sends_is_one_item_in_place_of_the_first() -> None:

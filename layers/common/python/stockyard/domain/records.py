@@ -166,7 +166,8 @@ class Event(VersionedRecord):
     reason: str
     message: str
     about: dict[str, str] = field(default_factory=dict)
-    """Of a claim: its ``name``; of one of a pool also ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
+    """Of a claim or a cluster its ``name``, of an operation that of its subject; of a claim of a pool also
+    ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
 
 
 DONE = "done"

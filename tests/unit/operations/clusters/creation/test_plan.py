@@ -98,6 +98,7 @@ def test_plan_prices_gateways_and_says_what_the_other_choice_costs(world: Any, c
     assert items["NAT gateway"]["quantity"] == count
     assert items["NAT gateway"]["hour"] == pytest.approx(count * gateway)
     (remark,) = [warning for warning in plan["warnings"] if warning["pointer"] == "/settings/nat_gateways"]
+    assert remark["note"] is True
     for number in (1, 3):
         assert f"{(gateway + address) * number * 730:.2f}" in remark["detail"]
     names = [f"{entry['kind']} {entry['name']}" for entry in plan["creates"]]

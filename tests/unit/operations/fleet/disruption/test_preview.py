@@ -43,6 +43,12 @@ def reports(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previews, "workload_of", lambda *_: pods.workload())
 
 
+def test_the_view_names_pools_whose_own_switch_is_set(pods: Pods) -> None:
+    pods.yard.dynamic_pool(POOL, disruption={**NOW, "paused": True})
+    view = shown_view(pods)
+    assert (view["paused_pools"], view["paused_by"]) == ([POOL], None)
+
+
 def test_a_preview_names_what_would_leave_what_comes_and_what_it_saves(pods: Pods) -> None:
     any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
     pods.yard.dynamic_pool(POOL, disruption={**NOW, "consolidate_after": "1h"}, requirements=any_type)

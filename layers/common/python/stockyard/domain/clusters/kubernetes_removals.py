@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stockyard.domain.values.notes import Note
+
 LOOKED_AT = "2026-11-25"
 
 
@@ -46,7 +48,7 @@ REMOVED: Mapping[str, Sequence[Removal]] = {
 def removals(minor: str) -> list[str]:
     """What to say of an upgrade to that minor. Whether somebody still uses an interface, its API server knows."""
     if minor not in REMOVED:
-        return [f"Kubernetes {minor} removes no interface that is served by default (as of {LOOKED_AT})."]
+        return [Note(f"Kubernetes {minor} removes no interface that is served by default (as of {LOOKED_AT}).")]
     return [
         f"Kubernetes {minor} no longer serves {' and '.join(each.kinds)} as {each.group_version}; use {each.instead}."
         for each in REMOVED[minor]

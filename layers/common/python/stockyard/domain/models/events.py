@@ -40,7 +40,8 @@ class EventView(View):
     message: str
     """The same as a sentence for people."""
     name: str | None
-    """The name of a node claim, which tells it also when it is gone; null for other subjects."""
+    """The name of a node claim or a cluster, of an operation that of its subject, which tells them also when they are
+    gone; null for other subjects."""
     cluster_id: str | None
     """The cluster of a node or a pool; null for other subjects."""
     pool: str | None

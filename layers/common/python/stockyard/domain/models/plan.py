@@ -42,6 +42,8 @@ class Remark(View):
     """The JSON pointer of the place in the body; empty for all of it."""
     detail: str
     """What is to be said, as a sentence."""
+    note: bool = False
+    """Whether it only tells what is so; what is no note has to be minded. Absent for false."""
 
 
 class GroupView(View):

@@ -13,6 +13,7 @@ from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.notes import remark
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.values.requirements import CAPACITY_TYPE, ZONE
@@ -49,9 +50,9 @@ _PLACEMENT = (*_OPTION, "decided_at", "attempt", "options", "considered")
 _ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "outputs", *CHANGES)
 
 
-def remarks(warnings: Warnings) -> list[dict[str, str]]:
+def remarks(warnings: Warnings) -> list[dict[str, Any]]:
     """Warnings as a plan shows them."""
-    return [{"pointer": pointer(*place), "detail": detail} for place, detail in warnings]
+    return [remark(pointer(*place), detail) for place, detail in warnings]
 
 
 def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:

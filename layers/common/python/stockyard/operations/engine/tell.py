@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from stockyard.domain.records import MESSAGES, CloudAccount, Event, NodeClaim, Outbox
+from stockyard.domain.operation_records import Operation
+from stockyard.domain.records import MESSAGES, CloudAccount, Cluster, Event, NodeClaim, Outbox
 from stockyard.domain.values import ids
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pools.spread import zone_of
@@ -82,8 +83,12 @@ def _item(write: Write) -> Outbox | None:
 
 
 def _belongs(about: EventSubject) -> dict[str, str]:
-    """Of a claim: its name. Of a claim of a pool, too: whose it is, so that a rule can wake who looks after the pool;
-    and where it stands."""
+    """Of a claim or a cluster its name, of an operation that of its subject: it tells them when they are gone, too. Of
+    a claim of a pool also whose it is, so that a rule can wake who looks after the pool, and where it stands."""
+    if isinstance(about, Cluster):
+        return {"name": about.name}
+    if isinstance(about, Operation):
+        return {"name": about.subject_name} if about.subject_name else {}
     if not isinstance(about, NodeClaim):
         return {}
     fields = {"name": about.name}

@@ -9,6 +9,7 @@ from typing import Any
 from stockyard.domain.models.manifests.read_manifests import is_known, is_meant_for_us, is_node_class
 from stockyard.domain.nodes.manifests import KARPENTER, Place, Warnings
 from stockyard.domain.values.manifest_lists import taken_apart
+from stockyard.domain.values.notes import Note
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -46,7 +47,7 @@ def sorted_out(sent: Sequence[Mapping[str, Any]]) -> Documents:
             continue
         if _has_needless_namespace(document):
             text = f"A {document['kind']} belongs to its cluster and has no namespace: this one is left out."
-            warnings.append(((*place, "metadata", "namespace"), text))
+            warnings.append(((*place, "metadata", "namespace"), Note(text)))
             documents.append(_without_namespace(document))
         else:
             documents.append(document)

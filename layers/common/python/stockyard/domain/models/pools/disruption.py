@@ -50,6 +50,8 @@ class ClusterDisruptionView(View):
     """Whether the switch of this cluster pauses disruption."""
     paused_by: str | None
     """Which switch pauses it; null when none does."""
+    paused_pools: list[str]
+    """The pools whose own switch is set: none of their nodes leave, whatever the other switches say."""
     resting_until: str | None
     """Until when nothing is decided, after a decision that was given up; null when it does not rest."""
     nodes: list[str]

@@ -34,6 +34,7 @@ from stockyard.domain.nodes.manifests import CLUSTER, PROVIDER, Place, Warnings
 from stockyard.domain.pools.budgets import EXPIRED
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, NODES, STATIC, NewPool
+from stockyard.domain.values.notes import Note
 from stockyard.domain.values.requirements import IN, MOST_MIN_VALUES, NOT_IN, integer
 
 CONSOLIDATE_AFTER = "0s"
@@ -211,7 +212,7 @@ def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocum
     warnings: Warnings = []
     if template.spec.node_class_ref is not None:
         place = (*at, "spec", "template", "spec", "nodeClassRef")
-        warnings.append((place, "This is kept and not used: a node provider says how nodes are made."))
+        warnings.append((place, Note("This is kept and not used: a node provider says how nodes are made.")))
     return PoolsDocument((pool,), (at,), manifest.metadata.labels.get(CLUSTER, ""), warnings=warnings)
 
 

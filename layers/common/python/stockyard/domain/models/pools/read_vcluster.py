@@ -35,6 +35,7 @@ from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.nodes.node_types import BUILT_IN
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, STATIC, NewPool
+from stockyard.domain.values.notes import Note
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.requirements import ARCH, DOES_NOT_EXIST, EXISTS, IN, NOT_IN, REGION, ZONE
 from stockyard.domain.values.states import PoolKind
@@ -118,9 +119,9 @@ def _ignored(document: Mapping[str, Any], at: Place) -> Warnings:
     private = document.get("privateNodes")
     parts: list[Place] = [(name,) for name in document if name not in ("privateNodes", "metadata")]
     parts += [("privateNodes", name) for name in private if name not in _PRIVATE] if isinstance(private, dict) else []
-    warnings: Warnings = [((*at, *part), "This part is not looked at.") for part in parts[:MOST_IGNORED]]
+    warnings: Warnings = [((*at, *part), Note("This part is not looked at.")) for part in parts[:MOST_IGNORED]]
     if len(parts) > MOST_IGNORED:
-        warnings.append((at, f"{len(parts) - MOST_IGNORED} further parts are not looked at."))
+        warnings.append((at, Note(f"{len(parts) - MOST_IGNORED} further parts are not looked at.")))
     return warnings
 
 
@@ -286,9 +287,9 @@ def _remarks(pool: AutoPool, place: Place) -> Warnings:
     warnings: Warnings = []
     if pool.termination_grace_period is None:
         text = f"Not given, so it is {TERMINATION_GRACE_PERIOD}: after that, pods go whatever their budgets say."
-        warnings.append(((*place, "terminationGracePeriod"), text))
+        warnings.append(((*place, "terminationGracePeriod"), Note(text)))
     if pool.profile:
-        warnings.append(((*place, "profile"), "This is kept, and does nothing yet."))
+        warnings.append(((*place, "profile"), Note("This is kept, and does nothing yet.")))
     return warnings
 
 
@@ -310,7 +311,7 @@ def _read_properties(
         reading = _requirement(name, value, block, property_keys)
         if reading is None:
             variables[name] = str(value).lower() if isinstance(value, bool) else str(value)
-            warnings.append(((*place, name), "Read as a variable of the provider."))
+            warnings.append(((*place, name), Note("Read as a variable of the provider.")))
             continue
         key, operator, values = reading
         fault = restricted_fault(key)
@@ -325,7 +326,7 @@ def _read_properties(
         if values:
             entry["values"] = [*entry.get("values", ()), *values]
         text = " ".join((key, operator, *values))
-        warnings.append(((*place, name), f"Read as the requirement {text}."))
+        warnings.append(((*place, name), Note(f"Read as the requirement {text}.")))
     try:
         read(_Variables, {"properties": variables})
     except InvalidInput as refused:

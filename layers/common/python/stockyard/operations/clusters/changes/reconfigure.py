@@ -14,6 +14,7 @@ from stockyard.domain.pools.node_groups import followed_entries, followed_settin
 from stockyard.domain.pools.records import GROUP
 from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.domain.values.field_changes import change_views, field_changes, with_subject
+from stockyard.domain.values.notes import Note, remark
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, PROFILE, UPGRADE_CLUSTER
@@ -259,16 +260,16 @@ def warnings_of(
     Profiles that change alone leave the nodes as they are."""
     if target is cluster:
         return []
-    of_checks = ({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning)
+    of_checks = (remark(finding.pointer, finding.detail) for finding in findings if finding.warning)
     return [*of_checks, *_remarks_of_nodes(services, cluster, target)]
 
 
 def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
     """What becomes of the nodes that are there, as remarks."""
     if target.kubernetes_version != cluster.kubernetes_version:
-        text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."
-        yield {"pointer": VERSION, "detail": text}
-        yield from ({"pointer": VERSION, "detail": text} for text in removals(target.kubernetes_version))
+        order = Note("The control plane is upgraded first, then add-ons, then the nodes of each group, one by one.")
+        yield remark(VERSION, order)
+        yield from (remark(VERSION, text) for text in removals(target.kubernetes_version))
         alone = [claim.name for claim in living(claims_of(services, cluster.id)) if not claim.pool]
         if alone:
             text = f"{', '.join(sorted(alone))} stay as they are: nodes of no pool are replaced by those who made them."

@@ -7,6 +7,7 @@ from typing import Any
 
 from stockyard.domain.pools.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.notes import remark
 from stockyard.domain.values.prices import PriceItem
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.services import Services
@@ -45,7 +46,7 @@ def warnings_of(services: Services, cluster: Cluster, findings: Sequence[Finding
 
 def _warnings(cluster: Cluster, findings: Sequence[Finding], driver_plan: ClusterPlan) -> list[dict[str, str]]:
     return [
-        *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
-        *({"pointer": remark.pointer, "detail": remark.detail} for remark in driver_plan.remarks),
+        *(remark(finding.pointer, finding.detail) for finding in findings if finding.warning),
+        *(remark(finding.pointer, finding.detail) for finding in driver_plan.remarks),
         *kept_warnings(cluster.keep_failed, driver_plan.items),
     ]

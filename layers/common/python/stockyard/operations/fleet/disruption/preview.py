@@ -39,6 +39,7 @@ def disruption_view(services: Services, cluster: Cluster) -> dict[str, Any]:
         "message": record.message,
         "paused": record.switched_off,
         "paused_by": paused_by(services, record),
+        "paused_pools": [pool.name for pool in pools_of(services, cluster.id) if pool.disruption.get("paused")],
         "resting_until": record.no_savings_until(now),
         "nodes": list(record.nodes),
         "replacements": list(record.replacements),

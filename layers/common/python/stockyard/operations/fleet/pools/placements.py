@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.notes import Note, remark
 from stockyard.errors import InvalidInput
 from stockyard.operations.fleet.opting_in import of_plan
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
@@ -111,7 +112,7 @@ def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, pla
         "usd_hour": round(plan.price, 6) if is_priced else None,
         "bound": None if bound is None else round(bound, 6),
         "gap": None if gap is None else max(0.0, round(gap, 6)),
-        "warnings": [{"pointer": "", "detail": detail} for detail in remarks],
+        "warnings": [remark("", detail) for detail in remarks],
     }
 
 
@@ -130,9 +131,9 @@ def _cut_short(plan: Plan) -> Sequence[str]:
 
 def _remarks(workloads: Workloads, supplied: Supplied, is_priced: bool) -> Sequence[str]:
     reasons = sorted(workloads.skipped.items())
-    remarks = [f"Skipped {count}: {why}." for why, count in reasons[:MOST_REMARKS]]
+    remarks: list[str] = [Note(f"Skipped {count}: {why}.") for why, count in reasons[:MOST_REMARKS]]
     if len(reasons) > MOST_REMARKS:
-        remarks.append(f"Skipped {sum(count for _, count in reasons[MOST_REMARKS:])} of other kinds as well.")
+        remarks.append(Note(f"Skipped {sum(count for _, count in reasons[MOST_REMARKS:])} of other kinds as well."))
     if not is_priced:
         remarks.append("Some nodes have no known price, so there is no sum.")
     return [*remarks, *supplied.remarks]

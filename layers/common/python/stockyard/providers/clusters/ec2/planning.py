@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from stockyard import kubernetes_versions
 from stockyard.domain.clusters.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.notes import Note
 from stockyard.domain.values.prices import HOURS_A_MONTH, MEMBER, PriceItem
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
@@ -136,7 +137,7 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
             f"One NAT gateway for {count} zones costs {for_all:.2f} USD a month; all of them depend on the first, and"
             f" traffic between zones is billed besides. One in each would cost {in_each:.2f}."
         )
-    yield Finding("/settings/nat_gateways", text, warning=True)
+    yield Finding("/settings/nat_gateways", Note(text), warning=True)
 
 
 def _times(name: str, count: int, rate: float | None, *made_as: tuple[str, int]) -> PriceItem:
