@@ -10,6 +10,7 @@ from typing import Any
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.patch import ClusterPatch
 from stockyard.domain.nodes.manifests import ProviderDocument
+from stockyard.domain.nodes.records import Placement
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import ClusterClaim, Pool, entry_id
 from stockyard.domain.records import Cluster, Event, Fact, NodeClaim, Operation
@@ -36,6 +37,8 @@ WEB: dict[str, Any] = {
     "max_size": 4,
     "instance_types": ["m5.large"],
 }
+NODE_USD_HOUR = 0.1664 + 0.08 * 50 / 730
+"""A machine and its disk, as the world's prices have them."""
 CHANGE, UPGRADE = "change_balanced", "upgrade_balanced"
 
 
@@ -121,7 +124,10 @@ class BalancedWorld:
             if claim.deleting:
                 self._removed(claim)
             elif claim.phase != "Available":
-                services.store.commit(Replace(replace(claim, phase="Available", version=claim.version + 1)))
+                placed = Placement("p", "yard.m5", "on-demand", ("a",), 1.0, services.now(), usd_hour=NODE_USD_HOUR)
+                placement = claim.placement if claim.control_plane else placed
+                available = replace(claim, phase="Available", placement=placement, version=claim.version + 1)
+                services.store.commit(Replace(available))
         workers = [claim for claim in claims_of(services, self.id) if not claim.control_plane]
         stale = [claim for claim in workers if not self.is_new(claim) and not claim.deleting]
         if stale and self.replaces:

@@ -15,7 +15,7 @@ from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.clusters.member_health import ALL_HEALTHY, COMPLETE
 from stockyard.lifecycle.hints import HINTS, hint
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.clusters.changes.repaves import renew_certificates
+from stockyard.operations.clusters.changes.repaves import plan_repave, renew_certificates, start_repave
 from stockyard.operations.clusters.cloud_work import cloud_work
 from stockyard.operations.clusters.healing.completion import complete_members
 from stockyard.operations.clusters.healing.health import attend_members
@@ -285,6 +285,21 @@ def test_a_plan_of_another_type_names_each_member_that_is_replaced(size: int) ->
     single = [step for step in plan["steps"] if step.startswith("Add a member in the place of")]
     assert sorted(step.split(";")[0].rpartition(" ")[2] for step in single) == nodes
     assert [change["pointer"] for change in plan["changes"]] == ["/settings/control_plane_instance_type"]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_plan_names_the_members_that_have_come_for_others(size: int) -> None:
+    members = members_world(size)
+    if size > 1:
+        members.drive()
+    before = set(members.voters)
+    members.world.clock.advance(60)
+    start_repave(members.world.services, members.id, USER, "r")
+    assert members.drive() == "changed"
+    assert before.isdisjoint(members.voters)
+    plan = plan_repave(members.world.services, members.id)
+    assert sorted(thing["name"] for thing in plan["deletes"] if thing["kind"] == "member") == sorted(members.voters)
+    assert sum(step.startswith("Add a member in the place of") for step in plan["steps"]) == size
 
 
 def test_a_plan_of_another_size_says_it_once() -> None:

@@ -30,8 +30,8 @@ from stockyard.lifecycle.clusters.cluster_changes import (
 from stockyard.lifecycle.clusters.repave import PHASE as APPROVAL
 from stockyard.lifecycle.clusters.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.lifecycle.pools.pool import living
+from stockyard.operations.clusters.changes.prices import items_after, items_now
 from stockyard.operations.clusters.creation.check import check
-from stockyard.operations.clusters.creation.plan import billed_items
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.leaving import LeavingNodes, leaving_nodes
@@ -155,7 +155,6 @@ def plan_change(
     change on the record with it, and so do ``profiles``."""
     findings = check_target(services, cluster, target) if target is not cluster else ()
     packs = difference(profiles.before, profiles.after) if profiles is not None else NO_DIFFERENCE
-    before, after = (billed_items(services, cluster), billed_items(services, target))
     kind_of_change, why = _reasons(services, cluster, target)
     if profiles is not None:
         check_alone(cluster, why)
@@ -165,13 +164,13 @@ def plan_change(
     settings = {**cluster.settings, **target.settings}
     return {
         **plan_of(
-            after,
+            items_after(services, cluster, target),
             creates=creates,
             changes=with_subject(changes, "cluster", cluster.name, {**fields, "settings": settings}),
             deletes=deletes,
             warnings=warnings_of(services, cluster, target, findings),
         ),
-        "price_before": price(before),
+        "price_before": price(items_now(services, cluster)),
         "steps": steps(
             services.procedure(kind_of_change, cluster.driver),
             cluster,

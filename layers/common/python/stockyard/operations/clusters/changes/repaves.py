@@ -22,8 +22,8 @@ from stockyard.lifecycle.pools.pool import living
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.clusters.changes.alignment import aligned
 from stockyard.operations.clusters.changes.begin import begin
+from stockyard.operations.clusters.changes.prices import items_now
 from stockyard.operations.clusters.changes.reconfigure import current_operation
-from stockyard.operations.clusters.creation.plan import billed_items
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.find import find_cluster
@@ -147,7 +147,7 @@ def _plan(
     *,
     members_alone: bool,
 ) -> dict[str, Any]:
-    items = billed_items(services, cluster)
+    items = items_now(services, cluster)
     claims = living(claims_of(services, cluster.id))
     workers = [claim.name for claim in claims if claim.pool and not claim.control_plane and not members_alone]
     why = reasons(cluster, target, ())

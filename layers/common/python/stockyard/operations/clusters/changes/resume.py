@@ -10,7 +10,7 @@ from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.procedure import Procedure
-from stockyard.operations.clusters.creation.plan import billed_items
+from stockyard.operations.clusters.changes.prices import items_after
 from stockyard.operations.engine.advance import commit, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.keep import MARGIN, is_over
@@ -49,7 +49,7 @@ def plan_resume(services: Services, cluster: Cluster, from_phase: str = "") -> d
     steps = [f"Phase {phase.name}" for phase in change.operation.phases if phase.state not in ("succeeded", "skipped")]
     begin = change.from_phase
     verdict = f"Operation {change.operation.id} would go on at phase {begin}, with attempt {change.operation.attempt}."
-    items = () if cluster.status == "deleting" else billed_items(services, cluster)
+    items = () if cluster.status == "deleting" else items_after(services, cluster, cluster)
     return {"verdict": verdict, "steps": steps, "price": price(items)}
 
 

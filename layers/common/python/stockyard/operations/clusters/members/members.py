@@ -104,6 +104,17 @@ def node_of_member(claim: NodeClaim) -> str:
     return claim.host_name or claim.node_name or claim.name
 
 
+def first_line(
+    services: Services, driver: BalancesMembers, cluster: Cluster, claims: Sequence[NodeClaim]
+) -> Resource | None:
+    """The line of the cluster's ledger for the first member's machine; None once a claim has had it."""
+    if any(claim.machine_id == cluster.instance_id for claim in claims):
+        return None
+    kind, _ = driver.member_line()
+    lines = lines_of(services, cluster.id, MACHINES)
+    return next((line for line in lines if line.kind == kind and line.state == "made"), None)
+
+
 def _is_ready(claim: NodeClaim) -> bool:
     """Whether nothing was noted against the member's node."""
     part = condition_of(claim)
@@ -152,7 +163,7 @@ class ControlPlane:
 
     def adopted(self, pool: Pool, claims: Sequence[NodeClaim]) -> Outcome | None:
         """Make a claim of the first member, where its machine is none yet; None when there is nothing to do."""
-        first = self._first_line(claims)
+        first = first_line(self.services, self.driver, self.work.cluster, claims)
         return self._adopt(pool, first) if first is not None else None
 
     # --- what is there -----------------------------------------------------------------------------------------------
@@ -190,15 +201,6 @@ class ControlPlane:
         )
         self.services.store.commit(Replace(changed))
         return changed
-
-    def _first_line(self, claims: Sequence[NodeClaim]) -> Resource | None:
-        """The ledger's line of the first member's machine while no claim has it."""
-        machine_id = self.work.cluster.instance_id
-        if any(claim.machine_id == machine_id for claim in claims):
-            return None
-        kind, _ = self.driver.member_line()
-        lines = lines_of(self.services, self.work.cluster.id, MACHINES)
-        return next((line for line in lines if line.kind == kind and line.state == "made"), None)
 
     def _plan(self) -> dict[str, Any]:
         fact = self.services.store.get(Fact, f"{self.work.cluster.id}/{PLAN}")

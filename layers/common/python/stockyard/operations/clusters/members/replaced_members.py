@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stockyard.domain.records import Cluster
 from stockyard.lifecycle.clusters.repave import OF_MEMBERS, Reason
 from stockyard.lifecycle.pools.pool import living
-from stockyard.operations.clusters.members.members import member_claims, node_of_member
+from stockyard.operations.clusters.members.members import first_line, member_claims, node_of_member
 from stockyard.operations.machines.first_node import first_node
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import BalancesMembers
@@ -17,12 +17,13 @@ FIRST = "the first member"
 
 
 def replaced_members(services: Services, cluster: Cluster, why: Sequence[Reason]) -> list[str]:
-    """The oldest first, as they go; none where the reasons are of workers, or the driver replaces no members."""
+    """The oldest first, as they go: claims, and before them the first machine while the cluster's own ledger has it and
+    no claim. None where the reasons are of workers, or the driver replaces no members."""
     driver: object = services.cluster_drivers[cluster.driver]
     if not isinstance(driver, BalancesMembers) or not OF_MEMBERS & {reason["code"] for reason in why}:
         return []
     claims = living(member_claims(services, cluster.id))
     names = [node_of_member(claim) for claim in sorted(claims, key=lambda claim: (claim.created_at, claim.id))]
-    if any(claim.machine_id == cluster.instance_id for claim in claims):
+    if first_line(services, driver, cluster, claims) is None:
         return names
     return [first_node(services, cluster) or FIRST, *names]

@@ -17,8 +17,8 @@ from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.changes.alignment import aligned
 from stockyard.operations.clusters.changes.begin import begin
+from stockyard.operations.clusters.changes.prices import items_now
 from stockyard.operations.clusters.changes.reconfigure import current_operation
-from stockyard.operations.clusters.creation.plan import price_items
 from stockyard.operations.clusters.members.members import member_claims, node_of_member, wanted_size
 from stockyard.operations.clusters.snapshots.restoring import PHASE, RESTORE, younger
 from stockyard.operations.clusters.snapshots.snapshots import keeper_of, snapshot_work
@@ -58,7 +58,7 @@ def plan_restore(services: Services, id_or_name: str, reference: str) -> dict[st
     members = living(member_claims(services, cluster.id))
     nodes = younger(services, cluster, snapshot.stored_at)
     names = [node_of_member(claim) for claim in members] or [str(cluster.instance_id)]
-    size, items = wanted_size(cluster), price_items(services, cluster)
+    size, items = wanted_size(cluster), items_now(services, cluster)
     return {
         **plan_of(
             items,
