@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stockyard import wiring
 from stockyard.domain.records import Cluster
 from stockyard.domain.values import ids
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import Query
-from stockyard.errors import IllegalTransition, NotFound
+from stockyard.errors import IllegalTransition, NotFound, Unauthorized
 from stockyard.operations.engine.find import find_cluster
 
 if TYPE_CHECKING:
@@ -20,6 +22,32 @@ http = wiring.http("machines")
 lambda_handler = http.lambda_handler
 
 BOOTING = "A machine that boots has no token of the realm; it proves itself by a presigned STS call or its user data"
+
+
+REFUSED = {
+    "token": "the proof of identity is not accepted",
+    "": "The request was not signed by a machine of this cluster.",
+}
+"""What is answered to a proof by token, or by a signed request, of whoever is no machine of the cluster."""
+
+
+@contextmanager
+def _proving(cluster_id: str, proof: Mapping[str, Any], claim_id: str = "") -> Iterator[tuple[str, Services]]:
+    """The tenant of the cluster, and its services, for work that begins with a check of the proof.
+
+    ``Unauthorized`` also where there is no such cluster or claim: whoever proves nothing learns of no id.
+    """
+    refusal = Unauthorized(REFUSED["token" if proof.get("token") is not None else ""])
+    is_possible = ids.is_id(cluster_id) and (not claim_id or ids.is_id(claim_id))
+    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if is_possible else None
+    if tenant is None:
+        if proof.get("token") is None:
+            wiring.attestor().caller(proof)  # its own refusals come first for every id
+        raise refusal
+    try:
+        yield tenant, wiring.services(tenant)
+    except NotFound:
+        raise refusal from None
 
 
 def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluster:
@@ -65,11 +93,9 @@ def bootstrap_machine(request: Request) -> Answer:
     from stockyard.operations.machines import bootstrap
 
     cluster_id = request.params["id"]
-    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
-    if tenant is None:
-        raise NotFound("There is no cluster of that id that waits for its machine.")
-    services = wiring.services(tenant)
-    configuration = bootstrap.bootstrap_machine(services, cluster_id, request.body.proof())
+    proof = request.body.proof()
+    with _proving(cluster_id, proof) as (tenant, services):
+        configuration = bootstrap.bootstrap_machine(services, cluster_id, proof)
     # The caller has no token and so no tenant: the edge cannot write this record.
     actor = f"client:{configuration.client_id}"
     wiring.audit(tenant, services.audit_record(actor, "BootstrapMachine", cluster_id, request.request_id))
@@ -169,12 +195,9 @@ def join_machine(request: Request) -> Answer:
     from stockyard.machines.control_plane import RESTORE_PROGRAMS, given_programs
     from stockyard.operations.machines import join
 
-    claim_id = request.params["id"]
-    tenant = wiring.registry().tenant_of(Cluster, request.body.cluster_id)
-    if tenant is None or not ids.is_id(claim_id):
-        raise NotFound("There is no claim of that id that waits for its machine.")
-    services = wiring.services(tenant)
-    configuration = join.join_machine(services, wiring.machine_key(), claim_id, request.body.proof())
+    claim_id, proof = request.params["id"], request.body.proof()
+    with _proving(request.body.cluster_id, proof, claim_id) as (tenant, services):
+        configuration = join.join_machine(services, wiring.machine_key(), claim_id, proof)
     actor = f"node:{configuration.node_name}"
     wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
     answer = asdict(configuration)
@@ -197,11 +220,9 @@ def report_member(request: Request) -> Answer:
     from stockyard.operations.machines import member_reports
 
     claim_id, body = request.params["id"], request.body
-    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
-    if tenant is None or not ids.is_id(claim_id):
-        raise NotFound("There is no claim of that id that waits for its machine.")
-    services = wiring.services(tenant)
-    reply = member_reports.report_member(services, claim_id, body.proof(), body.state, body.removed)
+    proof = body.proof()
+    with _proving(body.cluster_id, proof, claim_id) as (tenant, services):
+        reply = member_reports.report_member(services, claim_id, proof, body.state, body.removed)
     if body.kubeconfig is not None:
         kubeconfig = body.kubeconfig.get_secret_value()
         await_report.renew_kubeconfig(services, reply.cluster, kubeconfig, body.certificate_authority)
@@ -226,10 +247,9 @@ def report_boot_of_control_plane(request: Request) -> Answer:
     from stockyard.operations.machines import boot
 
     cluster_id, body = request.params["id"], request.body
-    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
-    if tenant is None:
-        raise NotFound("There is no cluster of that id that waits for its machine.")
-    boot.report_of_control_plane(wiring.services(tenant), cluster_id, body.proof(), body.model_dump())
+    proof = body.proof()
+    with _proving(cluster_id, proof) as (_, services):
+        boot.report_of_control_plane(services, cluster_id, proof, body.model_dump())
     return Answer(202, {"status": "accepted"}, subject=cluster_id)
 
 
@@ -247,12 +267,9 @@ def report_snapshot(request: Request) -> Answer:
     from stockyard.operations.machines import snapshot_reports
 
     cluster_id, body = request.params["id"], request.body
-    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
-    if tenant is None:
-        raise NotFound("There is no cluster of that id.")
-    services = wiring.services(tenant)
-    report = body.report.model_dump() if body.report is not None else None
-    due = snapshot_reports.answer_member(services, cluster_id, body.proof(), report)
+    proof, report = body.proof(), body.report.model_dump() if body.report is not None else None
+    with _proving(cluster_id, proof) as (tenant, services):
+        due = snapshot_reports.answer_member(services, cluster_id, proof, report)
     if report is not None:
         outcome = f"{report['id']}: {'failed' if report['failure'] else 'stored'}"
         record = services.audit_record("control-plane", "ReportSnapshot", cluster_id, request.request_id, outcome)
@@ -274,10 +291,9 @@ def report_boot_of_node(request: Request) -> Answer:
     from stockyard.operations.machines import boot
 
     claim_id, body = request.params["id"], request.body
-    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
-    if tenant is None or not ids.is_id(claim_id):
-        raise NotFound("There is no claim of that id that waits for its machine.")
-    boot.report_of_node(wiring.services(tenant), claim_id, body.proof(), body.model_dump())
+    proof = body.proof()
+    with _proving(body.cluster_id, proof, claim_id) as (_, services):
+        boot.report_of_node(services, claim_id, proof, body.model_dump())
     return Answer(202, {"status": "accepted"}, subject=claim_id)
 
 
@@ -294,12 +310,9 @@ def report_interruption(request: Request) -> Answer:
     from stockyard.operations.node_claims import interruption
 
     claim_id, body = request.params["id"], request.body
-    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
-    if tenant is None or not ids.is_id(claim_id):
-        raise NotFound("There is no claim of that id that has a machine.")
-    services = wiring.services(tenant)
     proof = body.model_dump(include={"method", "url", "headers"})
-    claim, news = interruption.report_interruption(services, claim_id, proof, body.kind, body.time)
+    with _proving(body.cluster_id, proof, claim_id) as (tenant, services):
+        claim, news = interruption.report_interruption(services, claim_id, proof, body.kind, body.time)
     if news:
         actor, action = f"node:{claim.name}", "ReportInterruption"
         wiring.audit(tenant, services.audit_record(actor, action, claim.id, request.request_id, body.kind))

@@ -28,33 +28,68 @@ def test_a_foreign_id_and_an_unknown_id_have_the_same_answer(api, operations_by_
 def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all_operations, acme):
     bootstrap = next(operation for operation in all_operations if operation.path.endswith("/bootstrap"))
     answer = api.call(bootstrap, None, at=acme["cluster"])
-    assert answer.status_code in (401, 404)
+    assert answer.status_code == 401
     no_trace(answer, acme, acme["cluster"])
     join = next(operation for operation in all_operations if operation.path.endswith("/join"))
     body = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}, "cluster_id": acme["cluster"]}
     for proof in (body, {"token": "0" * 64, "cluster_id": acme["cluster"]}):
         answer = api.send("POST", join.at(acme["claim"]), {}, proof)
-        assert answer.status_code in (401, 404)
+        assert answer.status_code == 401
         no_trace(answer, acme, acme["claim"], acme["cluster"])
         report = api.send("POST", f"/v1/node-claims/{acme['claim']}/boot-reports", {}, {**proof, "step": "join"})
-        assert report.status_code in (401, 404)
+        assert report.status_code == 401
         no_trace(report, acme, acme["claim"], acme["cluster"])
         member = {**proof, "state": "joined", "removed": []}
         report = api.send("POST", f"/v1/node-claims/{acme['claim']}/member-reports", {}, member)
-        assert report.status_code in (401, 404)
+        assert report.status_code == 401
         no_trace(report, acme, acme["claim"], acme["cluster"])
     end = {**body, "kind": "interruption", "time": "2026-01-01T00:00:00Z"}
     announced = api.send("POST", f"/v1/node-claims/{acme['claim']}/interruptions", {}, end)
-    assert announced.status_code in (401, 404)
+    assert announced.status_code == 401
     no_trace(announced, acme, acme["claim"], acme["cluster"])
     proof = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}, "step": "init"}
     answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/boot-reports", {}, proof)
-    assert answer.status_code in (401, 404)
+    assert answer.status_code == 401
     no_trace(answer, acme, acme["cluster"])
     for proof in ({"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}}, {"token": "0" * 64}):
         answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/snapshot-reports", {}, proof)
-        assert answer.status_code in (401, 404)
+        assert answer.status_code == 401
         no_trace(answer, acme, acme["cluster"])
+
+
+def test_open_routes_answer_a_proof_alike_whether_an_id_is_there_or_not(api, acme):
+    signed = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}}
+    no_cluster, no_claim = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV", "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    own = {"bootstrap": {}, "boot-reports": {"step": "init"}, "snapshot-reports": {}}
+    of_claims = {
+        "join": {},
+        "boot-reports": {"step": "join"},
+        "member-reports": {"state": "joined", "removed": []},
+        "interruptions": {"kind": "interruption", "time": "2026-01-01T00:00:00Z"},
+    }
+    for proof in (signed, {"token": "0" * 64}):
+        for route, more in own.items():
+            answers = [
+                api.send("POST", f"/v1/clusters/{cluster}/{route}", {}, {**proof, **more})
+                for cluster in (acme["cluster"], no_cluster)
+            ]
+            assert {(answer.status_code, answer.json()["detail"]) for answer in answers} == {
+                (401, answers[0].json()["detail"])
+            }
+        for route, more in of_claims.items():
+            if route == "interruptions" and "token" in proof:
+                continue  # it takes no token
+            answers = [
+                api.send("POST", f"/v1/node-claims/{claim}/{route}", {}, {**proof, **more, "cluster_id": cluster})
+                for claim, cluster in (
+                    (acme["claim"], acme["cluster"]),
+                    (no_claim, acme["cluster"]),
+                    (no_claim, no_cluster),
+                )
+            ]
+            assert {(answer.status_code, answer.json()["detail"]) for answer in answers} == {
+                (401, answers[0].json()["detail"])
+            }
 
 
 def test_lists_and_filters_show_nothing_of_another_tenant(api, operations_by_choice, acme):

@@ -176,7 +176,8 @@ def _deployer() -> ports.Deployer:
 
 
 @cache
-def _attestor() -> ports.MachineAttestor:
+def attestor() -> ports.MachineAttestor:
+    """Who says which machine signed a request."""
     import os
 
     from stockyard.adapters.sts_attestor import StsAttestor
@@ -259,7 +260,7 @@ def _factories() -> Factories:
         workflows=workflows,
         telemetry=telemetry,
         deployer=_deployer,
-        attestor=_attestor,
+        attestor=attestor,
         clouds=partial(_providers, "clouds"),
         cluster_drivers=partial(_providers, "clusters"),
         driver_names=cache(provider_registry.driver_names),
