@@ -302,6 +302,7 @@ CHECKS: Mapping[str, Check] = {
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
     "allow_own_account": _TRUTH,
     "allow_access_keys": _TRUTH,
+    "allow_private_vaults": _TRUTH,
     "log_level": _choice(LOG_LEVELS),
     "log_retention_days": _choice(RETENTION_DAYS),
     "rate_limit": _whole(1, 10000),

@@ -75,4 +75,4 @@ class TappedVault(httpx.BaseTransport):
 
 def tapped(vault: Vault, simulated: SimulatedVault, tap: Tap) -> VaultClient:
     """The client of the account's Vault, whose name leads to an address that may be called."""
-    return VaultClient(vault, TappedVault(simulated, tap), resolve=lambda *_: ["10.0.0.9"])
+    return VaultClient(vault, TappedVault(simulated, tap), resolve=lambda *_: ["192.0.2.9"])

@@ -54,9 +54,11 @@ class Host:
         return httpx.Response(200, json=WRAPPED) if path.endswith("/secret-id") else httpx.Response(204)
 
 
-def client_of(host: Host, addresses: Sequence[str] = PUBLIC, address: str = ADDRESS) -> VaultClient:
-    vault = access.Vault(address, "role-1", SECRET_ID)
-    return VaultClient(vault, httpx.MockTransport(host), resolve=lambda _name, _port: addresses)
+def client_of(
+    host: Host, addresses: Sequence[str] = PUBLIC, address: str = ADDRESS, *, allow_private: bool = False
+) -> VaultClient:
+    vault, transport = access.Vault(address, "role-1", SECRET_ID), httpx.MockTransport(host)
+    return VaultClient(vault, transport, allow_private=allow_private, resolve=lambda _name, _port: addresses)
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
@@ -122,6 +124,10 @@ def test_what_is_called_is_the_address_that_was_looked_at_by_the_hosts_own_name(
         "64:ff9b::a9fe:a9fe",
         "2002:a9fe:a9fe::1",
         "fd00:ec2::254",
+        "168.63.129.16",
+        "100.100.100.200",
+        "2001:0:a9fe:a9fe::1",
+        "64:ff9b:1::a9fe:a9fe",
     ],
 )
 @pytest.mark.parametrize("before", [(), ("192.0.2.10",)])
@@ -136,11 +142,26 @@ def test_nothing_of_the_calling_machine_itself_is_called(address: str, before: t
     assert host.requests == []
 
 
-@pytest.mark.parametrize("address", ["10.1.2.3", "172.16.0.1", "192.168.0.1", "fd12:3456::1", "64:ff9b::c000:20a"])
-def test_private_addresses_are_called(address: str) -> None:
-    host = Host()
-    client_of(host, [address]).check()
-    assert len(host.requests) == 2
+def test_private_addresses_are_called_where_the_stage_says_so() -> None:
+    for address in ("10.1.2.3", "172.16.0.1", "192.168.0.1", "100.64.0.1", "fd12:3456::1", "::ffff:10.0.0.1"):
+        host = Host()
+        with pytest.raises(VendorRefused, match="this stage calls none") as refusal:
+            client_of(host, ["192.0.2.10", address]).check()
+        assert address not in str(refusal.value)
+        assert host.requests == []
+        client_of(host, [address], allow_private=True).check()
+        assert len(host.requests) == 2
+
+
+def test_a_name_that_leads_elsewhere_at_the_second_look_is_called_where_it_was_looked_at() -> None:
+    answers = [["192.0.2.10"], ["169.254.169.254"], ["192.0.2.11"], ["10.0.0.1"]]
+    host, looks = Host(), iter(answers)
+    vault = access.Vault(ADDRESS, "role-1", SECRET_ID)
+    client = VaultClient(vault, httpx.MockTransport(host), resolve=lambda _name, _port: next(looks))
+    for _ in range(2):
+        with pytest.raises(VendorRefused):
+            client.check()
+    assert [request.url.host for request in host.requests] == ["192.0.2.10", "192.0.2.11"]
 
 
 @pytest.mark.parametrize(

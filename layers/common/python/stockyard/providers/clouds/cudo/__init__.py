@@ -11,7 +11,9 @@ def _make(tools: ProviderTools) -> Cloud:
     from stockyard.providers.clouds.cudo.access import Access
     from stockyard.providers.clouds.cudo.cloud import CudoCloud
 
-    return CudoCloud(Access(tools.secrets, tools.settings.cudo_url, vault_url=tools.settings.vault_url))
+    settings = tools.settings
+    private = settings.allow_private_vaults
+    return CudoCloud(Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, private_vaults=private))
 
 
 _MODELS = f"{__name__}.attributes"

@@ -23,7 +23,8 @@ _MOST_CLIENTS = 64
 
 class Access:
     """``secrets`` is asked when a key is needed. ``vault_url``: where every account's Vault is asked instead of at its
-    own address. ``transport`` and ``vault_transport`` replace the network."""
+    own address. ``private_vaults``: whether these addresses may be private. ``transport`` and ``vault_transport``
+    replace the network."""
 
     def __init__(
         self,
@@ -32,10 +33,12 @@ class Access:
         transport: httpx.BaseTransport | None = None,
         *,
         vault_url: str = "",
+        private_vaults: bool = False,
         vault_transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._secrets, self._base_url, self._transport = secrets, base_url, transport
         self._vault_url, self._vault_transport = vault_url, vault_transport
+        self._private_vaults = private_vaults
         self._clients: OrderedDict[tuple[str, str], Cudo] = OrderedDict()
 
     def client(self, tenant: str, account: CloudAccount) -> Cudo:
@@ -65,7 +68,10 @@ class Access:
         """The account's Vault by its AppRole; None when it has none. Raises ``CredentialsRevoked`` for an account whose
         secret id is gone."""
         vault = self.vault(tenant, account)
-        return None if vault is None else VaultClient(vault, self._vault_transport, url=self._vault_url)
+        if vault is None:
+            return None
+        transport, url = self._vault_transport, self._vault_url
+        return VaultClient(vault, transport, url=url, allow_private=self._private_vaults)
 
     def _secret(self, tenant: str, account: CloudAccount, name: str) -> str:
         value = self._secrets().get(ids.account_secret(tenant, account.id, name))

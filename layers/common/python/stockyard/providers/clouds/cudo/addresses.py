@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from stockyard.errors import VendorRefused, VendorUnavailable
 
@@ -12,8 +12,20 @@ Resolve = Callable[[str, int], Sequence[str]]
 """The addresses of a host and a port. Raises ``OSError`` for a name that leads nowhere, ``UnicodeError`` for none."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 """Addresses of IPv4 in an IPv6 network (NAT64): the last four bytes."""
-_OF_INSTANCES = IPv6Network("fd00:ec2::/32")
-"""Where AWS serves metadata, names and time to what runs in it."""
+_TRANSLATED_HERE = IPv6Network("64:ff9b:1::/48")
+"""As before, of a network's own."""
+_OF_CLOUDS = tuple(map(ip_network, ("fd00:ec2::/32", "168.63.129.16/32", "100.100.100.200/32", "2001::/32")))
+"""Where clouds serve metadata, names and time to what runs in them; and Teredo, whose addresses hide others."""
+_PRIVATE = tuple(
+    map(
+        ip_network,
+        (
+            *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "192.0.0.0/24"),
+            *("fc00::/7", "fec0::/10"),
+        ),
+    )
+)
+"""Of networks of somebody's own, which the same address means another thing in."""
 
 
 def resolved(host: str, port: int) -> Sequence[str]:
@@ -22,7 +34,7 @@ def resolved(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in answers))
 
 
-def checked(host: str, port: int, resolve: Resolve) -> Sequence[str]:
+def checked(host: str, port: int, resolve: Resolve, *, allow_private: bool) -> Sequence[str]:
     """The addresses of the host. Whoever calls one of these, and not the name, calls what was looked at.
 
     Raises ``VendorRefused`` when any of them is forbidden, ``VendorUnavailable`` when there is none.
@@ -39,14 +51,17 @@ def checked(host: str, port: int, resolve: Resolve) -> Sequence[str]:
             code="ForbiddenAddress",
             hint="Change the account's attributes: give another address.",
         )
+    if not allow_private and any(is_private(address) for address in addresses):
+        raise VendorRefused(
+            f"{host} leads to a private address, and this stage calls none.",
+            code="PrivateAddress",
+            hint="Its operator may set allow_private_vaults.",
+        )
     return addresses
 
 
 def is_forbidden(text: str) -> bool:
-    """Whether the address belongs to the calling machine itself or to services of its network, or to nobody.
-
-    Private addresses are allowed: a stage may be put into a network of its own.
-    """
+    """Whether the address belongs to the calling machine itself or to services of its network, or to nobody."""
     address = _embedded(ip_address(text.partition("%")[0]))
     return (
         address.is_loopback
@@ -54,14 +69,20 @@ def is_forbidden(text: str) -> bool:
         or address.is_multicast
         or address.is_unspecified
         or address.is_reserved
-        or (isinstance(address, IPv6Address) and address in _OF_INSTANCES)
+        or any(address in network for network in _OF_CLOUDS)
     )
+
+
+def is_private(text: str) -> bool:
+    """Whether the address is one of a network that the calling function may be in, and the caller is not."""
+    address = _embedded(ip_address(text.partition("%")[0]))
+    return any(address in network for network in _PRIVATE)
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The address of IPv4 that one of IPv6 stands for; any other as it is."""
     if isinstance(address, IPv4Address):
         return address
-    if address in _TRANSLATED:
+    if address in _TRANSLATED or address in _TRANSLATED_HERE:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address

@@ -96,7 +96,8 @@ class VaultClient:
     """The Vault of an account, by its AppRole.
 
     The address is a tenant's choice. Where it leads to a machine's own services (loopback, link-local and the like),
-    nothing is called, and what is called is the address that was looked at. ``url`` is the operator's word: the Vault
+    or without ``allow_private`` to a private network, nothing is called, and what is called is the address that was
+    looked at. ``url`` is the operator's word: the Vault
     is asked there instead, without a look. ``transport`` replaces the network, ``resolve`` the look-up of names.
     """
 
@@ -106,10 +107,11 @@ class VaultClient:
         transport: httpx.BaseTransport | None = None,
         *,
         url: str = "",
+        allow_private: bool = False,
         resolve: Resolve = resolved,
     ) -> None:
         self._vault, self._transport, self._resolve = vault, transport, resolve
-        self._url = url.rstrip("/")
+        self._url, self._allow_private = url.rstrip("/"), allow_private
 
     def key_of_machine(self, client_id: str) -> DiskKey:
         """What a new machine of the cluster opens its data disk by. Raises as ``wrapped_secret_id`` does."""
@@ -229,7 +231,7 @@ class VaultClient:
                 {"Host": parts.netloc},
                 {"sni_hostname": host},
             )
-            for address in checked(host, port, self._resolve)[:MOST_ADDRESSES]
+            for address in checked(host, port, self._resolve, allow_private=self._allow_private)[:MOST_ADDRESSES]
         ]
 
 

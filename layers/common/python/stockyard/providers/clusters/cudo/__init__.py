@@ -22,7 +22,9 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         in_flight_seconds=settings.in_flight_seconds,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    return CudoClusterDriver(config, Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url))
+    private = settings.allow_private_vaults
+    access = Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, private_vaults=private)
+    return CudoClusterDriver(config, access)
 
 
 KIND = ClusterKind(
