@@ -346,6 +346,7 @@ class LocalCloud:
             "STOCKYARD_TOKEN": str(person["access_token"]),
             "STOCKYARD_TOKEN_ID": str(person["id_token"]),
             "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
+            "STOCKYARD_TOKEN_OPERATOR": token("acme", ROLES[:2], subject="local-operator"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
             **self.cudo.of_people,

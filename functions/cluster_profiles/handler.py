@@ -15,7 +15,7 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import FORM, Query
 from stockyard.edge.identity import Roles
-from stockyard.errors import IllegalTransition, UnexpectedBehavior
+from stockyard.errors import Forbidden, IllegalTransition, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -187,12 +187,15 @@ def delete_cluster_profile(request: Request, services: Services) -> Answer:
     roles=Roles.READERS,
     answers={200: CLUSTER_VIEW},
     query=(Query("refresh", "Compare with what stands in the cluster, which must be ready.", "boolean"),),
+    description="With `refresh` the cluster is asked for every object and the result is kept: not for viewers.",
 )
 def get_profiles_of_cluster(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get the profiles of a cluster. With the status of each pack, and what has drifted."""
     from stockyard.operations.profiles import clusters
 
     if request.query.get("refresh"):
+        if not request.caller.roles & Roles.CHANGERS:
+            raise Forbidden("To compare with the cluster needs the role stockyard-operator or a higher one.")
         clusters.compare(services, cluster, request.caller.actor)
     return Answer(200, clusters.profiles_view(services, cluster), version=cluster.version, subject=cluster.id)
 

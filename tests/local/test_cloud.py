@@ -82,6 +82,7 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
     assert set(values) == {
         *("STOCKYARD_URL", "STOCKYARD_TOKEN", "STOCKYARD_TOKEN_VIEWER", "STOCKYARD_TOKEN_OTHER"),
         *(
+            "STOCKYARD_TOKEN_OPERATOR",
             "STOCKYARD_TOKEN_PLATFORM",
             "STOCKYARD_TOKEN_ID",
             "AWS_ENDPOINT_URL",
@@ -102,8 +103,14 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
     account = cloud.call("GET", "/v1/cloud-accounts/1")
     assert account["verification"] == "verified"
     assert cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_OTHER"])["items"] == []
-    with pytest.raises(StartError, match=": 403 "):
-        cloud.call("DELETE", "/v1/cloud-accounts/1", token=values["STOCKYARD_TOKEN_VIEWER"])
+    for name in ("VIEWER", "OPERATOR"):
+        with pytest.raises(StartError, match=": 403 "):
+            cloud.call("DELETE", "/v1/cloud-accounts/1", token=values[f"STOCKYARD_TOKEN_{name}"])
+    content = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+    pack = {"layer": "addon", "name": "a", "tag": "1", "manifests": [{"name": "a", "content": content}]}
+    document = {"name": "site", "version": "1.0.0", "cloud": "any", "packs": [pack]}
+    plan = cloud.call("POST", "/v1/cluster-profiles?dry_run=true", document, values["STOCKYARD_TOKEN_OPERATOR"])
+    assert "site 1.0.0" in json.dumps(plan)
     with pytest.raises(StartError, match=": 401 "):
         cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_ID"])
 
