@@ -13,7 +13,7 @@ SEED ?= 1
 # Seconds that all tests may take on two cores; a slower or busier machine gives more, and 0 is no limit.
 LIMIT ?= 1500
 LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
-DOCUMENTS = $(filter-out docs/settings.md,$(wildcard docs/*.md docs/decisions/*.md))
+DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
 .PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings docs clean
@@ -69,11 +69,12 @@ format: $(STAMP)  ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
 	@$(BIN)/mdformat $(DOCUMENTS)
 
-openapi: $(STAMP)  ## Write openapi.json from the code
+openapi: $(STAMP)  ## Write openapi.json and docs/security-routes.md from the code
 	@$(BIN)/python -m local.openapi
 
 template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, from the stacks
 	@$(BIN)/python -m local.assembly
+	@$(BIN)/python -m local.openapi
 
 settings: $(STAMP)  ## Write docs/settings.md from the code
 	@$(BIN)/python -m stacks.settings_page

@@ -1,7 +1,7 @@
 """Writes what is made from the routes of all functions; ``--check`` compares instead (exit 1 when they differ).
 
 ``openapi.json`` is the API's contract, and the stacks make the gateway's routes from it. The edge's table of paths is
-small enough to be read by a function that has to refuse a request.
+small enough to be read by a function that has to refuse a request. A page of the documents has a row for each route.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from local import security_page
 
 if TYPE_CHECKING:
     from stockyard.edge.route import HttpFunction
@@ -44,12 +46,14 @@ def generated() -> Mapping[Path, str]:
     from stockyard.edge import paths
     from stockyard.edge.openapi import document as openapi
 
-    document = openapi.build(functions(), examples=examples())
+    served = functions()
+    document = openapi.build(served, examples=examples())
     table = {path: sorted(method.upper() for method in methods) for path, methods in document["paths"].items()}
     rows = ",\n".join(f"  {json.dumps(path)}: {json.dumps(methods)}" for path, methods in table.items())
     return {
         Path("openapi.json"): _text(document),
         paths.TABLE.relative_to(ROOT): f"{{\n{rows}\n}}\n",
+        security_page.PAGE: security_page.page(served),
     }
 
 
