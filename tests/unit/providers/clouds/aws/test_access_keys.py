@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, InvalidInput
 from stockyard.providers.clouds.aws.attributes import AwsAttributes
-from stockyard.providers.clouds.aws.cloud import LASTING_KEY, AwsCloud
+from stockyard.providers.clouds.aws.cloud import LASTING_KEY, ROOT_KEY, AwsCloud
 from stockyard.providers.clouds.aws.sessions import Sessions, account_number, partition
 from tests.harness.worlds.memory import MemorySecrets
 from tests.harness.worlds.stage import Stage
@@ -99,6 +99,13 @@ def test_the_template_attaches_its_policies_to_the_user() -> None:
     assert attached == policies.keys() - {"Boundary", "EksBoundary"}
     assert "Role" not in document["Resources"]
     assert SECRET not in json.dumps(document)
+
+
+def test_the_root_users_key_is_refused_before_it_is_used() -> None:
+    root = replace(ACCOUNT, attributes={**ACCOUNT.attributes, "user_arn": "arn:aws:iam::222222222222:root"})
+    verification = AwsCloud(Stage(), _no_session, MemorySecrets).verify(root, "acme")
+    assert not verification.works
+    assert verification.message == ROOT_KEY
 
 
 def test_the_root_user_needs_no_policy() -> None:

@@ -20,6 +20,7 @@ from stockyard.providers.clouds.aws.sessions import (
     Sessions,
     account_number,
     has_access_key,
+    is_root,
     principal_arn,
     role_arn,
 )
@@ -31,6 +32,12 @@ LASTING_KEY = (
     " the key regularly."
 )
 """What each verification of an account with an access key warns of."""
+ROOT_KEY = (
+    "The access key is of the AWS account's root user: nothing can limit it, and root can take no role, so tokens of"
+    " clusters on EKS would never work. Register a role, or the key of a user with the account's template, and delete"
+    " the root user's key."
+)
+"""Why a verification refuses it."""
 
 
 class AwsCloud:
@@ -54,6 +61,8 @@ class AwsCloud:
         return self._verify_key(account, tenant) if has_access_key(account) else self._verify_role(account, tenant)
 
     def _verify_key(self, account: CloudAccount, tenant: str) -> Verification:
+        if is_root(account):
+            return Verification(False, ROOT_KEY)
         (region,) = self.regions(account)
         try:
             clients = self._sessions.of(account, VERIFY_SESSION, tenant)
