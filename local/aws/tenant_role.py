@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from local.template import CreatedResource, Stack, TemplateError
-from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, TAG
+from stockyard.providers.clouds.aws.policies.template_parts import EARLIER, YES
+from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, NARROW, TAG
 
 PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": ""}
 _PATHLESS = 7
@@ -70,17 +71,36 @@ def of_version(template: Mapping[str, Any], version: int) -> dict[str, Any]:
     earlier = copy.deepcopy(dict(template))
     additions = [addition for addition in ADDITIONS if addition.version > version]
     later = {action for addition in additions if not addition.statement for action in addition.actions}
-    statement_ids = {addition.statement for addition in additions}
+    statement_ids = {addition.statement for addition in additions if addition.statement}
+    if version < NARROW:
+        earlier["Parameters"][EARLIER]["Default"] = YES
     for resource in earlier["Resources"].values():
         properties = resource["Properties"]
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             document = properties["PolicyDocument"]
-            statements = [_earlier(statement, later, version) for statement in document["Statement"]]
-            document["Statement"] = [s for s in statements if s["Action"] and s["Sid"] not in statement_ids]
+            statements = [(_earlier(_of_all(entry), later, version), entry) for entry in document["Statement"]]
+            document["Statement"] = [
+                _as_chosen(entry, statement)
+                for statement, entry in statements
+                if statement["Action"] and statement["Sid"] not in statement_ids
+            ]
         for tag in properties.get("Tags", ()):
             if isinstance(tag, dict) and tag.get("Key") == TAG:
                 tag["Value"] = str(min(version, CURRENT))
     return earlier
+
+
+def _of_all(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A statement, also one that is there with a part of the template alone."""
+    statement: Mapping[str, Any] = entry["Fn::If"][1] if "Fn::If" in entry else entry
+    return statement
+
+
+def _as_chosen(entry: Mapping[str, Any], statement: dict[str, Any]) -> dict[str, Any]:
+    if "Fn::If" not in entry:
+        return statement
+    name, _, otherwise = entry["Fn::If"]
+    return {"Fn::If": [name, statement, otherwise]}
 
 
 def _earlier(statement: Mapping[str, Any], later: set[str], version: int) -> dict[str, Any]:

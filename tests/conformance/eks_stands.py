@@ -233,11 +233,11 @@ class Account:
     def _node_groups(self) -> Iterator[Fields]:
         for name in self._eks.list_nodegroups(clusterName=self._name)["nodegroups"]:
             group = self._eks.describe_nodegroup(clusterName=self._name, nodegroupName=name)["nodegroup"]
-            subnets, template = self._leads(group["subnets"]), self._template_of(group)
+            subnets, template, disk = self._leads(group["subnets"]), *self._template_of(group)
             taints = [
                 {k: taint[k] for k in ("effect", "key", "value") if k in taint} for taint in group.get("taints", ())
             ]
-            own = {} if template else {"instanceTypes": group["instanceTypes"], "diskSize": group.get("diskSize")}
+            own = {} if template else {"instanceTypes": group["instanceTypes"], "diskSize": disk}
             yield {
                 "amiType": group["amiType"],
                 "capacityType": group["capacityType"],
@@ -252,24 +252,31 @@ class Account:
                 **own,
             }
 
-    def _template_of(self, group: Fields) -> Fields | None:
-        """EKS tells the number of the version that it was given as the latest."""
-        template = group.get("launchTemplate")
-        if not template:
-            return None
+    def _template_of(self, group: Fields) -> tuple[Fields | None, int | None]:
+        """The template, and the disk that it says. EKS tells the number of the version that it was given as the latest.
+        One that names no type only marks and encrypts what Modelplane leaves to EKS: it is none of Modelplane's.
+        """
+        template = group["launchTemplate"]
+        data = self._data(template["id"])
+        if "instanceType" not in data:
+            return None, int(data["blockDeviceMappings"][0]["ebs"]["volumeSize"])
         (described,) = self._ec2.describe_launch_templates(LaunchTemplateIds=[template["id"]])["LaunchTemplates"]
         is_latest = str(described["LatestVersionNumber"]) == str(template["version"])
-        return {**template, "version": "$Latest" if is_latest else template["version"]}
+        return {**template, "version": "$Latest" if is_latest else template["version"]}, None
+
+    def _data(self, template_id: str) -> Fields:
+        answer = self._ec2.describe_launch_template_versions(LaunchTemplateId=template_id, Versions=["$Latest"])
+        data: Fields = _camel(answer["LaunchTemplateVersions"][0]["LaunchTemplateData"])
+        return data
 
     def _templates(self) -> Iterator[Fields]:
         for template in self._ec2.describe_launch_templates()["LaunchTemplates"]:
             marks = {tag["Value"] for tag in template.get("Tags", ())}
             if self._own not in marks:
                 continue
-            answer = self._ec2.describe_launch_template_versions(
-                LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
-            )
-            data = _camel(answer["LaunchTemplateVersions"][0]["LaunchTemplateData"])
+            data = self._data(template["LaunchTemplateId"])
+            if "instanceType" not in data:
+                continue
             for interface in data.get("networkInterfaces", ()):
                 interface["securityGroups"] = [self._tokens[group] for group in interface.pop("groups")]
             yield {"name": template["LaunchTemplateName"], **data}

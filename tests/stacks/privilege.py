@@ -162,6 +162,8 @@ class Attributes(dict[str, str]):
 def resolved(value: Any) -> Any:
     """A value of a template with the partition filled in."""
     if isinstance(value, dict):
+        if "Fn::If" in value:  # an account without clusters of an earlier release
+            return resolved(value["Fn::If"][2])
         return resolved(value["Fn::Sub"]) if "Fn::Sub" in value else {k: resolved(v) for k, v in value.items()}
     if isinstance(value, list):
         return [resolved(item) for item in value]

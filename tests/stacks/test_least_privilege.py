@@ -92,11 +92,8 @@ def tenant_template(served: Served) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
     """What the template of the API gives the role, as CloudFormation hands it to IAM."""
-    resources = tenant_template["Resources"]
-    assert "Policies" not in resources["Role"]["Properties"]
-    attached = tenant_stack.attached(tenant_template)
-    statements = [s for name in attached for s in resources[name]["Properties"]["PolicyDocument"]["Statement"]]
-    return {TENANT: listed([resolved(statement) for statement in statements])}
+    assert "Policies" not in tenant_template["Resources"]["Role"]["Properties"]
+    return {TENANT: listed([resolved(statement) for statement in tenant_stack.statements(tenant_template)])}
 
 
 # --- what was asked of AWS -------------------------------------------------------------------------------------------

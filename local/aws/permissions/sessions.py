@@ -24,6 +24,7 @@ class Document:
     """One policy, or several that allow and deny together, with their statements by action."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
+        self.statements = tuple(statements)
         self._by_action: dict[str, list[Statement]] = defaultdict(list)
         self._wild: list[Statement] = []
         for statement in statements:
@@ -37,6 +38,10 @@ class Document:
     def allows(self, ask: Ask) -> bool:
         """Whether it allows the check, and does not deny it."""
         return bool(allowed_by(self._of(ask), ask))
+
+    def names(self, action: str) -> bool:
+        """Whether a statement may be about the action."""
+        return bool(self._wild) or action.lower() in self._by_action
 
     def denies(self, ask: Ask) -> bool:
         """Whether it denies the check."""

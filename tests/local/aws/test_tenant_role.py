@@ -13,7 +13,8 @@ from local.aws import tenant_role
 from local.template import TemplateError
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.policies import tenant_template
-from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT
+from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, NARROW
+from tests.harness import tenant_stack
 from tests.harness.worlds.inprocess import credentials
 from tests.harness.worlds.stage import Stage
 
@@ -29,13 +30,11 @@ def template() -> dict[str, Any]:
 
 
 def actions(template: dict[str, Any]) -> set[str]:
-    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    return {a for p in policies for s in p["PolicyDocument"]["Statement"] for a in s["Action"]}
+    return {action for statement in tenant_stack.every_statement(template) for action in statement["Action"]}
 
 
 def statement_ids(template: dict[str, Any]) -> set[str]:
-    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    return {s["Sid"] for p in policies for s in p["PolicyDocument"]["Statement"]}
+    return {statement["Sid"] for statement in tenant_stack.every_statement(template)}
 
 
 def test_earlier_version_lacks_what_came_later(template: dict[str, Any]) -> None:
@@ -47,15 +46,11 @@ def test_earlier_version_lacks_what_came_later(template: dict[str, Any]) -> None
         earlier = tenant_role.of_version(template, version)
         assert actions(earlier) == actions(template) - later
         assert not statement_ids(earlier) & {addition.statement for addition in additions}
+        assert earlier["Parameters"]["EarlierEks"]["Default"] == ("yes" if version < NARROW else "no")
         tags = {pair["Key"]: pair["Value"] for pair in earlier["Resources"]["Role"]["Properties"]["Tags"][:1]}
         assert tags == {"stockyard:template": str(version)}
-    looks = [
-        statement
-        for statement in tenant_role.of_version(template, 6)["Resources"]["EksRolePermissions"]["Properties"][
-            "PolicyDocument"
-        ]["Statement"]
-        if statement["Sid"] == "LookAtLinkedRole"
-    ]
+    former = tenant_stack.every_statement(tenant_role.of_version(template, 6))
+    looks = [statement for statement in former if statement["Sid"] == "LookAtLinkedRole"]
     assert all("/aws-service-role/" in json.dumps(arn) for arn in looks[0]["Resource"])
 
 

@@ -304,6 +304,7 @@ def _new_yard(ec2_config: Ec2Config) -> Yard:
         settings={"key_pair": "my-key"},
         created_at=moment,
         updated_at=moment,
+        cloud_prefix="vantage",
     )
     attributes = {"role_arn": f"arn:aws:iam::{ACME}:role/stockyard", "region": "us-east-1"}
     account = CloudAccount("1", "aws", "main", "", attributes, "ext-1", "verified", "", moment, moment)

@@ -42,8 +42,10 @@ def _role(kind: str) -> Callable[[], None]:
 
 
 def _template() -> None:
+    """Those of groups without machines: EKS gives another group no other template."""
     for key, template in list(_ec2().launch_templates.items()):
-        del _ec2().launch_templates[key], _ec2().launch_template_name_to_ids[template.name]
+        if f"-lt-{TRAINING['name']}" in template.name:
+            del _ec2().launch_templates[key], _ec2().launch_template_name_to_ids[template.name]
 
 
 def _security_group() -> None:

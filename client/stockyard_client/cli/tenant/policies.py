@@ -39,23 +39,53 @@ class Policy:
 def policies_of(template: Mapping[str, Any], partition: str) -> list[Policy]:
     """The policies of a CloudFormation template, by name. ``partition`` is ``aws``, ``aws-cn`` or ``aws-us-gov``.
 
-    Those that bound the roles of machines are among them: they have the names by which these roles refer to them.
+    Those that bound the roles of machines are among them: they have the names by which these roles refer to them. What
+    depends on a parameter of the template is as its default has it.
     """
+    resolve = _Resolver(template, partition)
     return [
         Policy(
             str(resource["Properties"].get("ManagedPolicyName") or name),
             str(resource.get("Condition") or ""),
-            _resolved(resource["Properties"]["PolicyDocument"], partition),
+            resolve.value(resource["Properties"]["PolicyDocument"]),
         )
         for name, resource in sorted(template.get("Resources", {}).items())
         if resource.get("Type") == "AWS::IAM::ManagedPolicy"
     ]
 
 
-def _resolved(value: Any, partition: str) -> Any:
-    """The value with CloudFormation's substitutions done."""
-    if isinstance(value, dict) and set(value) == {"Fn::Sub"}:
-        return str(value["Fn::Sub"]).replace("${AWS::Partition}", partition)
-    if isinstance(value, dict):
-        return {key: _resolved(part, partition) for key, part in value.items()}
-    return [_resolved(part, partition) for part in value] if isinstance(value, list) else value
+_NO_VALUE = {"Ref": "AWS::NoValue"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """CloudFormation's substitutions and choices, with each parameter's default."""
+
+    template: Mapping[str, Any]
+    partition: str
+
+    def value(self, value: Any) -> Any:
+        """The value without functions."""
+        if isinstance(value, dict) and set(value) == {"Fn::Sub"}:
+            return str(value["Fn::Sub"]).replace("${AWS::Partition}", self.partition)
+        if isinstance(value, dict):
+            chosen_parts = {key: self._choose(part) for key, part in value.items()}
+            return {key: self.value(part) for key, part in chosen_parts.items() if part != _NO_VALUE}
+        if isinstance(value, list):
+            return [self.value(part) for part in map(self._choose, value) if part != _NO_VALUE]
+        return value
+
+    def _choose(self, value: Any) -> Any:
+        if not isinstance(value, dict) or set(value) != {"Fn::If"}:
+            return value
+        condition, then, otherwise = value["Fn::If"]
+        return self._choose(then if self._holds({"Condition": condition}) else otherwise)
+
+    def _holds(self, condition: Mapping[str, Any]) -> bool:
+        ((function, argument),) = condition.items()
+        if function == "Condition":
+            return self._holds(self.template["Conditions"][argument])
+        if function == "Fn::And":
+            return all(self._holds(part) for part in argument)
+        parameter, expected = argument
+        return bool(self.template["Parameters"][parameter["Ref"]]["Default"] == expected)

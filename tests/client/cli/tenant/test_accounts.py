@@ -129,8 +129,31 @@ def test_verify_shows_warnings(cli, api):
     assert "Warning: The template is version 1." in result.stderr
 
 
+def choice(condition: str, sid: str, otherwise: object) -> dict[str, object]:
+    return {"Fn::If": [condition, {"Sid": sid}, otherwise]}
+
+
 TEMPLATE = {
+    "Parameters": {"Kubeadm": {"Default": "yes"}, "Efs": {"Default": "yes"}, "Earlier": {"Default": "no"}},
+    "Conditions": {
+        "HasKubeadm": {"Fn::Equals": [{"Ref": "Kubeadm"}, "yes"]},
+        "HasEfs": {"Fn::And": [{"Condition": "HasKubeadm"}, {"Fn::Equals": [{"Ref": "Efs"}, "yes"]}]},
+        "HasEarlier": {"Fn::Equals": [{"Ref": "Earlier"}, "yes"]},
+    },
     "Resources": {
+        "Choices": {
+            "Type": "AWS::IAM::ManagedPolicy",
+            "Properties": {
+                "PolicyDocument": {
+                    "Statement": [
+                        choice("HasEfs", "files", {"Ref": "AWS::NoValue"}),
+                        choice("HasEarlier", "earlier", {"Ref": "AWS::NoValue"}),
+                        {"Sid": "both", "Condition": choice("HasEarlier", "earlier", {"Null": {}})},
+                        {"Sid": "none", "Condition": choice("HasEarlier", "earlier", {"Ref": "AWS::NoValue"})},
+                    ]
+                }
+            },
+        },
         "Permissions": {
             "Type": "AWS::IAM::ManagedPolicy",
             "Properties": {
@@ -143,7 +166,7 @@ TEMPLATE = {
             "Properties": {"ManagedPolicyName": "yard-boundary", "PolicyDocument": {"Statement": []}},
         },
         "Role": {"Type": "AWS::IAM::Role", "Properties": {}},
-    }
+    },
 }
 
 
@@ -154,12 +177,16 @@ def test_policies_are_those_of_the_template_as_iam_takes_them(cli, api, tmp_path
     table = cli("account", "policies", "1", "--directory", str(tmp_path / "policies"))
     assert [line.split()[:2] for line in table.stdout.splitlines()] == [
         ["yard-boundary", "Kubeadm"],
+        ["Choices", "always"],
         ["Permissions", "always"],
     ]
     assert "managed policies" in " ".join(table.stderr.split())
     document = {"Statement": [{"Resource": ["arn:aws-us-gov:ec2:*:1:vpc/*"]}]}
     assert json.loads((tmp_path / "policies/Permissions.json").read_text()) == document
-    assert json.loads(cli("account", "policies", "1", "-o", "json").stdout)["Permissions"] == document
+    documents = json.loads(cli("account", "policies", "1", "-o", "json").stdout)
+    assert documents["Permissions"] == document
+    by_default = [{"Sid": "files"}, {"Sid": "both", "Condition": {"Null": {}}}, {"Sid": "none"}]
+    assert documents["Choices"] == {"Statement": by_default}
 
 
 def test_a_cloud_without_policies_is_refused(cli, api):

@@ -145,6 +145,9 @@ class Cluster(VersionedRecord):
     queue: tuple[str, ...] = ()
     """The operations that begin one after the other when the current one has ended."""
     sequence: int = 0
+    cloud_prefix: str = ""
+    """How the cluster's name in its cloud begins, so that rights can be given by it. Empty: a cluster of an earlier
+    release, whose name there begins with its own."""
 
     @property
     def node_minor(self) -> str:

@@ -13,6 +13,7 @@ import botocore.session
 import stockyard.providers
 from local.aws.permissions import buckets, table
 from stockyard.providers.clouds.aws.policies import tenant_template
+from tests.harness import tenant_stack
 from tests.harness.worlds.stage import Stage
 
 
@@ -39,12 +40,8 @@ def _written_actions() -> set[str]:
 
 def test_the_template_grants_every_call_that_the_code_makes(yard: Any) -> None:
     template = tenant_template.render(yard.account, "inst-1", Stage())
-    policies = [
-        resource["Properties"]["PolicyDocument"]
-        for name, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::IAM::ManagedPolicy" and name != "EksBoundary"
-    ]
-    granted = {action for policy in policies for statement in policy["Statement"] for action in statement["Action"]}
+    statements = tenant_stack.every_statement(template, without=["EksBoundary"])
+    granted = {action for statement in statements for action in statement["Action"]}
     written = _written_actions()
     assert len(written) > 90, "the calls are found"
     assert written - granted - set(table.NOTHING) == set()

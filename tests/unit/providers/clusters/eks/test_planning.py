@@ -113,7 +113,7 @@ def test_a_plan_names_everything() -> None:
         "eks cluster": 1,
         "access entry": 3,
         "security group": 2,
-        "launch template": 1,
+        "launch template": 2,
         "node group": 2,
         "add-on": 5,
         "pod identity": 1,

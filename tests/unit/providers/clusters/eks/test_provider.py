@@ -104,7 +104,7 @@ def test_a_crash_between_call_and_record_makes_nothing_twice(eks: Any, run: Run,
     eks.later(120)
     run("objects")
     keys = [(line.kind, line.key) for line in eks.ledger.lines()]
-    assert len(keys) == len(set(keys)) == 35
+    assert len(keys) == len(set(keys)) == 36
     assert {line.state for line in eks.ledger.lines()} == {"made"}
 
 

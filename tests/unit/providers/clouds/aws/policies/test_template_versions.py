@@ -22,9 +22,8 @@ ACTIONS_OF_THE_FIRST = 88
 
 def actions(template: dict[str, Any]) -> set[str]:
     # The boundary of clusters on EKS is no grant: what came with it needs no word of its own.
-    resources = {name: r for name, r in template["Resources"].items() if name != "EksBoundary"}
-    policies = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    return {action for policy in policies for s in policy["PolicyDocument"]["Statement"] for action in s["Action"]}
+    statements = tenant_stack.every_statement(template, without=["EksBoundary"])
+    return {action for statement in statements for action in statement["Action"]}
 
 
 def tag(yard: Any, *pairs: tuple[str, str]) -> None:

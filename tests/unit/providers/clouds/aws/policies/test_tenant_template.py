@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from moto.cloudformation import parsing
 
 from local.aws.permissions.policies import Ask, allowed_by
 from stockyard.errors import Internal
@@ -20,7 +21,7 @@ from tests.harness.worlds.stage import Stage
 def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
     template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    assert len(policies) == 12
+    assert len(policies) == 9
     for policy in policies:
         size = len(json.dumps(tenant_stack.handed_to_iam(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"a policy has {size} characters"
@@ -100,6 +101,9 @@ def test_creations_and_changes_require_our_tag(yard: Any) -> None:
         "AmazonEFSCSIDriverPolicy",
     }
     assert statements["PassPodRoles"]["Condition"]["StringEquals"] == {"iam:PassedToService": "pods.eks.amazonaws.com"}
+    for sid in ("CreateClusters", "CreateSnapshotPolicies", "TagNewIdentities", "MarkGroups", "MarkMachines"):
+        not_of_others = statements[sid]["Condition"]["StringEqualsIfExists"]
+        assert not_of_others == {"aws:ResourceTag/stockyard:installation": "inst-1"}, sid
     passed = statements["PassRoles"]["Condition"]["StringEquals"]["iam:PassedToService"]
     assert passed == ["ec2.amazonaws.com", "eks.amazonaws.com"]
 
@@ -201,12 +205,12 @@ def test_only_tags_of_a_clusters_owner_are_changed_on_what_is_there(yard: Any) -
             assert not allowed_by(statements, Ask(action, thing, {**mark, "aws:TagKeys": ("team", key)})), key
 
 
-ALWAYS = {"MachinePermissions", "NodePermissions", "Permissions", "TagPermissions", "Role"}
+ALWAYS = {"MachinePermissions", "NodePermissions", "TagPermissions", "Role"}
 OF_PART = {
     "kubeadm": {"Boundary", "KubeadmPermissions", "SnapshotRole"},
     "eks": {"EksBoundary", "EksPermissions", "EksRolePermissions", "GroupPermissions"},
-    "efs": {"FilePermissions"},
-    "capacity-blocks": {"CapacityBlockPermissions"},
+    "efs": set(),
+    "capacity-blocks": set(),
 }
 
 
@@ -230,22 +234,37 @@ def test_a_part_that_is_left_out_is_neither_made_nor_attached_nor_told(
     assert set(tenant_stack.resources(template, **parameters)) == expected
     attached = tenant_stack.attached(template, **parameters)
     assert sorted(attached) == sorted(name for name in expected if name.endswith("Permissions"))
+    assert len(attached) <= 7, "IAM attaches ten, and organizations attach some of their own"
+    sids = {statement["Sid"] for statement in tenant_stack.statements(template, parameters=parameters)}
+    for feature, sid in {"efs": "ChangeOurFiles", "capacity-blocks": "UseReservations"}.items():
+        assert (sid in sids) is (feature in features.split())
     tags = tenant_stack.role_tags(template, **parameters)
     assert tags["stockyard:features"] == f"common {features}".strip()
 
 
 def test_parameters_are_choices_that_are_yes_unless_somebody_says_no(yard: Any) -> None:
     parameters = tenant_template.render(yard.account, "inst-1", Stage())["Parameters"]
-    assert list(parameters) == ["Kubeadm", "Eks", "Efs", "CapacityBlocks"]
+    assert list(parameters) == ["Kubeadm", "Eks", "Efs", "CapacityBlocks", "EarlierEks"]
+    assert {name for name, parameter in parameters.items() if parameter["Default"] == "no"} == {"EarlierEks"}
     for parameter in parameters.values():
-        assert (parameter["Type"], parameter["Default"]) == ("String", "yes")
+        assert parameter["Type"] == "String"
         assert parameter["AllowedValues"] == ["yes", "no"]
         assert parameter["Description"].endswith(".")
 
 
 @pytest.mark.parametrize("choices", [{}, {"Kubeadm": "no", "CapacityBlocks": "no"}])
-def test_cloudformation_makes_what_was_chosen(yard: Any, choices: dict[str, str]) -> None:
-    """The conditions and the tag, by an implementation that is not ours: moto's, which attaches nothing to the role."""
+def test_cloudformation_makes_what_was_chosen(
+    yard: Any, choices: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conditions and the tag, by an implementation that is not ours: moto's, which attaches nothing to the role. It
+    keeps in lists what AWS leaves out for AWS::NoValue."""
+    original = parsing.clean_json
+
+    def clean_json(value: Any, resources: Any) -> Any:
+        cleaned = original(value, resources)
+        return [item for item in cleaned if item is not None] if isinstance(cleaned, list) else cleaned
+
+    monkeypatch.setattr(parsing, "clean_json", clean_json)
     iam, formation = yard.tenant().client("iam"), yard.tenant().client("cloudformation")
     iam.delete_role(RoleName="stockyard")
     template = tenant_template.render(yard.account, "inst-1", Stage())

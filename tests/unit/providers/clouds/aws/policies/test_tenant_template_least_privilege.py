@@ -18,7 +18,8 @@ from local.aws.permissions.ec2 import OF_A_VOLUME_KEY
 from stockyard.domain.models.base import read
 from stockyard.providers.clouds.aws import calls, tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.policies import tenant_template
+from stockyard.providers.clouds.aws.policies import eks, nodes, tenant_template
+from stockyard.providers.clouds.aws.policies.statements import Place
 from stockyard.providers.clusters.ec2.members import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
@@ -53,8 +54,10 @@ IMPLIED = {
     "elasticfilesystem:CreateFileSystem": {"elasticfilesystem:TagResource"},
     "elasticfilesystem:CreateMountTarget": {"ec2:CreateNetworkInterface"},
 }
-NODES = ("NodePermissions", "GroupPermissions")
-"""The policies of what the sources of nodes do; their own tests hold them against their calls."""
+OF_NODES = frozenset(statement["Sid"] for statement in nodes.nodes(Place("222222222222"), "inst-1"))
+"""What the sources of nodes do; their own tests hold it against their calls."""
+OF_GROUPS = frozenset(statement["Sid"] for statement in eks.groups(Place("222222222222"), "inst-1", "vantage"))
+"""What claims of node groups do, and the groups' driver."""
 
 
 def _action(service: str, operation: str) -> str:
@@ -120,17 +123,21 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     yard.delete()
     needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
     template = tenant_template.render(yard.account, "inst-1", Stage())
-    every = {a for s in tenant_stack.statements(template, without=NODES) for a in s["Action"]}
+    every = {a for s in _statements(template, {}) for a in s["Action"]}
     assert needed - every - set(table.NOTHING) == set()
-    granted = {
-        a for s in tenant_stack.statements(template, without=NODES, parameters={"Eks": "no"}) for a in s["Action"]
-    }
+    granted = {a for s in _statements(template, {"Eks": "no"}) for a in s["Action"]}
     # The sweep looks for what is on EKS too; where it may not, there is none.
     assert needed - granted - set(table.NOTHING) == SEEN_BY_THE_SWEEP
     assert (
         granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
         == set()
     )
+
+
+def _statements(template: dict[str, Any], parameters: dict[str, str]) -> list[dict[str, Any]]:
+    """Those of the role without what claims do."""
+    statements = tenant_stack.statements(template, parameters=parameters)
+    return [statement for statement in statements if statement["Sid"] not in OF_NODES | OF_GROUPS]
 
 
 def _snapshots(yard: Any) -> None:
@@ -165,7 +172,7 @@ def test_template_grants_exactly_what_clusters_on_eks_need(
     assert needed - granted - set(table.NOTHING) == set()
     own = {
         a
-        for s in tenant_stack.statements(template, without=[*NODES, "Permissions", "MachinePermissions"])
+        for s in tenant_stack.statements(template, without=["MachinePermissions", "NodePermissions"])
         for a in s["Action"]
     }
     own = {action for action in own if action.startswith(("eks:", "elasticfilesystem:", "sts:", "iam:Attach"))}
@@ -184,7 +191,11 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any) -> N
         _in_aws(statement) for statement in tenant_stack.statements(template, parameters={"Kubeadm": "no"})
     ]
     assert refused({"tenant": asks}, {"tenant": without_kubeadm}) == []
-    of_eks = [_in_aws(statement) for statement in tenant_stack.statements(template, without=[*NODES, *BESIDES_EKS])]
+    of_eks = [
+        _in_aws(statement)
+        for statement in tenant_stack.statements(template, without=BESIDES_EKS)
+        if statement["Sid"] not in OF_GROUPS | {"KeepMachinesOfClaims"}
+    ]
     grants = {f"{statement['Sid']} {action}" for statement in of_eks for action in statement["Action"]}
     assert sorted(grants - used({"tenant": asks}, {"tenant": statements})["tenant"] - set(ELSEWHERE)) == []
     for grant in sorted(grants - set(ELSEWHERE)):
@@ -192,7 +203,7 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any) -> N
         assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
 
 
-BESIDES_EKS = ("KubeadmPermissions", "MachinePermissions", "Permissions", "TagPermissions")
+BESIDES_EKS = ("KubeadmPermissions", "MachinePermissions", "NodePermissions", "TagPermissions")
 ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
 """Granted action that this life has no use for -> who has."""
 

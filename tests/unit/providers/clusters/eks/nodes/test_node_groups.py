@@ -15,6 +15,7 @@ from local.aws.corrections.compute.reservations import new_block
 from local.aws.corrections.pace import paced
 from local.aws.corrections.scarcity import limited
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog import offerings
 from stockyard.providers.clusters.eks import names
@@ -57,16 +58,31 @@ def private(eks: Any, *zones: str) -> list[str]:
     return [line.vendor_id for line in lines if not zones or line.detail["zone"] in zones]
 
 
-def test_a_group_without_a_template_has_type_disk_and_all_private_subnets(eks: Any, run: Run) -> None:
+def test_a_group_has_its_type_a_disk_and_machines_of_ours_and_all_private_subnets(eks: Any, run: Run) -> None:
     change(eks, {**WORKERS, "disk_gib": 200, "count": 2, "min_size": 1, "labels": {"a": "b"}})
     run("node_groups")
     described = group(eks, "workers")
     assert described["amiType"] == "AL2023_x86_64_STANDARD"
-    assert (described["instanceTypes"], described["diskSize"]) == (["m6i.large"], 200)
+    assert described["instanceTypes"] == ["m6i.large"]
     assert described["scalingConfig"] == {"minSize": 1, "maxSize": 8, "desiredSize": 2}
     assert described["subnets"] == private(eks)
     assert described["labels"] == {"a": "b", "modelplane.ai/pool": "workers"}
-    assert "launchTemplate" not in described
+    ec2 = eks.tenant().client("ec2")
+    versions = ec2.describe_launch_template_versions(LaunchTemplateId=described["launchTemplate"]["id"])
+    data = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    (disk,) = data["BlockDeviceMappings"]
+    assert disk["DeviceName"] == "/dev/xvda"
+    assert disk["Ebs"] == {"VolumeSize": 200, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    assert data["MetadataOptions"] == {
+        "HttpTokens": "required",
+        "HttpPutResponseHopLimit": 1,
+        "HttpEndpoint": "enabled",
+    }
+    of_machines = {s["ResourceType"]: tags.mapping(s["Tags"]) for s in data["TagSpecifications"]}
+    for kind in ("instance", "network-interface", "volume"):
+        assert of_machines[kind]["stockyard:installation"] == "inst-1", kind
+        assert "stockyard:key" not in of_machines[kind], "each is of its claim, and not of the template"
+    assert not {"InstanceType", "NetworkInterfaces", "ImageId"} & set(data)
     system = group(eks, "system")
     assert system["scalingConfig"] == {"minSize": 1, "maxSize": 2, "desiredSize": 1}
     assert system["instanceTypes"] == ["m6i.xlarge"]
@@ -326,7 +342,7 @@ def test_a_crash_between_the_call_and_the_record_makes_nothing_twice(eks: Any, r
         eks.ensure("node_groups")
     eks.ensure("node_groups")
     assert groups(eks) == {"system", "h100"}
-    assert len([line for line in eks.ledger.lines() if line.kind == "launch_template"]) == 1
+    assert len([line for line in eks.ledger.lines() if line.kind == "launch_template"]) == 2
 
 
 @pytest.fixture
@@ -373,7 +389,7 @@ def test_a_capacity_block_that_is_not_there_is_named(eks: Any, run: Run) -> None
 def test_machines_get_no_version_without_their_template_and_the_group_is_named(eks: Any, run: Run) -> None:
     change(eks, {**EFA, "count": 1})
     run("node_groups")
-    (template,) = [line.vendor_id for line in eks.ledger.lines() if line.kind == "launch_template"]
+    template = eks.ledger.find("launch_template", "h100").vendor_id
     eks.tenant().client("ec2").delete_launch_template(LaunchTemplateId=template)
     eks.later(3600)
     assert eks.ensure("node_groups").done, "what stands needs no template"

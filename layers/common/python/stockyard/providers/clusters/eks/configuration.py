@@ -33,8 +33,8 @@ def node_groups(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
     return list(cluster.settings.get("node_groups") or ())
 
 
-def has_template(group: Mapping[str, Any]) -> bool:
-    """Whether the group's machines need a launch template: EKS itself knows no capacity block and no EFA."""
+def is_by_template(group: Mapping[str, Any]) -> bool:
+    """Whether the group's launch template says the instance type: EKS itself knows no capacity block and no EFA."""
     return bool(group.get("capacity_reservation_id")) or group.get("fabric") == EFA
 
 

@@ -14,12 +14,13 @@ from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.catalog import offerings, quotas
 from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
+from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.network import own_network
 from stockyard.providers.clouds.aws.policies import template_versions
 from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
-from stockyard.providers.clusters.eks.configuration import has_storage, has_template, node_groups
+from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
 
 _VERSION = "/kubernetes_version"
 BLOCK = "capacity-block"
@@ -77,16 +78,20 @@ def _features(cluster: Cluster) -> list[str]:
 
 
 def _launch_templates(builder: Builder) -> Iterator[Finding]:
-    """Of groups with a launch template, which EKS reads in the name of the account's role."""
-    places = [place for place, group in validation.sent_groups(builder.work.cluster) if has_template(group)]
+    """Of new groups, whose launch templates EKS reads in the name of the account's role."""
+    lines = [line for line in builder.work.ledger.lines() if line.kind == eks_kinds.NODE_GROUP.name]
+    made_groups = {line.key.partition("/")[0] for line in lines}
+    places = [
+        place for place, group in validation.sent_groups(builder.work.cluster) if group["name"] not in made_groups
+    ]
     if not places:
         return
     version = template_versions.deployed(builder.calls, builder.work.account).version
     if version < template_versions.LAUNCH_TEMPLATES:
         needed = template_versions.LAUNCH_TEMPLATES
         text = (
-            f"The template of the cloud account is version {version}; groups with EFA or a capacity block need"
-            f" {needed}, which has ec2:DescribeLaunchTemplateVersions. Deploy the account's current template again."
+            f"The template of the cloud account is version {version}; node groups need {needed}, which"
+            " has ec2:DescribeLaunchTemplateVersions. Deploy the account's current template again."
         )
         for place in places:
             yield Finding(place, text)

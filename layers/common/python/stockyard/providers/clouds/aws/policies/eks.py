@@ -14,9 +14,11 @@ from stockyard.providers.clouds.aws.policies.statements import (
     allow,
     both,
     in_request,
+    not_of_others,
     on_thing,
     resolved,
 )
+from stockyard.providers.clouds.aws.policies.template_parts import with_earlier
 
 THINGS = ("access-entry", "addon", "cluster", "nodegroup", "podidentityassociation")
 """Types of EKS's resources that we make; all carry tags."""
@@ -60,18 +62,24 @@ _LOOKED_AT = ("eks-nodegroup.amazonaws.com", "eks.amazonaws.com")
 FILES = "elasticfilesystem.amazonaws.com"
 PEOPLE = ("viewer", "operator", "admin")
 VIA_SERVICE = {"Bool": {"aws:ViaAWSService": "true"}}
-OF_GROUP = {"StringLike": {"aws:ResourceTag/eks:nodegroup-name": "?*"}}
-OF_CLUSTER = {"StringLike": {"aws:ResourceTag/aws:eks:cluster-name": "?*"}}
+MADE_BY_EKS, GROUP_OF_EKS = "eks:cluster-name", "aws:eks:cluster-name"
+"""Tags with the cluster's name that EKS gives: to machines and their scaling groups, and to its security group."""
 
 
-def clusters(here: Place, installation: str) -> list[Statement]:
+def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
     """Clusters on EKS with all that is in them, and what they need of EC2."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     every = [here.arn("eks", f"{kind}/*") for kind in THINGS]
+    # EKS has no condition that tells a new thing from one that is there: only ours have such a name.
+    named = [with_earlier(resolved(arn), resolved(f"{arn[:-1]}{prefix}-*")) for arn in every]
     return [
         allow("ReadEks", list(READ), ["*"]),
         allow("LookAtClusters", _eks(*LOOK), every),
-        allow("CreateClusters", _eks("CreateCluster", "TagResource"), every, request_tagged),
+        {
+            **allow("CreateClusters", _eks("CreateCluster", "TagResource"), []),
+            "Resource": named,
+            "Condition": {**request_tagged, **not_of_others(installation)},
+        },
         allow(
             "CreateInClusters", _eks(*CREATE_WITHIN), [here.arn("eks", "cluster/*")], both(request_tagged, thing_tagged)
         ),
@@ -80,8 +88,14 @@ def clusters(here: Place, installation: str) -> list[Statement]:
             for kind, actions in CHANGE.items()
             for on in [thing_tagged]
         ),
-        *_network(here, request_tagged, thing_tagged),
+        *_network(here, installation, prefix),
     ]
+
+
+def marked(installation: str, prefix: str, tag: str) -> dict[str, Any]:
+    """The condition of what EKS made for a cluster of ours, as its tag says, and what no other installation has."""
+    named = {f"aws:ResourceTag/{tag}": with_earlier("?*", f"{prefix}-*")}
+    return {**in_request(installation), "StringLike": named, **not_of_others(installation)}
 
 
 def roles(here: Place, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
@@ -136,11 +150,12 @@ def files(here: Place, installation: str) -> list[Statement]:
     ]
 
 
-def groups(here: Place, installation: str) -> list[Statement]:
+def groups(here: Place, installation: str, prefix: str) -> list[Statement]:
     """The scaling groups behind our node groups: how many machines they have, whose each is, which of them goes; and
     what machines beside them start from."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
     change = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    made_by_eks = marked(installation, prefix, MADE_BY_EKS)
     # EKS reads the version of a group's launch template in the caller's name, when it makes the group and when it gives
     # it another version.
     reads = [
@@ -152,14 +167,14 @@ def groups(here: Place, installation: str) -> list[Statement]:
         allow("ReadGroups", reads, ["*"]),
         allow("ReadEksImages", ["ssm:GetParameter"], [IMAGES]),
         # EKS makes them without our tags, so we give them.
-        allow("MarkGroups", ["autoscaling:CreateOrUpdateTags"], group, {**in_request(installation), **OF_GROUP}),
+        allow("MarkGroups", ["autoscaling:CreateOrUpdateTags"], group, made_by_eks),
         allow("ChangeOurGroups", change, group, on_thing(installation)),
         # The claim that takes a machine marks it; from then on it is one of ours.
         allow(
             "MarkMachines",
             ["ec2:CreateTags"],
             [here.arn("ec2", "instance/*")],
-            {**in_request(installation), **OF_GROUP},
+            made_by_eks,
         ),
     ]
 
@@ -199,12 +214,12 @@ def _bare(here: Place, service: str) -> str:
     return here.arn("iam", f"role/{LINKED[service]}")
 
 
-def _network(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
-    group = here.arn("ec2", "security-group/*")
+def _network(here: Place, installation: str, prefix: str) -> list[Statement]:
+    group, thing_tagged = here.arn("ec2", "security-group/*"), on_thing(installation)
     return [
         allow("ChangeOurSubnets", ["ec2:ModifySubnetAttribute"], [here.arn("ec2", "subnet/*")], thing_tagged),
         allow("OpenOurGroups", ["ec2:AuthorizeSecurityGroupEgress"], [group], thing_tagged),
-        allow("MarkClusterGroups", ["ec2:CreateTags"], [group], {**request_tagged, **OF_CLUSTER}),
+        allow("MarkClusterGroups", ["ec2:CreateTags"], [group], marked(installation, prefix, GROUP_OF_EKS)),
         allow(
             "RemoveInterfaces", ["ec2:DeleteNetworkInterface"], [here.arn("ec2", "network-interface/*")], thing_tagged
         ),

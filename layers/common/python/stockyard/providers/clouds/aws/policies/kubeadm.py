@@ -16,8 +16,9 @@ from stockyard.providers.clouds.aws.policies.statements import (
     resolved,
 )
 
-CREATE_ELB = ("CreateListener", "CreateLoadBalancer", "CreateTargetGroup")
+CREATE_ELB = ("CreateLoadBalancer", "CreateTargetGroup")
 CHANGE_ELB = (
+    "CreateListener",
     "DeleteLoadBalancer",
     "DeleteTargetGroup",
     "DeregisterTargets",
@@ -33,7 +34,7 @@ def balancing(here: Place, installation: str) -> list[Statement]:
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
     listener = here.arn("elasticloadbalancing", "listener/net/*")
-    made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": list(CREATE_ELB)}}
+    made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": ["CreateListener", *CREATE_ELB]}}
     linked = here.arn("iam", f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing")
     return [
         # The first balancer of an account makes the service's own role in the caller's name.

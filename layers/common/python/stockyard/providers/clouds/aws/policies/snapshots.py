@@ -11,6 +11,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
     Statement,
     allow,
     in_request,
+    not_of_others,
     on_thing,
     policy,
     trust,
@@ -25,7 +26,12 @@ def snapshots(here: Place, installation: str, account: CloudAccount, prefix: str
     policies, role = [here.arn("dlm", "policy/*")], here.arn("iam", f"role/{role_name(account, prefix)}")
     snapshot = here.arn("ec2", "snapshot/*")
     return [
-        allow("CreateSnapshotPolicies", ["dlm:CreateLifecyclePolicy", "dlm:TagResource"], policies, request_tagged),
+        allow(
+            "CreateSnapshotPolicies",
+            ["dlm:CreateLifecyclePolicy", "dlm:TagResource"],
+            policies,
+            {**request_tagged, **not_of_others(installation)},
+        ),
         allow("DeleteOurSnapshotPolicies", ["dlm:DeleteLifecyclePolicy"], policies, thing_tagged),
         allow("PassSnapshotRole", ["iam:PassRole"], [role], {"StringEquals": {"iam:PassedToService": SERVICE}}),
         allow("DeleteOurSnapshots", ["ec2:DeleteSnapshot"], [snapshot], thing_tagged),

@@ -66,6 +66,11 @@ def on_thing(installation: str) -> dict[str, Any]:
     return {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
 
 
+def not_of_others(installation: str) -> dict[str, Any]:
+    """The condition that no other installation has tagged the thing as its own. What is new has no tags yet."""
+    return {"StringEqualsIfExists": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
+
+
 def things(here: Place, uses: Mapping[str, tuple[str, ...]]) -> list[str]:
     """ARNs of all things of these resource types of EC2."""
     return sorted({here.arn("ec2", f"{kind}/*") for kinds in uses.values() for kind in kinds})

@@ -63,25 +63,42 @@ PARTS = (
         needs=EKS,
     ),
 )
+EARLIER = "EarlierEks"
+"""The parameter of accounts with clusters on EKS that are older than version 8, whose names have no prefix and whose
+nodes carry no tag of ours: with ``yes`` they go on, and the role reaches as far as it did before."""
 BY_FEATURE = {part.feature: part for part in PARTS}
 
 
 def parameters() -> dict[str, Any]:
-    """The section ``Parameters``: each part is there unless somebody says no."""
+    """The section ``Parameters``: each part is there unless somebody says no; earlier clusters, if somebody says so."""
+    choice = {"Type": "String", "AllowedValues": [YES, NO]}
+    earlier = (
+        "Whether this account has clusters on EKS that Stockyard made by version 7 of this template or an older one."
+        " With yes they go on, and the role reaches further than what Stockyard has made."
+    )
     return {
-        part.parameter: {
-            "Type": "String",
-            "AllowedValues": [YES, NO],
-            "Default": YES,
-            "Description": part.description,
-        }
-        for part in PARTS
+        **{part.parameter: {**choice, "Default": YES, "Description": part.description} for part in PARTS},
+        EARLIER: {**choice, "Default": NO, "Description": earlier},
     }
 
 
 def conditions() -> dict[str, Any]:
     """The section ``Conditions``."""
-    return {part.condition: _holds(part) for part in PARTS}
+    return {
+        **{part.condition: _holds(part) for part in PARTS},
+        f"Has{EARLIER}": {"Fn::Equals": [{"Ref": EARLIER}, YES]},
+    }
+
+
+def with_earlier(value: Any, otherwise: Any) -> dict[str, Any]:
+    """A value that the account has which has clusters of an earlier release, and that of all others. None: no value."""
+    absent = {"Ref": "AWS::NoValue"}
+    return {"Fn::If": [f"Has{EARLIER}", absent if value is None else value, otherwise]}
+
+
+def statements_of(feature: str, statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Statements that a policy has with the part."""
+    return [_if(feature, statement, {"Ref": "AWS::NoValue"}) for statement in statements]
 
 
 def conditional(resource: dict[str, Any], feature: str) -> dict[str, Any]:

@@ -36,6 +36,9 @@ class Addition:
     """What alone needs them; empty: every cluster may."""
     statement: str = ""
     """The one statement that came with it, where others have had the actions before; empty: the actions came."""
+    narrows: str = ""
+    """What an older version lets the role do beyond what Stockyard has made; empty: the version came with actions. It
+    ends the sentence "by it Stockyard's role can"."""
 
 
 ADDITIONS = (
@@ -224,7 +227,17 @@ ADDITIONS = (
         feature=KUBEADM,
         statement=tag_statements.NAMES_CLUSTER,
     ),
+    Addition(
+        8,
+        "",
+        (),
+        feature=EKS,
+        narrows="mark and change machines, scaling groups, security groups, clusters and whatever the roles of clusters"
+        " on EKS reach, also where others made them",
+    ),
 )
+NARROW = 8
+"""The version whose role, and the roles that it makes, change nothing of others."""
 BACKUPS = 6
 """The version with which an account can keep snapshots of etcd in S3."""
 LAUNCH_TEMPLATES = 7
@@ -302,11 +315,22 @@ _NO_CLUSTERS = (
 
 
 def _of_version(version: int, lacking: Sequence[Addition]) -> str:
-    parts = "; ".join(f"{', '.join(addition.actions)} (to {addition.purpose})" for addition in lacking)
-    return (
-        f"The template of the cloud account is version {version}, the current one is {CURRENT}. It lacks {parts}."
-        " Deploy the account's current template again."
-    )
+    parts = "; ".join(f"{', '.join(added.actions)} (to {added.purpose})" for added in lacking if added.actions)
+    wide = "; ".join(addition.narrows for addition in lacking if addition.narrows)
+    texts = [
+        f"The template of the cloud account is version {version}, the current one is {CURRENT}.",
+        *([f"It lacks {parts}."] if parts else []),
+        *([f"By it Stockyard's role can {wide}."] if wide else []),
+        "Deploy the account's current template again.",
+        *([_EARLIER] if wide else []),
+    ]
+    return " ".join(texts)
+
+
+_EARLIER = (
+    f"While the account has clusters on EKS that are older than version {NARROW}, add the parameter"
+    f" {template_parts.EARLIER}={template_parts.YES}: without it their groups get no new nodes."
+)
 
 
 def _of_parts(absent: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.policies import backup as backup_statements
 from stockyard.providers.clouds.aws.policies import controller as controller_statements
 from stockyard.providers.clouds.aws.policies import eks as eks_statements
-from stockyard.providers.clouds.aws.policies import eks_roles, template_parts, template_versions
+from stockyard.providers.clouds.aws.policies import eks_bounds, eks_roles, template_parts, template_versions
 from stockyard.providers.clouds.aws.policies import kubeadm as kubeadm_statements
 from stockyard.providers.clouds.aws.policies import scaling as scaling_statements
 from stockyard.providers.clouds.aws.policies.boundary import boundary_name
@@ -32,6 +32,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
     both,
     in_request,
     managed,
+    not_of_others,
     on_thing,
     policy,
     resolved,
@@ -161,18 +162,16 @@ class Stage(Protocol):
 
 
 _POLICIES = {
-    "CapacityBlockPermissions": BLOCKS,
     "EksPermissions": EKS,
     "EksRolePermissions": EKS,
-    "FilePermissions": FILES,
     "GroupPermissions": EKS,
     "KubeadmPermissions": KUBEADM,
     "MachinePermissions": "",
     "NodePermissions": "",
-    "Permissions": "",
     "TagPermissions": "",
 }
-"""Policy -> the part of the template that it belongs to; empty: it is in all. IAM attaches ten to a role."""
+"""Policy -> the part of the template that it belongs to; empty: it is in all. IAM attaches ten to a role, and an
+organization may attach some of its own."""
 
 
 def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
@@ -228,7 +227,11 @@ def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: s
     marks = {tags.INSTALLATION: installation}
     volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
     volumes.append(backup_statements.of_machines(here.account))
-    on_eks = eks_roles.boundary(lambda *place: resolved(here.arn(*place)))
+    on_eks = eks_bounds.boundary(
+        lambda *place: resolved(here.arn(*place)),
+        installation,
+        lambda condition: template_parts.with_earlier(None, condition),
+    )
     names = boundary_name(account, prefix), eks_roles.managed_boundary_name(account, prefix)
     return {
         "Boundary": template_parts.conditional(managed(policy(volumes), names[0]), KUBEADM),
@@ -241,13 +244,13 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
     tagged = in_request(installation), on_thing(installation)
     own_role = here.arn("iam", principal_arn(account).split(":", 5)[5])
     return {
-        "CapacityBlockPermissions": eks_statements.blocks(here),
-        "EksPermissions": eks_statements.clusters(here, installation),
+        "EksPermissions": eks_statements.clusters(here, installation, prefix),
         "EksRolePermissions": eks_statements.roles(here, installation, account, prefix),
-        "FilePermissions": eks_statements.files(here, installation),
         "GroupPermissions": [
-            *eks_statements.groups(here, installation),
+            *eks_statements.groups(here, installation, prefix),
             *scaling_statements.processes(here, installation),
+            *template_parts.statements_of(FILES, eks_statements.files(here, installation)),
+            *template_parts.statements_of(BLOCKS, eks_statements.blocks(here)),
         ],
         "KubeadmPermissions": [
             *named_clusters(here, installation, prefix),
@@ -257,13 +260,12 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
             *backup_statements.backups(here.account, prefix),
         ],
         "MachinePermissions": _machines(here, *tagged),
-        "NodePermissions": nodes(here, installation),
-        "Permissions": [
-            *_identities(here, *tagged, prefix),
+        "NodePermissions": [*nodes(here, installation), *_identities(here, installation, prefix)],
+        "TagPermissions": [
+            *changed_tags(here, installation, prefix),
             *_controllers(here, tagged[1]),
             *([] if has_access_key(account) else [allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role])]),
         ],
-        "TagPermissions": changed_tags(here, installation, prefix),
     }
 
 
@@ -300,9 +302,8 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
     ]
 
 
-def _identities(
-    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str
-) -> list[Statement]:
+def _identities(here: Place, installation: str, prefix: str) -> list[Statement]:
+    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
     # A call names a thing without its path; of an absent one, which a deletion has to see, IAM knows no path either.
@@ -312,7 +313,12 @@ def _identities(
     ]
     passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
     return [
-        allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], request_tagged),
+        allow(
+            "TagNewIdentities",
+            ["iam:TagInstanceProfile", "iam:TagRole"],
+            [role, profile],
+            {**request_tagged, **not_of_others(installation)},
+        ),
         allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], request_tagged),
         # Path and name are ours alone, and a read of an absent thing has no tag to look at.
         allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),

@@ -27,9 +27,11 @@ def child_name(*parts: str) -> str:
 
 
 def cluster_name(cluster: Cluster) -> str:
-    """What EKS calls the cluster: as Modelplane would where a manifest made it, else by its own client."""
+    """What EKS calls the cluster: the stage's prefix, by which the tenant's template knows it, then as Modelplane would
+    where a manifest made it, else by its own client. A cluster of an earlier release has no prefix."""
     namespace = str(cluster.settings.get("namespace") or "")
-    return child_name(namespace, cluster.name, "eks") if namespace else child_name(cluster.client_id, "eks")
+    own = (namespace, cluster.name) if namespace else (cluster.client_id,)
+    return child_name(*([cluster.cloud_prefix] if cluster.cloud_prefix else []), *own, "eks")
 
 
 def node_group_name(pool: str, generation: int = 1) -> str:

@@ -1,4 +1,6 @@
-"""The launch template of a group whose machines EKS alone cannot ask for: of a capacity block, or with EFA."""
+"""The launch template of a group. Machines, disks and interfaces are ours from their first moment by its tags: rights
+over them are given by these. It encrypts the disk, and keeps pods from the keys of the machine's role. For a capacity
+block or EFA it says besides what EKS alone cannot ask for."""
 
 from __future__ import annotations
 
@@ -7,10 +9,12 @@ from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.catalog import images
+from stockyard.providers.clouds.aws.catalog.reserved import EKS_DISK_GIB
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clusters.eks.building import Builder, Wish
-from stockyard.providers.clusters.eks.configuration import EFA
+from stockyard.providers.clusters.eks.configuration import EFA, is_by_template
 
 ROOT_DEVICE = "/dev/xvda"
 """Of Amazon Linux."""
@@ -62,11 +66,14 @@ def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str | No
 
 
 def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, Any]:
-    """What the template says. It names no subnet: the group does."""
-    content: dict[str, Any] = {"InstanceType": group["instance_type"]}
-    if group.get("disk_gib"):
-        disk = {"VolumeSize": int(group["disk_gib"]), "DeleteOnTermination": True}
-        content["BlockDeviceMappings"] = [{"DeviceName": ROOT_DEVICE, "Ebs": disk}]
+    """What the template says. It names no subnet: the group does, and the type too where EKS can ask for it."""
+    gib = int(group.get("disk_gib") or EKS_DISK_GIB)
+    content: dict[str, Any] = {
+        "BlockDeviceMappings": [images.root_volume(ROOT_DEVICE, gib)],
+        "MetadataOptions": dict(images.METADATA),
+    }
+    if is_by_template(group):
+        content["InstanceType"] = group["instance_type"]
     if group.get("fabric") == EFA:
         content["NetworkInterfaces"] = interfaces(str(group["instance_type"]), security_groups)
     reservation = group.get("capacity_reservation_id")

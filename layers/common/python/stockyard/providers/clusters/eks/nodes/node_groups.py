@@ -19,7 +19,7 @@ from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addons, control_plane, names, network
 from stockyard.providers.clusters.eks.access import identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
-from stockyard.providers.clusters.eks.configuration import EFA, has_template, node_groups
+from stockyard.providers.clusters.eks.configuration import EFA, is_by_template, node_groups
 from stockyard.providers.clusters.eks.groups import node_labels, shape
 from stockyard.providers.clusters.eks.nodes import launch_templates, scaling
 
@@ -88,15 +88,14 @@ def generations(builder: Builder, pool: str) -> list[Resource]:
 def managed_group(
     builder: Builder, group: Mapping[str, Any], generation: Generation, first: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The parameters of the call that makes the group. With a launch template it names neither type nor disk.
+    """The parameters of the call that makes the group. Its launch template has the disk, and the type where EKS alone
+    could not ask for the machines.
     ``first`` is what was decided when the group was first wanted."""
     cluster = builder.work.cluster
     subnets = network.subnets_of(builder, network.PRIVATE, [str(zone) for zone in first[_PLACES]])
-    own: dict[str, Any] = {"instanceTypes": [group["instance_type"]]}
-    if has_template(group):
-        own = {"launchTemplate": {"name": generation.template(cluster), "version": "$Latest"}}
-    elif group.get("disk_gib"):
-        own["diskSize"] = int(group["disk_gib"])
+    own: dict[str, Any] = {"launchTemplate": {"name": generation.template(cluster), "version": "$Latest"}}
+    if not is_by_template(group):
+        own["instanceTypes"] = [group["instance_type"]]
     if group.get("capacity_reservation_id"):
         own["capacityType"] = "CAPACITY_BLOCK"
         # EKS else makes a machine more before it ends one, and a block that is in use has none.
@@ -137,21 +136,20 @@ def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]
         failure = _failure(described)
         if failure is not None:
             raise failure
-        lack = _lack(builder, group, generation, described, security)
+        lack = _lack(builder, generation, described, security)
         if not lack or scaling.size_of(builder, described):
             _check_version(builder, described, lack)
             return scaling.converge(builder, line, group, described) or scaling.mark(builder, line, described)
         # EKS gives a group nothing else to stand on. Where it has no machines, a second one takes its place at once.
         generation = Generation(generation.pool, generation.number + 1)
-    if has_template(group):
-        launch_templates.ensure(builder, generation.key, generation.template(builder.work.cluster), group, security)
+    own_groups = security if group.get("fabric") == EFA else ()
+    launch_templates.ensure(builder, generation.key, generation.template(builder.work.cluster), group, own_groups)
     _make(builder, group, generation)
     return f"node group {generation.name} is new"
 
 
 def _lack(
     builder: Builder,
-    group: Mapping[str, Any],
     generation: Generation,
     described: Mapping[str, Any],
     security: tuple[str, ...],
@@ -160,7 +158,7 @@ def _lack(
     gone_subnets = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
     if gone_subnets:
         return f"subnet {', '.join(gone_subnets)}"
-    return launch_templates.lack(builder, generation.key, security) if has_template(group) else None
+    return launch_templates.lack(builder, generation.key, security)
 
 
 def _check_version(builder: Builder, described: Mapping[str, Any], lack: str | None) -> None:
