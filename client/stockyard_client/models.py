@@ -96,6 +96,8 @@ class Cluster(Resource):
     """Operations that begin one after the other when that one has ended."""
     warnings: tuple[dict[str, Any], ...] = ()
     """What to mind of a creation or a change; only in the answer to that."""
+    price: Price | None = None
+    """What it costs as its plan has it; only in the answer to its creation."""
 
 
 class Phase(Model):

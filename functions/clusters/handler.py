@@ -46,7 +46,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
     be absent: the description is empty then, each setting has its default, and nobody can log in to the machines.
     """
     from stockyard.operations.clusters.creation import create
-    from stockyard.operations.clusters.creation.plan import warnings_of
+    from stockyard.operations.clusters.creation.plan import answer_of
 
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
@@ -59,7 +59,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
     cluster, findings = create.create_cluster(
         services, new_cluster, request.caller.actor, request.stable_id(ids.CLUSTER)
     )
-    created_view = {**cluster_view(cluster), "warnings": warnings_of(services, cluster, findings)}
+    created_view = {**cluster_view(cluster), **answer_of(services, cluster, findings)}
     return Answer(202, created_view, version=cluster.version, location=f"/v1/operations/{cluster.operation_id}")
 
 

@@ -83,3 +83,25 @@ def test_what_is_warned_of_is_said(cli, warned, line, stdin):
     assert result.stderr.count("Warning: ") == result.stderr.count("mind this") == 1, result.stderr
     assert "/stockyard-" not in result.stderr, "a file of an editor that is gone"
     assert "mind this" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        ({"hour": 0.2577, "month": 188.12}, "It costs 0.2577 USD/hour, 188.12 USD/month."),
+        (
+            {
+                "hour": None,
+                "month": None,
+                "complete": False,
+                "known_hour": 0.1,
+                "known_month": 73,
+                "items": [{"hour": 0.1}],
+            },
+            "It costs at least 0.1000 USD/hour, at least 73.00 USD/month.",
+        ),
+    ],
+)
+def test_a_creation_says_what_it_costs(cli, api, cluster_document, price, text):
+    api.answer("POST", "/v1/clusters", {**cluster_document(), "price": price}, status=202)
+    assert text in cli("cluster", "create", "-f", "-", stdin=DOCUMENT).stderr

@@ -92,6 +92,8 @@ def create(
             return
         cluster = client.clusters.create(body, lenient=True)
         context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
+        if cluster.price is not None:
+            context.say(f"It costs {plans.amount(cluster.price)}.")
         plans.warn(context, cluster.warnings)
         if wait and cluster.operation_id:
             cluster = progress.wait_for_cluster(context, client, cluster, timeout)

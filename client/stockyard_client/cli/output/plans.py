@@ -66,15 +66,21 @@ def _money_clause(plan: Plan) -> str:
         return ""
     if not _is_known(plan.price):
         return ", at a price that is not known"
-    hour, month = _total(plan.price)
-    amount = f"{hour}/hour, {month}/month"
+    month = _total(plan.price)[1]
+    amount_text = amount(plan.price)
     if plan.price_before is not None:
         before = _total(plan.price_before)[1]
         if before == month and plan.price.complete:
-            return f", at the same price of {amount}"
-        return f", for {amount} in place of {before}/month"
+            return f", at the same price of {amount_text}"
+        return f", for {amount_text} in place of {before}/month"
     only_removes = bool(plan.deletes) and not plan.creates and not plan.changes
-    return f", which {'saves' if only_removes else 'costs'} {amount}"
+    return f", which {'saves' if only_removes else 'costs'} {amount_text}"
+
+
+def amount(price: Price) -> str:
+    """What all lines of a price cost an hour and a month; of a price that is not known in full, at least."""
+    hour, month = _total(price)
+    return f"{hour}/hour, {month}/month"
 
 
 def money(amount: float | None, currency: str, digits: int) -> str:

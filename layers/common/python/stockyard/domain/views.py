@@ -65,7 +65,7 @@ def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
 def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
     reason, message = _trouble(cluster)
-    return {**attributes(cluster, _CLUSTER), "reason": reason, "message": message, "warnings": []}
+    return {**attributes(cluster, _CLUSTER), "reason": reason, "message": message, "warnings": [], "price": None}
 
 
 _TROUBLE = {"failed": ("Ready", "False"), "ready": ("Degraded", "True")}

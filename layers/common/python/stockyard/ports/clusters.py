@@ -134,6 +134,14 @@ class ServesNodeGroups(Protocol):
 
 
 @runtime_checkable
+class ShowsProvider(Protocol):
+    """A driver whose clusters get nodes of providers that people register for their account."""
+
+    provider_example: str
+    """The path of the document of such a provider, among the examples."""
+
+
+@runtime_checkable
 class LeavesZones(Protocol):
     """A driver whose clusters can leave a zone of their network. Operations see to it that nobody uses it any more."""
 

@@ -11,6 +11,7 @@ from stockyard.domain.clusters import control_plane
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.operations.clusters.creation.create import create_cluster, plan_creation
+from stockyard.operations.clusters.creation.plan import answer_of
 from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.configuration import control_plane_disk_gib
@@ -140,3 +141,12 @@ def test_a_vantage_body_without_groups_has_no_workers(world: Any) -> None:
     cluster, _ = create_cluster(world.services, new_cluster, "user:ann")
     assert cluster.settings["autoscaler_node_groups"] == []
     assert pools_of(world.services, cluster.id) == []
+
+
+def test_the_answer_to_a_creation_has_the_price_of_its_plan(world: Any) -> None:
+    new_cluster = world.new_cluster()
+    plan = plan_creation(world.services, new_cluster)
+    cluster, findings = create_cluster(world.services, new_cluster, "ann")
+    answer = answer_of(world.services, cluster, findings)
+    assert answer == {"warnings": plan["warnings"], "price": plan["price"]}
+    assert answer["price"]["month"] > 0

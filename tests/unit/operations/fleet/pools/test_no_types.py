@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.pools.records import NewPool
 from stockyard.lifecycle.pools.pool import POOLS_READY
+from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.fleet.pools.pools import create_pool
 from stockyard.ports import Replace
 from tests.unit.operations.fleet.pools.conftest import SMALL, USER, Yard
@@ -101,3 +102,23 @@ def test_nodes_that_are_there_speak_for_themselves(yard: Yard) -> None:
     yard.nodes.services.store.commit(Replace(changed))
     yard.look()
     assert yard.condition(yard.now("web"))[0] == "True"
+
+
+def test_a_cluster_whose_account_has_no_provider_hears_the_command(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "No provider of this account: stockyard provider create -f examples/nodes.yaml."
+    driver = yard.nodes.services.cluster_drivers[yard.cluster.driver]
+    monkeypatch.setattr(driver, "provider_example", "examples/nodes.yaml", raising=False)
+    nothing = asks("example.com/disk", "fast")
+    foreign(yard, "lost", **nothing)
+    foreign(yard, "named", provider_ref="sim", **nothing)
+    yard.look()
+    assert yard.condition(yard.now("lost"))[2].startswith(f"{text} No node type fits: ")
+    assert text not in yard.condition(yard.now("named"))[2], "who names a provider wants that one"
+    new_pool = NewPool(name="next", **{**FOREIGN, **nothing})
+    assert plan_pool(yard.nodes.services, yard.current(), new_pool)["verdict"].endswith(f". {text}")
+    assert text not in plan_pool(yard.nodes.services, yard.current(), NewPool(name="next"))["verdict"], "some fit"
+    account = yard.cluster.cloud_account_id
+    yard.nodes.provider("own", SMALL, block={"cloudAccount": account + 1})
+    assert plan_pool(yard.nodes.services, yard.current(), new_pool)["verdict"].endswith(text)
+    yard.nodes.provider("mine", SMALL, block={"cloudAccount": account})
+    assert text not in plan_pool(yard.nodes.services, yard.current(), new_pool)["verdict"]

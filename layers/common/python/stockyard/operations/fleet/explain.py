@@ -23,6 +23,7 @@ from stockyard.operations.fleet.templates import supply
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
+from stockyard.operations.node_providers.of_account import missing_provider
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
@@ -179,8 +180,12 @@ def cheapest(
         relevant = [v for v in relevant if v.rule not in _FOR_SOME_PODS]
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in relevant if v.rule is not None]
     lacking = unnamed_cluster(claim) if best is None else None
+    advice = opt_in
+    if best is None and not claim.provider_ref:
+        cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+        advice = missing_provider(services, cluster, load(services).providers)
     judged = {
-        "verdict": refused or lacking or " ".join(filter(None, (verdict(relevant, waits=waits), opt_in))),
+        "verdict": refused or lacking or " ".join(filter(None, (verdict(relevant, waits=waits), advice))),
         "groups": _group_views(excluded(relevant)),
     }
     return best, {**judged, "rejected": rejected[:MAX_CANDIDATES]}

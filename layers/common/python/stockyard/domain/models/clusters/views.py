@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.manifests.views import ManifestView
-from stockyard.domain.models.plan import PlanView, Remark
+from stockyard.domain.models.plan import PlanView, Price, Remark
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 from stockyard.domain.values.states import RepaveState, ShownClusterStatus, Truth
 
@@ -80,6 +80,8 @@ class ClusterView(View):
     """Operations that begin one after the other when that one has ended."""
     warnings: list[Remark]
     """What to mind of a creation or a change; only in the answer to that."""
+    price: Price | None
+    """What the cluster costs as its plan has it; only in the answer to its creation."""
 
 
 class RepaveReason(View):

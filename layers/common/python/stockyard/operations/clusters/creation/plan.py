@@ -9,7 +9,7 @@ from stockyard.domain.pools.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.notes import remark
 from stockyard.domain.values.prices import PriceItem
-from stockyard.operations.pricing import kept_warnings, plan_of
+from stockyard.operations.pricing import kept_warnings, plan_of, price
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 from stockyard.ports.clusters import ClusterPlan, ServesNodeGroups
@@ -39,9 +39,10 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     )
 
 
-def warnings_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> list[dict[str, str]]:
-    """What the plan of the cluster warns of: the answer to its creation says the same."""
-    return _warnings(cluster, findings, services.cluster_drivers[cluster.driver].plan(cluster, services.prices))
+def answer_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
+    """What the plan of the cluster warns of, and what it costs: the answer to its creation says the same."""
+    driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
+    return {"warnings": _warnings(cluster, findings, driver_plan), "price": price(billed_items(services, cluster))}
 
 
 def _warnings(cluster: Cluster, findings: Sequence[Finding], driver_plan: ClusterPlan) -> list[dict[str, str]]:

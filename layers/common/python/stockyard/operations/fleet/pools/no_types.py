@@ -20,6 +20,7 @@ from stockyard.operations.fleet.explain import kept_for_pods
 from stockyard.operations.fleet.pools.claims import claim_of_pool
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, load
+from stockyard.operations.node_providers.of_account import missing_provider
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
 from stockyard.operations.services import Services
 from stockyard.scheduling.explain import EXTENDED, UNSERVED, Evaluation, explain, too_few
@@ -45,7 +46,10 @@ def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str | None
     offerings = _offerings(catalog.index, request, nothing_taken, for_pods=for_pods)
     if not offerings and _come_back(catalog, request, nothing_taken, for_pods=for_pods):
         return None
-    return _beyond_limits(pool, offerings) if offerings else _why(catalog, request, nothing_taken, for_pods=for_pods)
+    if offerings:
+        return _beyond_limits(pool, offerings)
+    missing = missing_provider(services, cluster, catalog.providers) if not pool.provider_ref else ""
+    return " ".join(filter(None, (missing, _why(catalog, request, nothing_taken, for_pods=for_pods))))
 
 
 def _offerings(

@@ -33,6 +33,8 @@ _ADDRESS = "vault"
 class CudoClusterDriver:
     """Makes and removes a cluster's machines in the tenant's project."""
 
+    provider_example = "examples/cudo-nodes.yaml"
+
     def __init__(self, config: CudoConfig, access: Access) -> None:
         self._config, self._access = config, access
 

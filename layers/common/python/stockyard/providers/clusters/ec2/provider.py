@@ -45,6 +45,8 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
+    provider_example = "examples/ec2-nodes.yaml"
+
     def __init__(
         self,
         config: Ec2Config,

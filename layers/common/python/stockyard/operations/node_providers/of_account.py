@@ -1,0 +1,21 @@
+"""What to say where a cluster's own cloud account has no node provider: nothing gives nodes to its pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.records import Cluster, NodeProvider
+from stockyard.operations.services import Services
+from stockyard.ports.clusters import ShowsProvider
+
+
+def missing_provider(services: Services, cluster: Cluster | None, providers: Mapping[str, NodeProvider]) -> str:
+    """A sentence with the command that registers a provider of the cluster's account; empty where one of
+    ``providers`` is, and for clusters whose nodes come from groups alone."""
+    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    if cluster is None or not isinstance(driver, ShowsProvider):
+        return ""
+    if any(block_of(provider).get("cloudAccount") == cluster.cloud_account_id for provider in providers.values()):
+        return ""
+    return f"No provider of this account: stockyard provider create -f {driver.provider_example}."
