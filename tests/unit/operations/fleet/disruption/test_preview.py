@@ -118,10 +118,26 @@ def test_a_preview_names_the_rule_that_keeps_each_node(pods: Pods, hold: Callabl
 def test_a_preview_names_budgets_and_policies_too(pods: Pods) -> None:
     idle(pods, 2, disruption=CLOSED)
     assert {node["why"] for node in preview(pods)["nodes"]} == {
-        f"a budget or the floor of pool {POOL} allows no more nodes now"
+        f"the budget of 0 nodes of pool {POOL} lets 0 of its 2 nodes go at a time: no more may go now"
     }
     _patch(pods, {"budgets": [], "consolidation_policy": "WhenEmpty"})
     assert {node["why"] for node in preview(pods)["nodes"]} == {f"pool {POOL} lets only empty nodes go"}
+
+
+def test_a_preview_says_that_a_budget_or_the_floor_holds_the_other_empty_nodes(pods: Pods) -> None:
+    idle(pods, 3, disruption={**NOW, "budgets": [{"nodes": "10%"}]})
+    for name in pods.on:
+        pods.on[name] = []
+    pods.yard.nodes.clock.advance(60)
+    leaving, *staying = preview(pods)["nodes"]
+    assert (leaving["leaves"], leaving["why"]) == (True, "Empty")
+    assert [node["why"] for node in staying] == [
+        f"the budget of 10% of pool {POOL} lets 1 of its 3 nodes go at a time: others go first"
+    ] * 2
+    _patch(pods, {"budgets": []}, floor=2)
+    leaving, *staying = preview(pods)["nodes"]
+    assert leaving["leaves"]
+    assert {node["why"] for node in staying} == {f"pool {POOL} is not to have fewer nodes than its floor of 2"}
 
 
 def test_a_preview_says_why_nothing_is_known(pods: Pods) -> None:
@@ -155,9 +171,9 @@ def test_nodes_that_the_agent_does_not_tell_of_are_in_the_preview(
     assert (row["leaves"], row["why"]) == (False, previews.UNSEEN)
 
 
-def _patch(pods: Pods, disruption: dict[str, Any]) -> None:
+def _patch(pods: Pods, disruption: dict[str, Any], **fields: Any) -> None:
     current = pods.yard.now(POOL)
-    changed = PoolPatch.model_validate({"disruption": disruption}).apply_to(current)
+    changed = PoolPatch.model_validate({"disruption": disruption, **fields}).apply_to(current)
     change_pool(pods.yard.nodes.services, pods.yard.current(), current, current.version, changed, "user:a", "req")
 
 

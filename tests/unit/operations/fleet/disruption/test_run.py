@@ -86,7 +86,7 @@ def test_pods_move_together_and_the_nodes_in_excess_leave(pods: Pods) -> None:
     assert pods.types() == [LARGE]
     assert not pods.waiting
     assert len(pods.on[next(iter(pods.on))]) == 3
-    assert reasons(pods) == ["DisruptionDecided", "Replacing", "Disrupted"]
+    assert reasons(pods) == ["DisruptionDecided", "Removing", "Disrupted"]
     assert "0.6000 becomes 0.0000 USD an hour" in pods.record().message
 
 

@@ -78,6 +78,13 @@ class Budget:
         """Whether the budget is about nodes that are disrupted for this reason."""
         return reason in self.reasons or (not self.reasons and reason != EXPIRED)
 
+    @property
+    def text(self) -> str:
+        """How many nodes it lets go at a time, in words."""
+        if self.fault:
+            return "that cannot be read"
+        return f"of {self.amount}%" if self.percent else f"of {self.amount} node{'s' * (self.amount != 1)}"
+
     def nodes_of(self, count: int) -> int:
         """How many of ``count`` nodes it lets be disrupted at a time."""
         return -(-self.amount * count // 100) if self.percent else self.amount
@@ -114,13 +121,16 @@ def allowed(budgets: Iterable[Budget], reason: str, nodes: int, now: datetime) -
 
     ``nodes`` are those of :attr:`NodeState.counts`. A budget with a fault allows nothing, whatever its reasons.
     """
-    least = UNBOUNDED
-    for budget in budgets:
-        if budget.fault:
-            return 0
-        if budget.holds_for(reason) and budget.is_open(now):
-            least = min(least, budget.nodes_of(nodes))
-    return least
+    budget = strictest(budgets, reason, nodes, now)
+    return UNBOUNDED if budget is None else budget.nodes_of(nodes)
+
+
+def strictest(budgets: Iterable[Budget], reason: str, nodes: int, now: datetime) -> Budget | None:
+    """The budget that allows the fewest of so many nodes; one with a fault before all others. None: no budget says."""
+    listed = list(budgets)
+    faulty = [budget for budget in listed if budget.fault]
+    counting = [budget for budget in listed if budget.holds_for(reason) and budget.is_open(now)]
+    return min(faulty or counting, key=lambda budget: budget.nodes_of(nodes), default=None)
 
 
 def remaining(budgets: Sequence[Budget], reason: str, nodes: Iterable[NodeState], now: datetime) -> int:

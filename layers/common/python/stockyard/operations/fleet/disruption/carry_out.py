@@ -26,7 +26,16 @@ from stockyard.operations.fleet.disruption.fleet import View
 from stockyard.operations.fleet.disruption.give_up import abandon, failed_holds, unneeded, vain_holds
 from stockyard.operations.fleet.disruption.hopeless import Failure, hopeless
 from stockyard.operations.fleet.disruption.pause import paused_by
-from stockyard.operations.fleet.disruption.record import DECIDED, DISRUPTED, STARTED, claim_ids, few, words, write
+from stockyard.operations.fleet.disruption.record import (
+    DECIDED,
+    DISRUPTED,
+    REMOVING,
+    STARTED,
+    claim_ids,
+    few,
+    words,
+    write,
+)
 from stockyard.operations.fleet.disruption.savings import saved, summed, too_little
 from stockyard.operations.fleet.pools.claims import AT_ONCE, commit_claims
 from stockyard.operations.fleet.pools.scale_up import planned_draft
@@ -91,7 +100,10 @@ def start(
     record = write(
         services,
         record,
-        (STARTED, f"{words(decision)} {len(ids)} nodes are made first." if ids else words(decision)),
+        (
+            STARTED if ids or decision.by_pools else REMOVING,
+            f"{words(decision)} {len(ids)} nodes are made first." if ids else words(decision),
+        ),
         state=REPLACING,
         replacements=ids,
         decided_at=now,

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from stockyard.domain.pools.budgets import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED
+from stockyard.domain.pools.budgets import (
+    DRIFTED,
+    EMPTY,
+    EXPIRED,
+    UNDERUTILIZED,
+    allowed,
+    budgets_of,
+    remaining,
+    strictest,
+)
 from stockyard.domain.pools.disruption_records import REPLACING, ClusterDisruption
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values import times
@@ -142,12 +152,12 @@ def _node(
         "type": claim.placement.type if claim.placement is not None else "",
         "usd_hour": round(node.price, 6),
         "leaves": bool(reason),
-        "why": reason or _why(view, node, record, is_cut=is_cut),
+        "why": reason or _why(view, node, record, decision, is_cut=is_cut),
         "until": times.to_text(until) if until is not None and not reason else None,
     }
 
 
-def _why(view: View, node: RunningNode, record: ClusterDisruption, *, is_cut: bool) -> str:
+def _why(view: View, node: RunningNode, record: ClusterDisruption, decision: Decision | None, *, is_cut: bool) -> str:
     """Why a node stays: the first of the rules that keep it."""
     now = times.to_text(view.now)
     for reason in (EXPIRED, DRIFTED):
@@ -164,14 +174,36 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption, *, is_cut: bo
         (is_busy and view.claims[node.name].id in record.replacements, "it comes in the place of nodes that leave"),
         (bool(node.hindrance), str(node.hindrance)),
         (for_price and rules.policy == WHEN_EMPTY, f"pool {node.pool} lets only empty nodes go"),
-        (view.allowed(node.pool, reason) < 1, f"a budget or the floor of pool {node.pool} allows no more nodes now"),
+        *((True, text) for text in _bounds(view, node, reason, decision)),
         (is_busy, "another decision is being carried out"),
+        (
+            node.empty and not node.drifted and node.pool in view.rolled,
+            f"it comes in the place of nodes of pool {node.pool} that are replaced",
+        ),
         (for_price and bool(until), failed),
         (bool(held_until), f"{HOLD_REASON}; it is tried again at {held_until}"),
         (for_price and is_cut, "the search for savings took too long and did not finish"),
     )
     otherwise = f"its pods would cost no less elsewhere{least}, or others go first"
     return next((why for holds, why in obstacles if holds), otherwise)
+
+
+def _bounds(view: View, node: RunningNode, reason: str, decision: Decision | None) -> Iterator[str]:
+    """Why no more nodes of its pool may go now: a budget, or the floor. All empty nodes go that may, so those of the
+    decision count for the others. Nodes with pods may stay for another reason, whatever else goes."""
+    going = sum(each.pool == node.pool for each in decision.nodes) if decision is not None and reason == EMPTY else 0
+    if view.allowed(node.pool, reason) - going >= 1 or node.pool not in view.pools:
+        return
+    pool, states = view.pools[node.pool], view.states.get(node.pool, ())
+    budgets = budgets_of(pool.disruption)
+    if remaining(budgets, reason, states, view.now) - going >= 1:
+        yield f"pool {pool.name} is not to have fewer nodes than its floor of {pool.floor}"
+        return
+    count = sum(state.counts for state in states)
+    budget, most = strictest(budgets, reason, count, view.now), allowed(budgets, reason, count, view.now)
+    if budget is not None:
+        why = "others go first" if going else "no more may go now"
+        yield f"the budget {budget.text} of pool {pool.name} lets {most} of its {count} nodes go at a time: {why}"
 
 
 def _why_not_replaced(view: View, node: RunningNode, reason: str, record: ClusterDisruption, now: str) -> str:

@@ -18,6 +18,8 @@ from stockyard.scheduling.consolidation.model import Decision
 ABOUT = "ClusterDisruption"
 """What events of decisions are about."""
 DECIDED, STARTED, DISRUPTED, ABANDONED = "DisruptionDecided", "Replacing", "Disrupted", "DisruptionAbandoned"
+REMOVING = "Removing"
+"""As ``STARTED``, of nodes that only leave: nothing comes in their place."""
 REPAIRED, NOT_READY = "Repaired", "NotReady"
 
 
