@@ -20,7 +20,7 @@ from stockyard.operations.services import Services
 
 
 def _account(request: Request, services: Services) -> CloudAccount:
-    """The account that the path names by its number."""
+    """The account that the path names by its number or its name."""
     return accounts.find_account(services, request.params["id"])
 
 
@@ -106,7 +106,7 @@ def list_cloud_accounts(request: Request) -> Answer:
 
 @http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW}, waits=True)
 def get_cloud_account(request: Request, account: CloudAccount) -> Answer:
-    """Get a cloud account. By its number."""
+    """Get a cloud account. By its number or its name."""
     return _account_answer(account, 200)
 
 
@@ -139,13 +139,12 @@ def change_cloud_account(request: Request, services: Services, account: CloudAcc
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
-def delete_cloud_account(request: Request, services: Services) -> Answer:
+def delete_cloud_account(request: Request, services: Services, account: CloudAccount) -> Answer:
     """Remove a cloud account. Only when no cluster uses it. The operation has succeeded already when it is answered."""
     if request.dry_run:
-        account = accounts.find_account(services, request.params["id"])
         _check_unused(services, account)
         return Answer.free_plan(deletes=[{"kind": "cloud-account", "name": account.name}])
-    operation = accounts.delete_account(services, request.params["id"], request.caller.actor)
+    operation = accounts.delete_account(services, account.id, request.caller.actor)
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
 
 
@@ -160,9 +159,9 @@ def get_cloud_account_template(request: Request, services: Services, account: Cl
 
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
-def verify_cloud_account(request: Request, services: Services) -> Answer:
+def verify_cloud_account(request: Request, services: Services, account: CloudAccount) -> Answer:
     """Prove that the credentials work. The role must work with the external id, and must not without it."""
-    return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
+    return _account_answer(accounts.verify_account(services, account.id, request.caller.actor), 200)
 
 
 @http.route("GET /v1/event-accounts", roles=Roles.ADMINISTRATORS, answers={200: "quotas:EventAccountsView"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,9 @@ from stockyard_client.cli.output.output import (
 )
 from stockyard_client.cli.visible import echo
 
+if TYPE_CHECKING:
+    from stockyard_client.client import Client
+
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
@@ -53,7 +56,8 @@ def create(
     name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
     description: Annotated[str | None, typer.Option(help="Wins over the document's.")] = None,
     account: Annotated[
-        int | None, typer.Option(help="Wins over the document's cloud_account_id.", autocompletion=account_numbers)
+        str | None,
+        typer.Option(help="Number or name; wins over the document's cloud_account_id.", autocompletion=account_numbers),
     ] = None,
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
@@ -78,7 +82,7 @@ def create(
         "/profiles": profile and "--profile",
     }
     context.origins.append(Origin(options={pointer: option for pointer, option in options_given.items() if option}))
-    _override(body, {"name": name, "description": description, "cloud_account_id": account, "keep_failed": keep_failed})
+    _override(body, {"name": name, "description": description, "keep_failed": keep_failed})
     settings = {"region_name": region, "key_pair": key_pair}
     if any(value is not None for value in settings.values()):
         body["settings"] = _override(dict(body.get("settings") or {}), settings)
@@ -87,6 +91,7 @@ def create(
     if profile:
         body["profiles"] = choices_from(profile)
     with context.client() as client:
+        _override(body, {"cloud_account_id": _account_number(client, account or body.get("cloud_account_id"))})
         if dry_run:
             plans.show(context, output, client.clusters.plan_create(body, lenient=True))
             return
@@ -102,6 +107,13 @@ def create(
         context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")
     elif cluster.operation_id:
         progress.say_how_to_follow(context, cluster.operation_id)
+
+
+def _account_number(client: Client, account: Any) -> Any:
+    """The number of an account that is called so. What is no text is sent as it is."""
+    if not isinstance(account, str):
+        return account
+    return int(account) if account.isdecimal() else client.accounts.get(account).id
 
 
 @app.command("list")

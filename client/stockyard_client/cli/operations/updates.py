@@ -28,7 +28,7 @@ Patch = Annotated[
 ]
 ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 Account = Annotated[
-    str, typer.Argument(metavar="ACCOUNT", help="The account's number.", autocompletion=account_numbers)
+    str, typer.Argument(metavar="ACCOUNT", help="The account's number or name.", autocompletion=account_numbers)
 ]
 Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.", autocompletion=provider_names)]
 Claim = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)]

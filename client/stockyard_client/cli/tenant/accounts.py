@@ -37,7 +37,7 @@ def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str]
     return Origin(options={**field_options, **({"/tags": "--tag"} if tags else {})})
 
 
-Account = Annotated[str, typer.Argument(help="The account's number.", autocompletion=account_numbers)]
+Account = Annotated[str, typer.Argument(help="The account's number or name.", autocompletion=account_numbers)]
 
 
 @app.command()

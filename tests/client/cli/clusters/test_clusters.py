@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+ACCOUNT = {"id": 1, "provider": "aws", "name": "prod", "verification": "verified", "version": 1}
 EXAMPLE = Path(__file__).parents[4] / "examples" / "aws-cluster.json"
 SECRET = "canary-secret-0123456789abcd"
 PLAN = {
@@ -59,6 +60,17 @@ def test_a_document_may_leave_out_what_the_api_demands_and_a_user_of_the_sdk_has
     sent = [request.headers.get("Prefer") for request in api.requests if request.method == "POST"]
     assert sent == ["handling=lenient", "handling=lenient", None, "handling=lenient"]
     assert accepted_creation.bodies("POST")[0] == json.loads(text)
+
+
+def test_an_account_goes_by_its_name(cli, accepted_creation):
+    accepted_creation.answer("GET", "/v1/cloud-accounts/prod", {**ACCOUNT, "id": 7})
+    for arguments in (("--account", "prod"), ("--account", "7")):
+        assert cli("cluster", "create", "-f", str(EXAMPLE), *arguments).exit_code == 0
+    document = json.dumps({"name": "demo", "cloud_account_id": "prod"})
+    assert cli("cluster", "create", "-f", "-", stdin=document).exit_code == 0
+    assert [body["cloud_account_id"] for body in accepted_creation.bodies("POST")] == [7, 7, 7]
+    accepted_creation.problem("GET", "/v1/cloud-accounts/nobody", 404, "NotFound")
+    assert cli("cluster", "create", "-f", str(EXAMPLE), "--account", "nobody").exit_code == 3
 
 
 def test_a_cluster_is_shown_as_a_manifest(cli, api):

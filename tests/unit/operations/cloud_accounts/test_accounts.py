@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import CloudAccount, Quota
-from stockyard.errors import InvalidInput, QuotaExceeded
+from stockyard.errors import InvalidInput, NotFound, QuotaExceeded
 from stockyard.operations.cloud_accounts.accounts import (
     change_account,
     delete_account,
+    find_account,
     plan_registration,
     register_account,
 )
@@ -54,6 +55,18 @@ def test_accounts_count_for_a_quota_and_a_deleted_one_makes_room(world: World) -
     operation = delete_account(world.services, account.id, "user:ann")
     assert (operation.subject, operation.subject_name) == (f"cloud-account/{account.id}", account.name)
     register(world)
+
+
+def test_an_account_is_found_by_its_number_or_by_a_name_that_it_alone_has(world: World) -> None:
+    second = register(world)
+    assert find_account(world.services, second.id) == second
+    with pytest.raises(InvalidInput, match=f"2 cloud accounts are called main: give the number, 1 and {second.id}"):
+        find_account(world.services, "main")
+    change_account(world.services, second.id, 1, {"name": "other"}, "user:ann", "req-1")
+    assert find_account(world.services, "other").id == second.id
+    for nobody in ("9", "nobody"):
+        with pytest.raises(NotFound):
+            find_account(world.services, nobody)
 
 
 def test_a_region_that_the_cloud_does_not_have_is_refused(world: World) -> None:

@@ -259,6 +259,16 @@ def test_the_only_account_needs_no_label_and_of_several_one_is_named(eks: Manage
     assert faults(eks, twice) == {LABEL: "is needed, as a number: 2 cloud accounts have this name"}
 
 
+def test_an_account_that_could_not_be_verified_is_not_meant_by_who_names_none(eks: ManagedWorld) -> None:
+    account(eks, "3", "second")
+    store = eks.world.services.store
+    second = store.get(CloudAccount, "3")
+    assert second is not None
+    store.commit(Replace(replace(second, verification="failed", version=2)))
+    apply(eks, manifest())
+    assert find_cluster(eks.world.services, "west").cloud_account_id == 1
+
+
 def test_credentials_of_another_name_are_a_cloud_account(eks: ManagedWorld) -> None:
     account(eks, "3", "gpu-account")
     apply(eks, manifest(credentials={"name": "gpu-account"}))

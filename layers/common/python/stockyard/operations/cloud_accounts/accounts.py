@@ -12,7 +12,15 @@ from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation, PriceSheet
 from stockyard.domain.values import ids
 from stockyard.domain.values.states import Verification
-from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, UnexpectedBehavior, VendorError
+from stockyard.errors import (
+    Conflict,
+    InUse,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    UnexpectedBehavior,
+    VendorError,
+)
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.cloud_accounts.offers import first_sheet
 from stockyard.operations.engine.tell import account_writes
@@ -25,12 +33,19 @@ EXTERNAL_ID_BYTES = 24
 QUOTA = "cloud_accounts"
 
 
-def find_account(services: Services, number: str) -> CloudAccount:
-    """The account of that number, else ``NotFound``."""
-    account = services.store.get(CloudAccount, number) if number.isdecimal() else None
-    if account is None:
-        raise NotFound(f"There is no cloud account {number}.")
-    return account
+def find_account(services: Services, number_or_name: str) -> CloudAccount:
+    """The account of that number, or the only one of that name. Raises ``NotFound``, and ``InvalidInput`` for a name
+    that several accounts have."""
+    account = services.store.get(CloudAccount, number_or_name) if number_or_name.isdecimal() else None
+    if account is not None:
+        return account
+    named = [account for account in every(services.store, CloudAccount) if account.name == number_or_name]
+    if not named:
+        raise NotFound(f"There is no cloud account {number_or_name}.")
+    if len(named) > 1:
+        numbers = " and ".join(account.id for account in named)
+        raise InvalidInput(f"{len(named)} cloud accounts are called {number_or_name}: give the number, {numbers}.")
+    return named[0]
 
 
 def plan_registration(services: Services, provider: str, attributes: Mapping[str, Any]) -> None:

@@ -160,7 +160,9 @@ def _account(services: Services, document: ClusterDocument) -> CloudAccount:
         named = named or [account for account in accounts if account.name == document.account]
         lacking, several = f"There is no cloud account {document.account} on {title}.", "have this name"
     else:
-        named, lacking, several = accounts, f"There is no cloud account on {title}.", f"are on {title}"
+        # One that could not be verified is not meant by who names none.
+        usable = [account for account in accounts if account.verification != "failed"]
+        named, lacking, several = usable or accounts, f"There is no cloud account on {title}.", f"are on {title}"
     if not named:
         raise InvalidInput.at("/cloud_account_id", lacking)
     if len(named) > 1:
