@@ -13,6 +13,7 @@ import pytest
 from local.kubernetes.real.build import MANIFESTS
 from stockyard.kubernetes_versions import DEFAULT
 from stockyard.machines import manifests
+from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from tests.kubernetes.conftest import Cluster
 
 CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockyard:installation": "inst-1"})
@@ -22,7 +23,7 @@ CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockya
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the machine has in its folder once all is fetched and checked."""
     root = tmp_path_factory.mktemp("manifests")
-    for path, text in manifests.files(CONTROLLERS).items():
+    for path, text in manifests.files(CONTROLLERS, GPU_NAME).items():
         (root / Path(path).name).write_text(text)
     for line in (root / "sums").read_text().splitlines():
         path = line.split()[1]
@@ -55,6 +56,9 @@ def test_network_and_controllers_are_taken(cluster: Cluster, folder: Path) -> No
     assert {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"} in pod["tolerations"]
     assert "csi-snapshotter" not in {container["name"] for container in pod["containers"]}
     assert "--extra-tags=stockyard:installation=inst-1" in pod["containers"][0]["args"]
+    plugin = applied(cluster, "daemonset", "nvidia-device-plugin-daemonset")["spec"]["template"]["spec"]
+    (term,) = plugin["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": GPU_NAME, "operator": "Exists"}]
     node = applied(cluster, "daemonset", "ebs-csi-node")["spec"]["template"]["spec"]
     assert "--metadata-sources=kubernetes" in node["containers"][0]["args"]
 

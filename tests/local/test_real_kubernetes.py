@@ -113,8 +113,9 @@ def test_only_the_clouds_own_controllers_are_put_together(tmp_path: Path, monkey
     for files in (manifests.files(None), manifests.files(None, "nvidia.com/gpu")):
         assert not prepared(folder, files)
         assert not folder.exists()
-    assert prepared(folder, manifests.files(manifests.Controllers("1.35", "acme-demo", {"stockyard:tenant": "acme"})))
+    controllers = manifests.Controllers("1.35", "acme-demo", {"stockyard:tenant": "acme"})
+    assert prepared(folder, manifests.files(controllers, "nvidia.com/gpu"))
     document = json.loads((folder / "kustomization.yaml").read_text())
-    assert manifests.CLOUD_CONTROLLER.path in document["resources"]
+    assert document["resources"] == [manifests.CLOUD_CONTROLLER.path, "storage-class.yaml"]
     monkeypatch.setattr("local.kubernetes.real.cloud.missing_cloud", lambda: "not built")
     assert not prepared(folder, manifests.files(manifests.Controllers("1.35", "acme-demo", {})))

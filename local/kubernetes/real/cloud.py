@@ -62,17 +62,25 @@ def prepared(folder: Path, files: Mapping[str, str]) -> bool:
         return False
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    # These would only be pods that nobody runs: machines here show their GPUs without the plugin.
+    document = _without(document, manifests.DEVICE_PLUGIN.path, "nvidia-device-plugin")
     if missing_driver() or WITH_DRIVER not in os.environ:
-        # Else they would only be pods that nobody runs.
-        patches = [patch for patch in document["patches"] if not patch["target"]["name"].startswith("ebs-csi")]
-        resources = [name for name in document["resources"] if name != manifests.EBS_DRIVER.path]
-        document |= {"patches": patches, "resources": resources}
+        document = _without(document, manifests.EBS_DRIVER.path, "ebs-csi")
     else:
         shutil.copytree(driver_manifests(), folder / manifests.EBS_DRIVER.path)
     (folder / "kustomization.yaml").write_text(json.dumps(document), encoding="utf-8")
     (folder / "storage-class.yaml").write_text(files[f"{manifests.FOLDER}/storage-class.yaml"], encoding="utf-8")
     shutil.copytree(MANIFESTS / manifests.CLOUD_CONTROLLER.path, folder / manifests.CLOUD_CONTROLLER.path)
     return True
+
+
+def _without(document: Mapping[str, Any], path: str, name: str) -> dict[str, Any]:
+    """The kustomization without the resources below the path, and without patches of what is called so."""
+    return {
+        **document,
+        "patches": [patch for patch in document["patches"] if not patch["target"]["name"].startswith(name)],
+        "resources": [resource for resource in document["resources"] if not resource.startswith(path)],
+    }
 
 
 def program_of(spec: Mapping[str, Any]) -> Path | None:

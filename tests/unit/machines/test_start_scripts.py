@@ -213,6 +213,16 @@ def test_containerd_runs_pods_by_the_runtime_of_an_image_with_a_gpus_driver(
 
 
 @pytest.mark.parametrize("played_machine", ["node.sh"], indirect=True)
+def test_containerd_of_dockers_package_is_kept_where_an_image_has_it(played_machine: Machine) -> None:
+    """Ubuntu's package would take it away, and with it what AWS's image with NVIDIA's driver has besides."""
+    query = played_machine.root / "bin" / "dpkg-query"
+    query.write_text(STUB.replace("echo 1.7.24", 'case "$*" in *Status*) echo installed ;; *) echo 2.3.6-1 ;; esac'))
+    assert played_machine.boot() == 0
+    installed = [line for line in played_machine.lines("ran") if line.startswith(("apt-get install", "apt-mark hold"))]
+    assert all("containerd.io" in line.split() and "containerd" not in line.split() for line in installed), installed
+
+
+@pytest.mark.parametrize("played_machine", ["node.sh"], indirect=True)
 def test_mirrors_stand_before_the_public_sources(played_machine: Machine) -> None:
     assert played_machine.boot(archive="http://mirror.example.test/ubuntu", registry="mirror.example.test:5000") == 0
     sources = played_machine.root / "etc/apt/sources.list.d"

@@ -1,4 +1,5 @@
-"""The public parameters that name EKS's images of Amazon Linux 2023, and those images: moto knows neither."""
+"""The public parameters that name EKS's images of Amazon Linux 2023 and AWS's images with NVIDIA's driver, and those
+images: moto knows neither."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ _NAME = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d+)/amazon-linux-2023/(?P<architecture>x86_64|arm64)"
     r"/(?P<variant>standard|nvidia)/recommended/image_id"
 )
+_DRIVER_NAME = re.compile(
+    r"/aws/service/deeplearning/ami/(?P<architecture>x86_64|arm64)/base-oss-nvidia-driver-gpu-ubuntu-24\.04/latest/ami-id"
+)
 _ARCHITECTURES = {"x86_64": "x86_64", "arm64": "ARM_64"}
 """As EKS writes them in the types of its images."""
 PUBLISHER = "602401143452"
@@ -38,11 +42,16 @@ def node_images() -> Iterator[None]:
 def _with_images(original: Callable[[ParameterDict, str], None]) -> Callable[[ParameterDict, str], None]:
     def load(parameters: ParameterDict, key: str) -> None:
         original(parameters, key)
-        match = _NAME.fullmatch(str(key or ""))
-        if match is None or match["version"] not in VERSIONS or dict.__contains__(parameters, key):
+        if dict.__contains__(parameters, key):
             return
         region, account = parameters.region_name, parameters.account_id
-        image = _shown_image(account, region, **match.groupdict())
+        match, driver = _NAME.fullmatch(str(key or "")), _DRIVER_NAME.fullmatch(str(key or ""))
+        if match is not None and match["version"] in VERSIONS:
+            image = _shown_image(account, region, **match.groupdict())
+        elif driver is not None:
+            image = _driver_image(account, region, driver["architecture"])
+        else:
+            return
         dict.__setitem__(parameters, key, [_parameter(account, key, image)])
 
     return load
@@ -58,7 +67,16 @@ def _shown_image(account: str, region: str, version: str, architecture: str, var
     return image
 
 
-def _image(ec2: Any, image: str, name: str, architecture: str) -> Ami:
+def _driver_image(account: str, region: str, architecture: str) -> str:
+    """AWS's image with NVIDIA's driver, shown by the account's EC2."""
+    name = f"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) {architecture}"
+    image, ec2 = image_id(name, "latest", region), ec2_backends[account][region]
+    if image not in ec2.amis:
+        ec2.amis[image] = _image(ec2, image, name, architecture, "/dev/sda1")
+    return image
+
+
+def _image(ec2: Any, image: str, name: str, architecture: str, root_device: str = ROOT_DEVICE) -> Ami:
     ami = Ami(
         ec2,
         image,
@@ -69,7 +87,7 @@ def _image(ec2: Any, image: str, name: str, architecture: str) -> Ami:
         virtualization_type="hvm",
         architecture=architecture,
         root_device_type="ebs",
-        root_device_name=ROOT_DEVICE,
+        root_device_name=root_device,
         region_name=f"{ec2.region_name}a",
     )
     # Its disk is the publisher's, and no volume or snapshot of the account that looks at the image.

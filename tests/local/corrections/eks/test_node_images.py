@@ -13,6 +13,7 @@ from moto import mock_aws
 from local.aws.corrections.eks.node_images import ROOT_DEVICE, node_images
 from local.aws.corrections.eks.node_templates import image_id
 from local.aws.corrections.eks.tables import release_version
+from stockyard.providers.clouds.aws.catalog.images import GPU_PARAMETER
 from stockyard.providers.nodes.ec2.managed import ARCHITECTURES, IMAGE_PARAMETER
 
 REGION = "us-east-1"
@@ -33,11 +34,11 @@ def value(client: Any, name: str) -> str:
 def test_a_parameter_leads_to_an_image_of_its_architecture(client: Any, architecture: str) -> None:
     ec2 = client("ec2")
     before = ec2.describe_volumes()["Volumes"], len(ec2.describe_snapshots()["Snapshots"])
-    name = value(client, IMAGE_PARAMETER.format("1.35", architecture))
+    name = value(client, IMAGE_PARAMETER.format("1.35", architecture, "standard"))
     (image,) = ec2.describe_images(ImageIds=[name])["Images"]
     assert (image["Architecture"], image["RootDeviceName"]) == (architecture, ROOT_DEVICE)
-    assert value(client, IMAGE_PARAMETER.format("1.35", architecture)) == name
-    assert value(client, IMAGE_PARAMETER.format("1.34", architecture)) != name
+    assert value(client, IMAGE_PARAMETER.format("1.35", architecture, "standard")) == name
+    assert value(client, IMAGE_PARAMETER.format("1.34", architecture, "standard")) != name
     assert (ec2.describe_volumes()["Volumes"], len(ec2.describe_snapshots()["Snapshots"])) == before
 
 
@@ -52,7 +53,14 @@ def test_node_groups_start_from_the_same_image(client: Any) -> None:
         assert value(client, name) == image_id(kind, release_version("1.35"), REGION)
 
 
+@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
+def test_aws_has_an_image_with_nvidias_driver(client: Any, architecture: str) -> None:
+    name = value(client, GPU_PARAMETER.format(architecture))
+    (image,) = client("ec2").describe_images(ImageIds=[name])["Images"]
+    assert (image["Architecture"], image["RootDeviceName"]) == (architecture, "/dev/sda1")
+
+
 @pytest.mark.parametrize(("version", "architecture"), [("1.12", "x86_64"), ("1.35", "riscv")])
 def test_there_is_none_of_what_eks_does_not_have(client: Any, version: str, architecture: str) -> None:
     with pytest.raises(ClientError, match="ParameterNotFound"):
-        value(client, IMAGE_PARAMETER.format(version, architecture))
+        value(client, IMAGE_PARAMETER.format(version, architecture, "standard"))

@@ -7,7 +7,7 @@ controllers are put together by kustomize, which is part of kubectl, with what t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,18 +119,29 @@ class Controllers:
 
 
 def files(controllers: Controllers | None, gpu_label: str = "") -> dict[str, str]:
-    """Path -> text of what the machine is given besides the manifests. None: no controllers, only the network, and with
-    ``gpu_label``, which nodes with GPUs have, the device plugin for those."""
-    plugin = [DEVICE_PLUGIN] if gpu_label and controllers is None else []
-    sources = [FLANNEL, *plugin] if controllers is None else [FLANNEL, CLOUD_CONTROLLER, EBS_DRIVER]
-    sums = "".join(f"{line}\n" for source in sources for line in source.sums())
+    """Path -> text of what the machine is given besides the manifests: those of the network, with ``controllers`` those
+    of the cloud, and with ``gpu_label``, which nodes with GPUs have, the device plugin for those."""
+    plugin = [DEVICE_PLUGIN] if gpu_label else []
+    cloud = [CLOUD_CONTROLLER, EBS_DRIVER] if controllers is not None else []
+    sums = "".join(f"{line}\n" for source in (FLANNEL, *cloud, *plugin) for line in source.sums())
     written = {f"{FOLDER}/sums": sums}
+    parts = [
+        *([kustomization(controllers)] if controllers is not None else []),
+        *([gpu_kustomization(gpu_label)] if plugin else []),
+    ]
     if controllers is not None:
         written[f"{FOLDER}/storage-class.yaml"] = json.dumps(STORAGE_CLASS, indent=1)
-        written[f"{FOLDER}/kustomization.yaml"] = json.dumps(kustomization(controllers), indent=1)
-    elif plugin:
-        written[f"{FOLDER}/kustomization.yaml"] = json.dumps(gpu_kustomization(gpu_label), indent=1)
+    if parts:
+        written[f"{FOLDER}/kustomization.yaml"] = json.dumps(_together(parts), indent=1)
     return written
+
+
+def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One document of several: their lists behind each other."""
+    whole = dict(parts[0])
+    for part in parts[1:]:
+        whole |= {name: [*whole.get(name, ()), *value] for name, value in part.items() if isinstance(value, list)}
+    return whole
 
 
 def gpu_kustomization(gpu_label: str) -> dict[str, Any]:

@@ -112,6 +112,7 @@ def test_a_group_of_a_release_before_is_read_with_what_is_usual() -> None:
         ({"max_price": {"percent": 0}}, "max_price/percent", "more than 0"),
         ({"root_disk_gib": 7}, "root_disk_gib", "must be at least 8"),
         ({"root_disk_gib": 2001}, "root_disk_gib", "2000"),
+        ({"root_disk_gib": 60, "instance_types": ["m5.large", "g6.xlarge"]}, "root_disk_gib", "at least 100"),
         ({"zones": ["us-east-1a", "eu-west-1a"]}, "zones/1", "is no zone of us-east-1"),
         ({"zones": ["us-east-1a", "us-east-1a"]}, "zones/1", ""),
         ({"update_strategy": {"type": "remove_first", "max_surge": 1}}, "update_strategy/max_surge", "custom only"),
@@ -172,6 +173,21 @@ def test_a_floor_costs_what_its_cheapest_type_does_and_as_spot_at_most_the_bid(
     nodes, disks = group_items(cluster, prices)
     assert nodes.hour == usd
     assert (disks.name, disks.hour) == (f"disk gp3 50 GiB of 2 nodes of pool {WORKERS['name']}", pytest.approx(0.01))
+
+
+def test_the_floor_of_a_group_of_types_with_gpus_asks_for_one() -> None:
+    (gpus,) = groups_of({**WORKERS, "instance_types": ["g6.xlarge", "g5.xlarge"]})
+    (both,) = groups_of({**WORKERS, "instance_types": ["g6.xlarge", "m5.large"]})
+    assert pool_of_group(gpus).document.get("resources") == {"nvidia.com/gpu": "1"}
+    assert pool_of_group(both).document == {}
+
+
+def test_a_floor_of_nodes_with_gpus_has_the_disk_that_the_image_with_their_driver_needs() -> None:
+    groups = groups_of({**WORKERS, "instance_types": ["g6.xlarge"], "min_size": 1})
+    settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups}
+    prices: Any = Prices()
+    _, disk = group_items(Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t"), prices)
+    assert (disk.name, disk.hour) == (f"disk gp3 100 GiB of 1 node of pool {WORKERS['name']}", pytest.approx(0.01))
 
 
 @pytest.mark.parametrize(

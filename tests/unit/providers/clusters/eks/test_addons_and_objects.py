@@ -111,7 +111,7 @@ def test_a_cluster_without_shared_storage_has_none(eks: Any, run: Run, api: Memo
     assert set(installed(eks)) == set(addons.ALWAYS)
     assert eks.tenant().client("efs").describe_file_systems()["FileSystems"] == []
     eks.ensure("objects")
-    assert api.objects == {}
+    assert "StorageClass" not in {kind for kind, _, _ in api.objects}
 
 
 # --- objects, tokens and nodes ----------------------------------------------------------------------------------------
@@ -137,10 +137,11 @@ def test_objects_are_applied_by_a_token_of_the_tenants_role(eks: Any, run: Run, 
     }
     assert (storage_class["provisioner"], storage_class["volumeBindingMode"]) == ("efs.csi.aws.com", "Immediate")
     plugin = api.objects["DaemonSet", "kube-system", "nvidia-device-plugin-daemonset"]
-    (term,) = plugin["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+    terms = plugin["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [{"key": "modelplane.ai/gpu", "operator": "Exists"}]
+    labels = [expression["key"] for term in terms for expression in term["matchExpressions"]]
+    assert labels == ["modelplane.ai/gpu", "karpenter.k8s.aws/instance-gpu-name"], "of groups, and of pools"
     driver = api.objects["DaemonSet", "kube-system", "aws-dranet"]
     tolerations = driver["spec"]["template"]["spec"]["tolerations"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
@@ -168,9 +169,12 @@ def test_packs_of_a_cluster_without_an_endpoint_are_refused(eks: Any, api: Memor
     assert api.asked == []
 
 
-def test_drivers_of_devices_come_only_with_a_group_that_needs_them(eks: Any, run: Run, api: MemoryKubernetes) -> None:
+def test_the_driver_of_efa_comes_only_with_a_group_that_needs_it(eks: Any, run: Run, api: MemoryKubernetes) -> None:
     run("objects")
-    assert {kind for kind, _, _ in api.objects} == {"StorageClass"}
+    assert {(kind, name) for kind, _, name in api.objects} == {
+        ("StorageClass", "modelplane-rwx-efs"),
+        ("DaemonSet", "nvidia-device-plugin-daemonset"),
+    }
 
 
 def test_a_cluster_that_admits_only_some_says_why_it_is_not_reached(eks: Any, run: Run, api: MemoryKubernetes) -> None:

@@ -167,21 +167,22 @@ def test_pods_are_limited_by_addresses_and_kubelet(build: Any) -> None:
     assert reserved.pods(InstanceOffer("x1.large", 1, 1024, "x86_64", 0, 0)) == 110
 
 
-def test_types_with_gpus_need_an_image_that_has_their_driver(build: Any) -> None:
+def test_types_without_a_driver_in_an_image_of_ours_need_one_of_the_providers(build: Any) -> None:
     neuron = InstanceTraits(accelerator=Accelerator("Inferentia2", "AWS", 1, 2))
     offers = build.offers()
     more = {"inf2.xlarge": InstanceOffer("inf2.xlarge", 4, 16384, "x86_64", 4, 15, 0.7, traits=neuron)}
     offers = replace(offers, instances={**offers.instances, **more})
     without = named(catalogue.node_types(build.provider(), offers))
     everything = named(catalogue.node_types(build.provider(image=IMAGE), offers))
-    assert {name for name, node_type in without.items() if node_type.unserved} == {
-        "g5.48xlarge",
-        "g6f.large",
-        "inf2.xlarge",
+    assert {name for name, node_type in without.items() if node_type.unserved} == {"g6f.large", "inf2.xlarge"}
+    assert {name: without[name].disk_gib for name in ("g5.48xlarge", "m6i.large")} == {
+        "g5.48xlarge": 100,
+        "m6i.large": 50,
     }
+    assert everything["g5.48xlarge"].disk_gib == 50, "an image of the provider's own is as large as its owner says"
     assert not any(node_type.unserved for node_type in everything.values())
     assert everything["inf2.xlarge"].extended() == {"aws.amazon.com/neuron", "aws.amazon.com/neuroncore"}
-    only = source(lambda _: offers).inspect(build.provider(instanceTypes=["g5.*", "inf2.*"]), None)
+    only = source(lambda _: offers).inspect(build.provider(instanceTypes=["g6f.*", "inf2.*"]), None)
     assert [(finding.pointer, finding.warning) for finding in only] == [("/spec/image", True)]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from local.aws.corrections.compute.compute import hidden_at_first
 from local.aws.corrections.compute.key_pairs import known_key_pairs
+from local.aws.corrections.eks.node_images import node_images
 from stockyard.errors import (
     NodeCouldNotBeProvisioned,
     NotYetVisible,
@@ -22,6 +23,7 @@ from stockyard.errors import (
 )
 from stockyard.machines import node
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.nodes.ec2.place import of_facts
 
 
 def tags_of(item: dict[str, Any]) -> dict[str, str]:
@@ -350,3 +352,23 @@ def test_a_machine_has_the_clusters_key_pair_and_the_disk_that_its_pool_asks_for
         "LaunchTemplateVersions"
     ]
     assert version["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 50
+
+
+def test_a_machine_with_a_gpu_starts_from_aws_image_with_the_driver_on_a_larger_disk(hand: Any, build: Any) -> None:
+    hand.claim = replace(hand.claim, properties={"root_disk_gib": "60"})
+    hand.place(build.option("g4dn.xlarge"))
+    with node_images():
+        images = of_facts(hand.prepare().facts).images
+        assert images.keys() >= {"amd64", "amd64-gpu", "arm64-gpu"}
+        hand.launch()
+    (instance,) = hand.instances()
+    assert (instance["InstanceType"], instance["ImageId"]) == ("g4dn.xlarge", images["amd64-gpu"])
+    (template,) = hand.templates()
+    assert template["LaunchTemplateName"].endswith("-gpu")
+    (version,) = hand.calls.describe_launch_template_versions(LaunchTemplateId=template["LaunchTemplateId"])[
+        "LaunchTemplateVersions"
+    ]
+    assert version["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 100
+    hand.terminate()
+    hand.clear()
+    assert hand.templates() == []

@@ -88,7 +88,7 @@ class Hand:
 def hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hand]:
     with account_with_eks() as yard, instant_fleets({}):
         image = yard.groups.ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"][0]
-        images = {managed.IMAGE_PARAMETER.format("1.35", "x86_64"): image["ImageId"]}
+        images = {managed.IMAGE_PARAMETER.format("1.35", "x86_64", "standard"): image["ImageId"]}
         real = Calls.call
 
         def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:

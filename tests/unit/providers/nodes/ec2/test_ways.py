@@ -45,6 +45,22 @@ def test_a_refusal_in_zones_that_are_named_says_nothing_of_others(
     assert all(way.anywhere for way in ways(claim(build), build.provider(), PLACE, ARCHITECTURES, "on-demand", None))
 
 
+def test_types_with_a_gpu_start_from_the_image_with_its_driver_and_not_with_others(build: Any) -> None:
+    """A call has one launch template, and that image needs a larger disk."""
+    place = replace(PLACE, images={**PLACE.images, "amd64-gpu": "ami-3"})
+    kinds = {**ARCHITECTURES, "g6.xlarge": "amd64-gpu", "g5.xlarge": "amd64-gpu", "g5g.xlarge": "arm64-gpu"}
+
+    def launched(*names: str) -> set[tuple[str, str]]:
+        node_claim = claim(build, 0, *map(build.option, names))
+        return {(way.type, way.image) for way in ways(node_claim, build.provider(), place, kinds, "on-demand", None)}
+
+    assert launched("g6.xlarge", "m6i.large", "g5.xlarge") == {("g6.xlarge", "ami-3"), ("g5.xlarge", "ami-3")}
+    assert launched("m6i.large", "g6.xlarge") == {("m6i.large", "ami-1")}
+    with pytest.raises(VendorRefused, match=r"no subnet .* and image") as refused:
+        launched("g5g.xlarge")
+    assert "update the template" in refused.value.hint
+
+
 def test_ways_keep_order_of_types_and_spread_zones(build: Any) -> None:
     orders = [types_and_zones(build, claim(build, number)) for number in range(50)]
     for order in orders:

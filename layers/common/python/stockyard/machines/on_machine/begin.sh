@@ -61,7 +61,11 @@ fetch_key() {
 
 # Installs containerd and these packages of Kubernetes, unless an image of this release has brought them.
 install_packages() {
-    local found
+    local found runtime=containerd
+    # AWS's image with NVIDIA's driver has containerd from Docker, whose package and Ubuntu's exclude each other.
+    if test "$(dpkg-query --showformat '${db:Status-Status}' --show containerd.io 2>/dev/null)" = installed; then
+        runtime=containerd.io
+    fi
     if test "$(kubeadm version --output short 2>/dev/null)" != "v${release}"; then
         install -d -m 0755 /etc/apt/keyrings
         if test "$archive" != -; then
@@ -71,10 +75,10 @@ install_packages() {
         echo "deb [signed-by=${keyring}] ${repository} /" >/etc/apt/sources.list.d/kubernetes.list
         again apt-get update -q
         # Ubuntu's own upgrades may hold the lock for minutes after the boot. They leave alone what is held.
-        again apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 containerd "${@/%/=${release}-*}"
-        apt-mark hold containerd "$@"
+        again apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$runtime" "${@/%/=${release}-*}"
+        apt-mark hold "$runtime" "$@"
     fi
-    found="$(dpkg-query --showformat '${Version}' --show containerd)"
+    found="$(dpkg-query --showformat '${Version}' --show "$runtime")"
     if dpkg --compare-versions "$found" lt "$oldest_containerd"; then
         echo "containerd ${found} is older than ${oldest_containerd}, which Kubernetes ${release} needs" >&2
         return 1

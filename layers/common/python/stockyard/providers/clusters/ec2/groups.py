@@ -11,16 +11,19 @@ from stockyard.domain.nodes.offers import SpotPrices
 from stockyard.domain.nodes.properties import ALLOCATION_STRATEGY, ROOT_DISK
 from stockyard.domain.pools.bids import Bid
 from stockyard.domain.pools.group_mapping import Group
-from stockyard.domain.pools.node_groups import WORKER, common_fields, new_pool
+from stockyard.domain.pools.node_groups import RESOURCES, WORKER, common_fields, new_pool
 from stockyard.domain.pools.records import NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 from stockyard.ports import Finding
+from stockyard.providers.clouds.aws.catalog.images import has_gpu_image
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clusters.ec2.configuration import region
-from stockyard.providers.clusters.ec2.node_group_settings import written
+from stockyard.providers.clusters.ec2.node_group_settings import least_disk_gib, written
 
+GPU = "nvidia.com/gpu"
+"""The resource of GPUs, as NVIDIA's device plugin gives it to a node."""
 ADD_FIRST = "add_first"
 """The usual update strategy, which a pool does not say."""
 
@@ -47,6 +50,8 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
         zones=tuple(group["zones"]),
         max_price=_without_nulls(group["max_price"] or {}),
         update_strategy=_strategy(_without_nulls(group["update_strategy"])),
+        # Nodes with GPUs are for who asks for them, and so are those of its floor.
+        **({"document": {RESOURCES: {GPU: "1"}}} if all(map(has_gpu_image, group["instance_types"])) else {}),
         taints=tuple(
             {name: taint[name] for name in ("key", "value", "effect") if taint.get(name)} for taint in group["taints"]
         ),
@@ -152,7 +157,8 @@ def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         rate = min(known_rates) if len(known_rates) == len(rates) else None
         of_pool = f"{'node' if count == 1 else 'nodes'} of pool {group['name']}"
         items.append(PriceItem(f"{count} {of_pool}", count, None if rate is None else rate * count))
-        gib, month = int(written(group)[ROOT_DISK]), prices.rate(region(cluster), "gp3")
+        gib = max(int(written(group)[ROOT_DISK]), least_disk_gib(group["instance_types"]))
+        month = prices.rate(region(cluster), "gp3")
         disk = None if month is None else month * gib * count / HOURS_A_MONTH
         items.append(PriceItem(f"disk gp3 {gib} GiB of {count} {of_pool}", count, disk))
     return items

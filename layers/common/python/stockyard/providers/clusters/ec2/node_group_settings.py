@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -13,7 +13,8 @@ from stockyard.domain.models.clusters.group_fields import GroupTaints
 from stockyard.domain.models.pools.bid_fields import MaxPrice, UpdateStrategy, Zones
 from stockyard.domain.pools.records import CONTROL_PLANE
 from stockyard.providers.clouds.aws import fields as aws_fields
-from stockyard.providers.clouds.aws.catalog.images import IMAGE_GIB
+from stockyard.providers.clouds.aws.catalog import images
+from stockyard.providers.clouds.aws.catalog.images import GPU_DISK_GIB, IMAGE_GIB
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 
 MAX_GROUPS = 200
@@ -79,6 +80,9 @@ class NodeGroup(Input):
             faults.append((("max_price",), "is a bid for spot: this group is on demand"))
         if self.root_disk_gib < IMAGE_GIB:
             faults.append((("root_disk_gib",), f"must be at least {IMAGE_GIB}: the image of the nodes needs as much"))
+        elif self.root_disk_gib != DISK_GIB and self.root_disk_gib < least_disk_gib(self.instance_types):
+            text = f"must be at least {GPU_DISK_GIB} for types with GPUs: the image with their driver needs as much"
+            faults.append((("root_disk_gib",), text))
         check(faults)
         return self
 
@@ -124,6 +128,11 @@ def zones_outside(groups: list[NodeGroup], region: str, cluster_zones: Container
         for place, zone in enumerate(group.zones)
         if not zone.startswith(region)
     ]
+
+
+def least_disk_gib(instance_types: Iterable[str]) -> int:
+    """What machines of a group with these types have at least."""
+    return GPU_DISK_GIB if any(map(images.has_gpu_image, instance_types)) else DISK_GIB
 
 
 def written(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import CredentialsRevoked, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import cluster_tokens
+from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clusters.eks import names, storage
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
@@ -104,12 +105,10 @@ def own_documents(builder: Builder) -> Iterator[dict[str, Any]]:
 
 
 def drivers(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
-    """What makes GPUs and EFA known to the scheduler, where a group has them."""
-    groups = node_groups(cluster)
-    if any(group.get("role") == "gpu" for group in groups):
-        for document in manifest("nvidia-device-plugin"):
-            yield _on_nodes_with_gpus(document)
-    if any(group.get("fabric") == EFA for group in groups):
+    """What makes GPUs and EFA known to the scheduler. Pools may bring GPUs at any time, EFA only groups have."""
+    for document in manifest("nvidia-device-plugin"):
+        yield _on_nodes_with_gpus(document)
+    if any(group.get("fabric") == EFA for group in node_groups(cluster)):
         yield from manifest("aws-dranet")
 
 
@@ -131,9 +130,9 @@ def balancers(api: KubernetesApi) -> str | None:
 
 
 def _on_nodes_with_gpus(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document, its pods on nodes with GPUs alone."""
-    term = {"matchExpressions": [{"key": GPU_LABEL, "operator": "Exists"}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    """The document, its pods on nodes with GPUs alone: those of groups, and those of pools."""
+    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in (GPU_LABEL, GPU_NAME)]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     changed: dict[str, Any] = json.loads(json.dumps(document))
     changed["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
     return changed

@@ -21,6 +21,7 @@ from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers, SpotPrice
 from stockyard.domain.records import NodeProvider, Placement
 from stockyard.domain.values.prices import by_the_hour
 from stockyard.domain.values.requirements import REGION, ZONE
+from stockyard.providers.clouds.aws.catalog.images import GPU_DISK_GIB, has_gpu_image
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB, capacity, overhead, pods
 from stockyard.providers.clouds.aws.catalog.type_labels import labels
 from stockyard.providers.nodes.ec2.configuration import setting
@@ -61,15 +62,16 @@ def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, Instance
 
 
 def unserved(provider: NodeProvider, offer: InstanceOffer) -> str | None:
-    """Why no node of the type can be made; None: one can. The usual image has no driver for GPUs and accelerators: it
-    would make a dear node without them."""
+    """Why no node of the type can be made; None: one can. No image of ours has a driver for accelerators that are not
+    NVIDIA's newer GPUs: it would make a dear node without them."""
     has_devices = bool(offer.gpus) or (offer.traits is not None and offer.traits.accelerator is not None)
-    return _NO_DRIVER if has_devices and not setting(provider, "image") else None
+    has_driver = has_gpu_image(offer.name) or bool(setting(provider, "image"))
+    return _NO_DRIVER if has_devices and not has_driver else None
 
 
 _NO_DRIVER = (
-    "the usual image has no driver for its GPUs or accelerators, which is not built yet; a provider with an image that"
-    " has the driver serves it"
+    "AWS's image with NVIDIA's driver does not serve its GPUs or accelerators; a provider with an image that has their"
+    " driver does"
 )
 
 
@@ -106,10 +108,16 @@ def _kind(
             offerings=offerings,
             boots=True,
             unserved=unserved(provider, offer),
-            disk_gib=DISK_GIB,
+            disk_gib=disk_gib(provider, offer.name),
             gib_usd_hour=by_the_hour(offers.rates.get("gp3")),
         )
     )
+
+
+def disk_gib(provider: NodeProvider, instance_type: str) -> int:
+    """The size of the root volume of machines that name none."""
+    uses_gpu_image = has_gpu_image(instance_type) and not setting(provider, "image")
+    return GPU_DISK_GIB if uses_gpu_image else DISK_GIB
 
 
 def still_offers(provider: NodeProvider, placement: Placement) -> bool:

@@ -23,6 +23,7 @@ from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.catalog import offerings
+from stockyard.providers.clouds.aws.catalog.images import GPU_DISK_GIB, has_gpu_image
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
@@ -165,9 +166,16 @@ class Launch:
             user_data=self._user_data(there),
             since=to_text(work.now),
             key_pair=self._key_pair(),
-            disk_gib=int(work.claim.properties.get(ROOT_DISK, DISK_GIB)),
+            disk_gib=self._disk_gib(),
             machine_tags=managed.own_tags(cluster) if cluster is not None and managed.joins(cluster) else {},
         )
+
+    def _disk_gib(self) -> int:
+        work = self.work
+        named = int(work.claim.properties.get(ROOT_DISK, 0))
+        if work.claim.control_plane or not _uses_gpu_image(work):
+            return named or DISK_GIB
+        return max(named, GPU_DISK_GIB)
 
     def _key_pair(self) -> str:
         """The key pair of the cluster, with which somebody can get into its machines; empty for none. One that somebody
@@ -213,7 +221,15 @@ def label(work: NodeWork, capacity_type: str) -> str:
     """What the launch template of the claim's pool is called behind the cluster's name."""
     offered = setting(work.provider, "capacityTypes") or ()
     suffix = managed.suffix_of(work.claim) if managed.joins(work.cluster) else ""
-    return templates.label_of(f"{pool(work.claim, work.provider)}{suffix}", capacity_type, offered)
+    # Its disk is larger, so a pool with types of both kinds has two templates.
+    kind = "-gpu" if _uses_gpu_image(work) else ""
+    return templates.label_of(f"{pool(work.claim, work.provider)}{suffix}{kind}", capacity_type, offered)
+
+
+def _uses_gpu_image(work: NodeWork) -> bool:
+    """Whether the claim's machine starts from the image with NVIDIA's driver."""
+    first = placement(work.claim).options[0].type_of(work.provider.name) or ""
+    return has_gpu_image(first) and not setting(work.provider, "image")
 
 
 def look(maker: Maker) -> Machine:

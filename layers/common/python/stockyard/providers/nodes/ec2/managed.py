@@ -17,6 +17,7 @@ from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvi
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.catalog.images import parameters
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.kinds.base import borrowed
@@ -30,7 +31,7 @@ ACCESS = borrowed("node_access")
 """That the role of a cluster's nodes may join: an entry of the cluster's, which goes with it."""
 PROFILE_KEY = "nodes"
 ROOT_DEVICE = "/dev/xvda"
-IMAGE_PARAMETER = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/standard/recommended/image_id"
+IMAGE_PARAMETER = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/{}/recommended/image_id"
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
 _BOUNDARY = "==stockyard=="
 _DIGITS = 8
@@ -66,14 +67,13 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
 
 def _images(calls: Calls, cluster: Cluster) -> dict[str, str]:
     """EKS's images for the cluster's version; a region may have none of one architecture."""
-    images: dict[str, str] = {}
     version = ".".join(cluster.kubernetes_version.removeprefix("v").split(".")[:2])
-    for architecture, name in ARCHITECTURES.items():
-        parameter = IMAGE_PARAMETER.format(version, name)
-        try:
-            images[architecture] = str(calls.call("ssm", "get_parameter", Name=parameter)["Parameter"]["Value"])
-        except VendorNotFound:
-            continue
+    names = {
+        kind: IMAGE_PARAMETER.format(version, own, variant)
+        for architecture, own in ARCHITECTURES.items()
+        for kind, variant in ((architecture, "standard"), (f"{architecture}-gpu", "nvidia"))
+    }
+    images = parameters(calls, names)
     if not images:
         raise VendorRefused(
             f"{calls.region} has no image of EKS for Kubernetes {version}", hint="Name an image in the node provider."

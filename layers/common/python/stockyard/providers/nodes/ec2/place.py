@@ -14,7 +14,7 @@ from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.catalog.images import ROOT_DEVICE, current
+from stockyard.providers.clouds.aws.catalog.images import ROOT_DEVICE, current, with_driver
 from stockyard.providers.clouds.aws.network import subnets
 from stockyard.providers.nodes.ec2.catalogue import ARCHITECTURES
 from stockyard.providers.nodes.ec2.configuration import setting
@@ -23,9 +23,13 @@ NODE_GROUP = "security_group/node"
 """What the cluster's own tags call the group that its machines are in."""
 
 
+IMAGE_KINDS = "2"
+"""Which images were looked for: with those that have NVIDIA's driver. Places of earlier releases do not say it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``zones`` by subnet id; ``images`` by Kubernetes' name of the architecture."""
+    """``zones`` by subnet id; ``images`` by their kind, see ``catalog.images.kind_of``."""
 
     zones: Mapping[str, str]
     security_groups: tuple[str, ...]
@@ -56,6 +60,7 @@ class Place:
             "root_device": self.root_device,
             "provider_generation": str(self.generation),
             "found_on": self.found_on,
+            "image_kinds": IMAGE_KINDS,
             "zone_ids": ",".join(f"{zone}={zone_id}" for zone, zone_id in sorted(self.zone_ids.items())),
             **({"service_cidr": self.service_cidr} if self.service_cidr else {}),
         }
@@ -86,6 +91,8 @@ def is_stale(facts: Mapping[str, str], provider: NodeProvider, now: datetime, im
     day = facts.get("found_on", "")
     if setting(provider, "image"):
         return False
+    if facts.get("image_kinds") != IMAGE_KINDS:
+        return True
     return not day or now.date() - date.fromisoformat(day) >= timedelta(days=image_days)
 
 
@@ -154,7 +161,7 @@ def _named(calls: Calls, provider: NodeProvider, named: Sequence[str], vpc: str)
 
 
 def images_of(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:
-    """Images by architecture, and where they have their root volume."""
+    """Images by their kind, and where they have their root volume."""
     named = setting(provider, "image")
     if not named:
         return _current(calls), ROOT_DEVICE
@@ -176,4 +183,4 @@ def _current(calls: Calls) -> dict[str, str]:
             refused = error
     if refused is not None and not images:
         raise refused
-    return images
+    return {**images, **with_driver(calls)}

@@ -13,6 +13,7 @@ from stockyard.domain.values.states import PowerWish
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.catalog import reserved
+from stockyard.providers.clouds.aws.catalog.images import kind_of
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
@@ -184,8 +185,10 @@ class Ec2Nodes:
     def _architectures(self, provider: NodeProvider) -> dict[str, str]:
         offers = self._offers(region(provider))
         instances = offers.instances.values() if offers is not None else ()
-        return {
+        has_own_image = bool(setting(provider, "image"))
+        architectures = {
             offer.name: catalogue.ARCHITECTURES[offer.architecture]
             for offer in instances
             if offer.architecture in catalogue.ARCHITECTURES
         }
+        return {name: own if has_own_image else kind_of(name, own) for name, own in architectures.items()}

@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.clouds.aws import DEFAULT_REGION
+from stockyard.providers.clouds.aws.catalog.images import architecture_of
 from stockyard.providers.nodes.ec2 import place
 from stockyard.providers.nodes.ec2.configuration import region, setting
 
@@ -56,7 +57,7 @@ def architectures(provider: NodeProvider, environment: NodeEnvironment | None) -
     """See ``ports.nodes.NeedsImages``: as the cluster's environment found the images, for the document as it is."""
     if environment is None or not zones_of(provider, environment):
         return frozenset()
-    return frozenset(place.of_facts(environment.outputs).images)
+    return frozenset(map(architecture_of, place.of_facts(environment.outputs).images))
 
 
 def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
+from stockyard.providers.clouds.aws.catalog.images import has_gpu_image
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Way
 from stockyard.providers.nodes.ec2.place import Place
 
@@ -57,7 +58,9 @@ def ways(
         for option in placement(claim).options
         if option.capacity_type == capacity_type
     }
-    names = [name for name in types(claim, provider, capacity_type) if architectures.get(name) in place.images]
+    names = _of_one_disk(
+        [name for name in types(claim, provider, capacity_type) if architectures.get(name) in place.images]
+    )
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
         names = _turned(names, turn)
     possible = tuple(
@@ -76,9 +79,16 @@ def ways(
         raise VendorRefused(
             f"no subnet of {', '.join(place.by_zone)} and image for {', '.join(place.images)} serves"
             f" {', '.join(offered)}",
-            hint="Name more subnets or another image in the node provider, or ask for another zone or type.",
+            hint="Name more subnets or another image in the node provider, ask for another zone or type, or update the"
+            " template of the account.",
         )
     return possible
+
+
+def _of_one_disk(names: list[str]) -> list[str]:
+    """The types whose machines have the disk of the first one's: a call has one launch template. Those with NVIDIA's
+    driver have a larger one."""
+    return [name for name in names if has_gpu_image(name) == has_gpu_image(names[0])]
 
 
 def bid_for(possible: tuple[Way, ...], max_prices: str) -> tuple[Way, ...]:

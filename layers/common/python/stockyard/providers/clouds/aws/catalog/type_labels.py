@@ -13,6 +13,8 @@ ZONE_ID = "topology.k8s.aws/zone-id"
 """The label that AWS' controllers and Karpenter have for the id of a node's zone."""
 DOMAIN = "karpenter.k8s.aws"
 PREFIX = f"{DOMAIN}/instance"
+GPU_NAME = f"{PREFIX}-gpu-name"
+"""The label of nodes with GPUs."""
 _TENANCY = f"{DOMAIN}/tenancy"
 """The documented name; nodes of Karpenter have ``instance-tenancy``."""
 _NAME = re.compile(r"(?P<category>[a-z]+)(-[0-9]+tb)?(?P<generation>[0-9]+)?[a-z0-9-]*\.(?P<size>[a-z0-9-]+)")

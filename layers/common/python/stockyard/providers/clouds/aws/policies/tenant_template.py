@@ -284,11 +284,12 @@ def _own_trust(account: CloudAccount, stage: Stage) -> Statement:
 
 
 def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
-    image = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"
+    parameters = "arn:${AWS::Partition}:ssm:*::parameter/aws/service"
+    images = [f"{parameters}/canonical/ubuntu/server/*", f"{parameters}/deeplearning/ami/*"]
     made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
     return [
         allow("Read", list(READ), ["*"]),
-        allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
+        allow("ReadImageParameter", ["ssm:GetParameter"], images),
         allow("Create", sorted(CREATE_EC2), things(here, CREATE_EC2), request_tagged),
         *(
             allow(f"Create{name}", list(actions), things(here, {name: used}))

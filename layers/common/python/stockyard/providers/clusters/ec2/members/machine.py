@@ -16,6 +16,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.catalog import images
+from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers, control_plane_disk_gib
@@ -157,6 +158,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
+            gpu_label=GPU_NAME,
             workloads=takes_pods(settings),
             sources=config.sources,
         ).cloud_config(),
