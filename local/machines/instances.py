@@ -246,7 +246,14 @@ def _kubelet(instance: Any, programs: Callable[[], dict[str, str]] = dict) -> Ku
         "arm64" if _kind(instance)[1] == "arm64" else "amd64",
         str(instance.private_ip or ""),
         programs=programs,
+        gpus=_gpus(instance.instance_type) if _has_driver(instance) else 0,
     )
+
+
+def _has_driver(instance: Any) -> bool:
+    """Whether the instance started from an image with NVIDIA's driver, as the image's name says."""
+    image = instance.ec2_backend.amis.get(instance.image_id)
+    return image is not None and "nvidia" in str(image.name).lower()
 
 
 def _kind(instance: Any) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import pytest
 
 from local.aws.accounts import ACME_ACCOUNT
 from tests.harness.stories.consolidation import nodes_become_fewer
-from tests.harness.stories.pools import LAB, STATIC, Story, administrator, story_body
+from tests.harness.stories.pools import LAB, PODS, STATIC, Story, administrator, pod, story_body
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -57,6 +57,35 @@ def test_pods_that_wait_bring_nodes_and_run(
 
 def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
     story.lost_node_is_replaced()
+
+
+def test_a_pod_that_asks_for_a_gpu_gets_an_instance_with_one(story: Story) -> None:
+    """By a node group of types with GPUs, from AWS's image with their driver; the pod is bound to its node."""
+    groups = [*story.good("GET", f"clusters/{story.cluster['id']}")["settings"]["autoscaler_node_groups"]]
+    gpus = {
+        "name": "gpus",
+        "role": "worker",
+        "min_size": 0,
+        "max_size": 1,
+        "instance_types": ["g6.xlarge", "g5.xlarge"],
+    }
+    patch = {"settings": {"autoscaler_node_groups": [*groups, gpus]}}
+    story.change_cluster(patch)
+    asking = pod("training-0", {}, "1")
+    asking["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+    story.kube.call("POST", PODS, asking)
+    story.served.wait("the pod with a GPU", lambda: story.all_run("training", 1), 120)
+    ((_, name),) = story.phases("training")
+    node = story.nodes()[name]
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "1"
+    assert node["metadata"]["labels"]["karpenter.k8s.aws/instance-gpu-name"] == "l4"
+    (claim,) = story.claims("gpus")
+    ec2 = story.served.aws("ec2", ACME_ACCOUNT)
+    (machine,) = ec2.describe_instances(InstanceIds=[claim["machine_id"]])["Reservations"][0]["Instances"]
+    (image,) = ec2.describe_images(ImageIds=[machine["ImageId"]])["Images"]
+    assert "Nvidia Driver" in image["Name"]
+    story.kube.call("DELETE", f"{PODS}/training-0")
+    story.change_cluster({"settings": {"autoscaler_node_groups": groups}})
 
 
 def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:

@@ -293,6 +293,14 @@ class Story:
 
         self.served.wait("the change", changed, 30)
 
+    def change_cluster(self, patch: Object) -> None:
+        """The cluster changed by the patch, when its operation has ended."""
+        path = f"/v1/{self._path}"
+        tag = self.served.call("GET", path).headers["etag"]
+        changed = self.served.call("PATCH", path, patch, headers={"If-Match": tag})
+        assert changed.status == 202, changed.text
+        assert self.served.operation(changed.body["operation_id"])["status"] == "succeeded"
+
     def machines(self) -> list[str]:
         """The ids of the cluster's machines that are there, of both providers, but for its control plane."""
         marks = [{"Name": "tag:vantage-cluster", "Values": [self.cluster["client_id"]]}]

@@ -356,13 +356,13 @@ def test_a_machine_has_the_clusters_key_pair_and_the_disk_that_its_pool_asks_for
 
 def test_a_machine_with_a_gpu_starts_from_aws_image_with_the_driver_on_a_larger_disk(hand: Any, build: Any) -> None:
     hand.claim = replace(hand.claim, properties={"root_disk_gib": "60"})
-    hand.place(build.option("g4dn.xlarge"))
+    hand.place(build.option("g5.48xlarge"))
     with node_images():
         images = of_facts(hand.prepare().facts).images
         assert images.keys() >= {"amd64", "amd64-gpu", "arm64-gpu"}
         hand.launch()
     (instance,) = hand.instances()
-    assert (instance["InstanceType"], instance["ImageId"]) == ("g4dn.xlarge", images["amd64-gpu"])
+    assert (instance["InstanceType"], instance["ImageId"]) == ("g5.48xlarge", images["amd64-gpu"])
     (template,) = hand.templates()
     assert template["LaunchTemplateName"].endswith("-gpu")
     (version,) = hand.calls.describe_launch_template_versions(LaunchTemplateId=template["LaunchTemplateId"])[
