@@ -44,7 +44,7 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
     names = (
         "id name description cluster_type provider cloud_account_id client_id status phase conditions settings tags "
         "created_at updated_at version operation_id kubernetes_version certificates_expire_at "
-        "keep_failed kept_until queue bastion last_snapshot reason message warnings"
+        "keep_failed kept_until queue bastion last_snapshot reason message warnings price"
     )
     assert set(view) == set(names.split())
     assert set(view) == set(ClusterView.model_fields)
