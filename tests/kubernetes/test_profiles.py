@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from local.kubernetes.real.control_plane import ControlPlane
+from stockyard.domain.profiles.pack_rights import OPENED, OPENED_FOR
+from stockyard.domain.values.rights import ADMIN, OPERATOR
 from stockyard.operations.profiles import clusters
 from stockyard.operations.profiles.profiles import find_profile
 from stockyard.ports import CloudWork
@@ -174,6 +176,28 @@ def test_a_changed_version_changes_and_removes(cluster: Cluster, world: PacksWor
     assert object_of(cluster, "light", "door", SPACE) is None
     containers = object_of(cluster, "deployment", "server", SPACE)["spec"]["template"]["spec"]["containers"]
     assert containers[0]["image"] == "nginx:1.28"
+
+
+def test_an_operators_pack_stands_where_an_administrator_has_opened_the_namespace(
+    cluster: Cluster, world: PacksWorld
+) -> None:
+    world.rights = OPERATOR
+    world.make(name="mine", variables=[], packs=[pack("addon", "mine", config("mine", "x"))])
+    world.put(CHOICE, {"name": "mine"})
+    assert world.drive() != "changed"
+    (status,) = [status for status in world.record.packs if status.name == "mine"]
+    assert status.condition == "Failed"
+    assert f"ConfigMap {SPACE}/mine: metadata.namespace: {SPACE} is not open" in status.message
+    cluster.plane.kubectl("label", "namespace", SPACE, f"{OPENED}={OPENED_FOR}")
+    world.put(CHOICE, {"name": "mine"})
+    assert world.drive() == "changed", world.operation.error
+    assert object_of(cluster, "configmap", "mine", SPACE)["data"] == {"mode": "x"}
+    clusters.compare(world.services, world.cluster, USER)
+    assert world.record.drift == ()
+    world.put(CHOICE)
+    assert world.drive() == "changed", world.operation.error
+    assert object_of(cluster, "configmap", "mine", SPACE) is None
+    world.rights = ADMIN
 
 
 def test_nothing_is_left_without_a_profile(cluster: Cluster, world: PacksWorld) -> None:

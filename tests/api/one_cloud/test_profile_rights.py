@@ -30,14 +30,15 @@ def test_an_operator_chooses_what_gives_no_rights_or_an_administrator_has_allowe
         answer = api.send("POST", "/v1/cluster-profiles", headers[role], document(name, ROLE))
         assert answer.status_code == 201, answer.text
 
-    def creation(role: str, profile: str) -> tuple[int, list[str]]:
-        body = {**body_without_nodes(), "name": "rights", "profiles": [{"name": profile}]}
+    def creation(role: str, profile: str, version: str | None = "1.0.0") -> tuple[int, list[str]]:
+        body = {**body_without_nodes(), "name": "rights", "profiles": [{"name": profile, "version": version}]}
         answer = api.send("POST", "/v1/clusters?dry_run=true", headers[role], body)
         return answer.status_code, [fault["pointer"] for fault in answer.json().get("errors", ())]
 
     assert creation("operator", "by-operator") == (422, ["/profiles/0"])
     assert creation("operator", "by-admin") == (200, [])
     assert creation("admin", "by-operator") == (200, [])
+    assert creation("admin", "by-operator", None) == (422, ["/profiles/0"]), "the newest version is nobody's choice"
 
 
 def test_secrets_and_the_agents_objects_are_in_no_version(api, headers):

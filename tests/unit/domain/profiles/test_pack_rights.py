@@ -95,17 +95,26 @@ def test_other_ways_of_an_operator() -> None:
 
 def test_an_operators_choice_has_an_administrators_rights_where_one_has_allowed_it() -> None:
     choice: dict[str, Any] = {"id": "cpr_1", "version": "1.0.0", "variables": {"n": 1, "mode": "a"}, "pack_values": {}}
-    assert settled_rights(choice, ADMIN, VARIABLES, ()) == ADMIN
-    assert settled_rights(choice, OPERATOR, VARIABLES, ()) == OPERATOR
-    assert settled_rights({**choice, "rights": ADMIN}, OPERATOR, VARIABLES, ()) == ADMIN
+    by_admin = {**choice, "rights": ADMIN}
     image = {**choice, "variables": {"image": "example.org/mine"}}
-    assert settled_rights(image, ADMIN, [*VARIABLES, FREE], ()) == OPERATOR
     values = {**choice, "pack_values": {"net": {"image": "example.org/mine"}}}
-    assert settled_rights(values, ADMIN, VARIABLES, ()) == OPERATOR
     standing = [{**values, "rights": ADMIN}]
-    assert settled_rights(values, OPERATOR, VARIABLES, standing) == ADMIN
-    assert settled_rights({**values, "version": "1.0.1"}, OPERATOR, VARIABLES, standing) == OPERATOR
-    assert settled_rights(values, OPERATOR, VARIABLES, [{**values, "rights": OPERATOR}]) == OPERATOR
+    rows: list[tuple[dict[str, Any], str, bool, list[dict[str, Any]], str]] = [
+        (choice, ADMIN, False, [], ADMIN),
+        (choice, OPERATOR, True, [], OPERATOR),
+        (by_admin, OPERATOR, True, [], ADMIN),
+        (by_admin, OPERATOR, False, [], OPERATOR),
+        (by_admin, ADMIN, False, [], ADMIN),
+        (image, ADMIN, True, [], OPERATOR),
+        (values, ADMIN, True, [], OPERATOR),
+        (values, OPERATOR, True, standing, ADMIN),
+        ({**values, "version": "1.0.1"}, OPERATOR, True, standing, OPERATOR),
+        (values, OPERATOR, True, [{**values, "rights": OPERATOR}], OPERATOR),
+    ]
+    for asked_for, version_rights, is_named, before, expected in rows:
+        declared = [*VARIABLES, FREE]
+        settled = settled_rights(asked_for, version_rights, declared, before, is_named=is_named)
+        assert settled == expected, (asked_for, version_rights, is_named)
 
 
 def test_choices_of_an_earlier_release_were_applied_with_all_rights() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.patch import ClusterPatch
+from stockyard.domain.records import Operation
 from stockyard.domain.values.rights import ADMIN, OPERATOR
-from stockyard.errors import InvalidInput, PermissionDenied
+from stockyard.errors import IllegalTransition, InvalidInput, PermissionDenied
 from stockyard.operations.clusters.changes.queue import enqueue
-from stockyard.operations.profiles.clusters import profiles_view
+from stockyard.operations.profiles.clusters import compare, profiles_view
 from stockyard.operations.profiles.profiles import find_profile
 from stockyard.ports import Replace
 from tests.unit.operations.clusters.managed_world import USER
@@ -19,6 +20,7 @@ from tests.unit.operations.profiles.packs_world import PacksWorld
 
 CONFIG = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: tools}, data: {image: '%s'}}"
 ROLE = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: []}"
+ROLES = {"name": "roles", "version": "1.0.0"}
 IMAGE = {"name": "image", "default": "a"}
 
 
@@ -62,17 +64,19 @@ def test_what_an_operator_may_not_choose_is_named_and_an_administrator_may(ready
     with pytest.raises(InvalidInput):
         ready.create({"name": "roles"})
     ready.rights = ADMIN
-    ready.put({"name": "roles"})
+    with pytest.raises(InvalidInput, match="by the number of the version"):
+        ready.put({"name": "roles"})
+    ready.put(ROLES)
     assert ready.drive() == "changed"
     assert ready.packs.acted == [(ADMIN, "apply ClusterRole reader")]
 
 
 def test_what_an_administrator_has_chosen_stays_so_beside_an_operators_choice(ready: PacksWorld) -> None:
     ready.rights = ADMIN
-    ready.put({"name": "roles"})
+    ready.put(ROLES)
     ready.drive()
     ready.rights = OPERATOR
-    ready.put({"name": "roles"}, {"name": "config"})
+    ready.put(ROLES, {"name": "config"})
     assert ready.drive() == "changed"
     assert rights_of(ready) == {"roles": ADMIN, "config": OPERATOR}
     with pytest.raises(InvalidInput) as refused:
@@ -105,7 +109,7 @@ def test_what_the_cluster_refuses_is_told_with_its_object(ready: PacksWorld) -> 
 
 def test_rules_that_have_become_stricter_hold_for_what_was_chosen_before(ready: PacksWorld) -> None:
     ready.rights = ADMIN
-    ready.put({"name": "roles"})
+    ready.put(ROLES)
     record = ready.record
     lesser = tuple({**choice, "rights": OPERATOR} for choice in record.profiles)
     ready.services.store.commit(Replace(replace(record, profiles=lesser, version=record.version + 1)))
@@ -116,7 +120,7 @@ def test_rules_that_have_become_stricter_hold_for_what_was_chosen_before(ready: 
 
 def test_a_cluster_of_an_earlier_release_keeps_its_packs(ready: PacksWorld) -> None:
     ready.rights = ADMIN
-    ready.put({"name": "roles"})
+    ready.put(ROLES)
     record = ready.record
     earlier = tuple({name: value for name, value in choice.items() if name != "rights"} for choice in record.profiles)
     ready.services.store.commit(Replace(replace(record, profiles=earlier, version=record.version + 1)))
@@ -125,12 +129,30 @@ def test_a_cluster_of_an_earlier_release_keeps_its_packs(ready: PacksWorld) -> N
     assert rights_of(ready) == {"roles": ADMIN}
 
 
-def test_an_administrators_queued_choice_is_of_the_version_that_was_there(ready: PacksWorld) -> None:
+def test_an_administrators_queued_choice_gives_no_rights_to_a_version_that_comes_later(ready: PacksWorld) -> None:
     ready.patch({"settings": {"public_access_cidrs": ["198.51.100.1/32"]}})
     patch = read(ClusterPatch, {"profiles": [{"name": "config"}], "queue": True}).document()
-    enqueue(ready.services, ready.id, patch, USER, "r", rights=ADMIN)
+    queued = enqueue(ready.services, ready.id, patch, USER, "r", rights=ADMIN)
     pack = {"layer": "addon", "name": "config", "tag": "2.0", "manifests": [{"name": "r", "content": ROLE}]}
     ready.add(find_profile(ready.services, "config"), version="2.0.0", variables=[], packs=[pack])
     assert ready.drive() == "changed"
-    assert ready.drive() == "changed"
-    assert ready.packs.acted == [(ADMIN, "apply ConfigMap settings")]
+    operation = ready.services.store.get(Operation, queued.id)
+    assert operation is not None
+    assert (operation.status, ready.packs.acted) == ("failed", [])
+    assert operation.error is not None
+    assert "ClusterRole reader" in str(operation.error)
+
+
+def test_a_namespace_that_was_closed_is_told_by_the_pack_and_by_a_comparison(ready: PacksWorld) -> None:
+    refusal = PermissionDenied("metadata.namespace: tools is not open", hint="An administrator labels it.")
+    ready.put({"name": "config"})
+    ready.drive()
+    ready.packs.faults = [refusal]
+    with pytest.raises(IllegalTransition, match="tools is not open"):
+        compare(ready.services, ready.cluster, USER)
+    ready.put({"name": "config"})
+    ready.packs.faults = [None, refusal]
+    assert ready.drive() != "changed"
+    assert ready.record.packs[0].condition == "Failed"
+    assert ready.operation.error is not None
+    assert "label stockyard.dev/packs=operators" in ready.operation.error.cause

@@ -50,13 +50,16 @@ def stored_choices(choices: Sequence[Choice]) -> tuple[dict[str, Any], ...]:
     return tuple({**choice, RIGHTS: choice.get(RIGHTS) or ADMIN} for choice in choices)
 
 
-def settled_rights(choice: Choice, version_rights: str, variables: Sequence[Choice], standing: Sequence[Choice]) -> str:
+def settled_rights(
+    choice: Choice, version_rights: str, variables: Sequence[Choice], standing: Sequence[Choice], *, is_named: bool
+) -> str:
     """The rights of a choice that has its id, version and variables.
 
-    Beside the person's they are an administrator's where one has made the version, and nothing is chosen but what the
-    version bounds; and where an administrator has chosen the same for the cluster before (``standing``).
+    They are an administrator's where one has chosen the version by its number (``is_named``) or has made it; where one
+    has made it, and nothing is chosen but what the version bounds; and where an administrator has chosen the same for
+    the cluster before (``standing``). The newest version may be one that no administrator has seen.
     """
-    if choice.get(RIGHTS) == ADMIN:
+    if choice.get(RIGHTS) == ADMIN and (is_named or version_rights == ADMIN):
         return ADMIN
     if version_rights == ADMIN and _is_bounded(choice, variables):
         return ADMIN
@@ -150,7 +153,7 @@ def is_operators(api_version: str, kind: str) -> bool:
 def _kind_fault(api_version: str, kind: str) -> str | None:
     if is_operators(api_version, kind):
         return None
-    return f"kind: {kind} of {api_version} is for administrators to choose"
+    return f"kind: {kind} of {api_version} is for administrators to choose, by the number of the version"
 
 
 def _namespace_fault(namespace: str) -> str | None:

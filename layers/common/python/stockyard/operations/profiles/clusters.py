@@ -15,6 +15,7 @@ from stockyard.errors import (
     Conflict,
     IllegalTransition,
     InvalidInput,
+    PermissionDenied,
     UnexpectedBehavior,
     VendorError,
 )
@@ -210,6 +211,8 @@ def compare(services: Services, cluster: Cluster, actor: str) -> None:
             api.close()
         compared = replace(record, drift=drift, compared_at=services.now(), version=record.version + 1)
         services.store.commit(Replace(compared))
+    except PermissionDenied as error:
+        raise IllegalTransition(f"The cluster refuses to be asked: {error.detail}. {error.hint}") from error
     except VendorError as error:
         raise UnexpectedBehavior(f"The cluster could not be asked ({error.error_type}).") from error
     except Conflict as conflict:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stockyard.domain.profiles.cluster_profiles import WORKLOADS, Pack, identity, in_order, readiness, reference, spoken
-from stockyard.domain.profiles.pack_rights import RIGHTS, rights_faults, stored_choices
+from stockyard.domain.profiles.pack_rights import OPENED, OPENED_FOR, RIGHTS, rights_faults, stored_choices
 from stockyard.domain.profiles.pack_templates import Object, TemplateFault
 from stockyard.domain.profiles.records import (
     PACK_APPLYING,
@@ -21,7 +21,8 @@ from stockyard.domain.profiles.records import (
     PackStatus,
 )
 from stockyard.domain.records import Cluster, Operation
-from stockyard.errors import VendorError, VendorNotFound, VendorRefused
+from stockyard.domain.values.rights import ADMIN
+from stockyard.errors import PermissionDenied, VendorError, VendorNotFound, VendorRefused
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.clusters.cluster_changes import PROFILES
 from stockyard.lifecycle.phases import CREATE_CLUSTER
@@ -35,6 +36,10 @@ PHASE = "profile"
 WAIT_SECONDS = 15
 UNSERVED_SECONDS = 300
 """How long a kind is waited for that the cluster does not serve, where nobody waits for pods."""
+OPERATORS_HINT = (
+    f"It was chosen with an operator's rights. An administrator may choose the version by its number, or open the"
+    f" namespace by the label {OPENED}={OPENED_FOR}"
+)
 SECONDS_AT_ONCE = 45
 """After so long the function is called again, which has 120 seconds."""
 
@@ -165,10 +170,16 @@ class _Application:
             except VendorError as error:
                 if error.retryable:
                     raise
-                self._say(pack, PACK_FAILED, f"{spoken(reference('', item))}: {error.detail}")
-                raise VendorRefused(f"{pack.name}: {error.detail}", code=error.code, hint=error.hint) from error
+                raise self._refused(pack, item, error) from error
         self._say(pack, PACK_APPLYING, "applied")
         return True
+
+    def _refused(self, pack: Pack, item: Object, error: VendorError) -> VendorRefused:
+        """The error for an object that the cluster refuses, which the pack's status tells too."""
+        is_operators = isinstance(error, PermissionDenied) and pack.rights != ADMIN
+        detail = f"{error.detail}. {OPERATORS_HINT}" if is_operators else error.detail
+        self._say(pack, PACK_FAILED, f"{spoken(reference('', item))}: {detail}")
+        return VendorRefused(f"{pack.name}: {detail}", code=error.code, hint=error.hint)
 
     def _has_waited(self, pack: Pack) -> bool:
         """Whether a kind will not be served any more: only a change of profiles waits for what pods bring."""
@@ -192,9 +203,11 @@ class _Application:
     def _lack(self, pack: Pack, item: Object, *, is_awaited: bool) -> str | None:
         meta = item["metadata"]
         api = self._api.acting_as(pack.rights)
-        live = api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
         try:
+            live = api.get(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace") or "")
             return readiness(item, live)
+        except PermissionDenied as error:
+            raise self._refused(pack, item, error) from error
         except TemplateFault as fault:
             if not is_awaited:
                 return str(fault)
@@ -249,7 +262,7 @@ def _check(item: Object, rights: str) -> None:
     """``VendorRefused`` for what may not be chosen with these rights: the rules may be stricter than they were."""
     fault = next(rights_faults(item, rights), None)
     if fault:
-        raise VendorRefused(fault, code="PackRights", hint="An administrator may choose the version.")
+        raise VendorRefused(fault, code="PackRights")
 
 
 def _is_ours(live: dict[str, object]) -> bool:

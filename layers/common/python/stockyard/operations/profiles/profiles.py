@@ -48,14 +48,6 @@ def find_profile(services: Services, id_or_name: str) -> ClusterProfile:
     return profile
 
 
-def newest_version(services: Services, id_or_name: str) -> str | None:
-    """The number of a profile's newest version; None where there is no such profile."""
-    try:
-        return find_profile(services, id_or_name).versions[-1].number
-    except NotFound:
-        return None
-
-
 def version_of(profile: ClusterProfile, number: str | None) -> ProfileVersion:
     """The version of that number, without one the newest; else ``NotFound``."""
     if number is None:

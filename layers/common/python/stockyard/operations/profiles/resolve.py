@@ -80,7 +80,8 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str, standing
             "effective_variables": variables,
         }
         asked_for = {**effective, RIGHTS: choice.get(RIGHTS)}
-        rights = settled_rights(asked_for, version.rights, content["variables"], stored_choices(standing))
+        is_named, declared = bool(choice.get("version")), content["variables"]
+        rights = settled_rights(asked_for, version.rights, declared, stored_choices(standing), is_named=is_named)
         packs += [replace(pack, rights=rights) for pack in own_packs]
         profiles.append({**effective, RIGHTS: rights})
     faults += _together(packs)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from stockyard.domain.profiles.pack_rights import RIGHTS
 from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.domain.values import ids
-from stockyard.domain.values.rights import ADMIN, OPERATOR
+from stockyard.domain.values.rights import OPERATOR
 from stockyard.domain.values.states import OperationStatus
 from stockyard.errors import CallerError, Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
@@ -25,7 +25,6 @@ from stockyard.operations.clusters.changes.reconfigure import current_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
-from stockyard.operations.profiles.profiles import newest_version
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -63,7 +62,9 @@ def enqueue(
     operation = Operation(
         services.new_id(ids.OPERATION), CHANGE_CLUSTER, cluster.id, QUEUED, (), now, now, actor, cluster.name
     )
-    operation = replace(operation, sequence=1, request=_remembered_patch(services, patch, rights))
+    if "profiles" in patch:
+        patch = {**patch, RIGHTS: rights}
+    operation = replace(operation, sequence=1, request=dict(patch))
     text = f"It begins when {cluster.queue[-1] if cluster.queue else cluster.operation_id} has ended."
     audit = services.audit_record(actor, "QueueChange", cluster.id, request_id, f"Queued as {operation.id}.")
     queued = Transition("Operation", None, QUEUED, "Queued", text)
@@ -72,20 +73,6 @@ def enqueue(
     )
     services.store.commit(Replace(longer), Create(operation), Create(audit), *tell(services, actor, operation, queued))
     return operation
-
-
-def _remembered_patch(services: Services, patch: Mapping[str, Any], rights: str) -> dict[str, Any]:
-    """What is remembered of the patch, with the rights of who has chosen its profiles. What an administrator has chosen
-    without a version is the newest of now: nobody brings another one with these rights before its turn."""
-    if "profiles" not in patch:
-        return dict(patch)
-    choices = [
-        {**choice, "version": newest_version(services, choice["name"])}
-        if rights == ADMIN and not choice.get("version")
-        else choice
-        for choice in patch["profiles"]
-    ]
-    return {**patch, "profiles": choices, RIGHTS: rights}
 
 
 def begin_next(services: Services, cluster_id: str) -> bool:
