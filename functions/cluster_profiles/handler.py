@@ -29,8 +29,14 @@ CLUSTER_VIEW = "clusters.profiles:ClusterProfilesView"
 
 def _view(profile: ClusterProfile, content: dict[str, Any] | None = None, number: str = "") -> dict[str, Any]:
     versions = [
-        {"version": v.number, "digest": v.digest, "created_at": v.created_at, "created_by": v.created_by}
-        for v in profile.versions
+        {
+            "version": version.number,
+            "digest": version.digest,
+            "created_at": version.created_at,
+            "created_by": version.created_by,
+            "rights": version.rights,
+        }
+        for version in profile.versions
     ]
     return {
         "id": profile.id,
@@ -171,9 +177,11 @@ def add_cluster_profile_version(request: Request, services: Services) -> Answer:
     dry_run=True,
 )
 def delete_cluster_profile(request: Request, services: Services) -> Answer:
-    """Remove a cluster profile. Only when no cluster uses it. The operation has succeeded when it is answered."""
+    """Remove a cluster profile. Only when no cluster uses it; one with a version that an administrator has made is
+    removed by administrators alone. The operation has succeeded when it is answered."""
     from stockyard.operations.profiles import profiles
 
+    profiles.check_may_delete(profiles.find_profile(services, request.params["id"]), request.caller.rights)
     if request.dry_run:
         profile = profiles.find_profile(services, request.params["id"])
         profiles.check_unused(services, profile)

@@ -58,7 +58,7 @@ def test_packs_have_the_rights_of_whoever_chose_them(
     operation = served.operation(put(OPERATOR, "space", "config").body["id"])
     assert operation["status"] == "succeeded", operation["error"]
     assert conditions() == {"space": "Ready", "config": "Ready"}
-    shown = {choice["name"]: choice["rights"] for choice in served.call("GET", path).body["profiles"]}
-    assert shown == {"space": "admin", "config": "operator"}, "an administrator has made the one"
+    choice_rights = {choice["name"]: choice["rights"] for choice in served.call("GET", path).body["profiles"]}
+    assert choice_rights == {"space": "admin", "config": "operator"}, "an administrator has made the one"
     assert served.call("GET", f"{path}?refresh=true", token=OPERATOR).body["drift"] == []
     assert remove(creation.body["id"])["status"] == "succeeded"

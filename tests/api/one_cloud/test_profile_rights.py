@@ -41,6 +41,16 @@ def test_an_operator_chooses_what_gives_no_rights_or_an_administrator_has_allowe
     assert creation("admin", "by-operator", None) == (422, ["/profiles/0"]), "the newest version is nobody's choice"
 
 
+def test_an_operator_puts_nothing_in_the_place_of_what_an_administrator_has_made(api, headers):
+    for name, role in (("own", "operator"), ("admins", "admin")):
+        answer = api.send("POST", "/v1/cluster-profiles", headers[role], document(name, ROLE))
+        assert answer.json()["versions"][0]["rights"] == role
+    for query in ("?dry_run=true", ""):
+        assert api.send("DELETE", f"/v1/cluster-profiles/admins{query}", headers["operator"]).status_code == 403
+    assert api.send("DELETE", "/v1/cluster-profiles/own", headers["operator"]).status_code == 202
+    assert api.send("DELETE", "/v1/cluster-profiles/admins", headers["admin"]).status_code == 202
+
+
 def test_secrets_and_the_agents_objects_are_in_no_version(api, headers):
     for content, word in ((SECRET, "Secret password"), (OWN, "ConfigMap stockyard-system/stockyard-agent")):
         answer = api.send("POST", "/v1/cluster-profiles?dry_run=true", headers["admin"], document("held", content))

@@ -18,6 +18,7 @@ from stockyard.domain.values.rights import ADMIN
 from stockyard.errors import (
     Conflict,
     FieldProblem,
+    Forbidden,
     IllegalTransition,
     InUse,
     InvalidInput,
@@ -293,6 +294,13 @@ def delete_profile(services: Services, id_or_name: str, actor: str) -> Operation
     except Conflict as conflict:
         raise IllegalTransition("The cluster profile was changed or used just now.") from conflict
     return operation
+
+
+def check_may_delete(profile: ClusterProfile, rights: str) -> None:
+    """``Forbidden`` for a profile with a version that an administrator has made, without an administrator's rights: a
+    version of the same number could take its place, and administrators choose by name and number."""
+    if rights != ADMIN and any(version.rights == ADMIN for version in profile.versions):
+        raise Forbidden(f"Cluster profile {profile.name} has versions of an administrator, who alone may remove it.")
 
 
 def check_unused(services: Services, profile: ClusterProfile) -> None:

@@ -241,6 +241,8 @@ class ProfileVersionView(View):
     created_at: CreatedAt
     created_by: str
     """Who made the version."""
+    rights: str
+    """``admin`` where an administrator has made the version, and so allows what it says; else ``operator``."""
 
 
 class ClusterProfileView(View):
