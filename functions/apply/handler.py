@@ -12,6 +12,12 @@ from stockyard.operations.services import Services
 CREATE_ONLY = Query(
     "create_only", "Refuse with a 409 whatever is there already, the same or not; nothing is written then.", "boolean"
 )
+PRUNE = Query(
+    "prune",
+    "Delete the pools that came by a vcluster.yaml and that those of these documents do not name: they are all. Their"
+    " nodes are drained and given back.",
+    "boolean",
+)
 http = wiring.http("apply")
 lambda_handler = http.lambda_handler
 
@@ -24,7 +30,7 @@ lambda_handler = http.lambda_handler
     answers={200: "manifests.views:AppliedListView"},
     idempotent=True,
     dry_run=True,
-    query=(CREATE_ONLY,),
+    query=(CREATE_ONLY, PRUNE),
     yaml=True,
     description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool and ClusterProfile of"
     " `stockyard/v1`, NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, EKSCluster of"
@@ -35,13 +41,15 @@ lambda_handler = http.lambda_handler
     " `name`.",
 )
 def apply_manifests(request: Request, services: Services) -> Answer:
-    """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone."""
+    """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone, unless `prune` says
+    that the pools of a vcluster.yaml are all."""
     from stockyard.operations.manifests import apply
     from stockyard.operations.manifests.desired import read_desired
 
     admin = bool(request.caller.roles & (Roles.ADMIN | Roles.PLATFORM))
     create_only = bool(request.query.get(CREATE_ONLY.name))
-    desired = read_desired(services, request.body.root, request.caller.actor, admin=admin, create_only=create_only)
+    actor, prune = request.caller.actor, bool(request.query.get(PRUNE.name))
+    desired = read_desired(services, request.body.root, actor, admin=admin, create_only=create_only, prune=prune)
     if request.dry_run:
         return Answer.plan(apply.plan_manifests(services, desired))
     results = apply.apply_manifests(
@@ -50,8 +58,9 @@ def apply_manifests(request: Request, services: Services) -> Answer:
     cluster_kinds = {kind for _, kind in cloud_kinds.manifest_kinds()}
     # As if each document had come alone; changes are audited where they are written.
     for result in results:
-        if result["action"] == "created":
+        if result["action"] in ("created", "deleted"):
             action = "CreateCluster" if result["kind"] in cluster_kinds else f"Create{result['kind']}"
+            action = "DeletePool" if result["action"] == "deleted" else action
             record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
             wiring.audit(request.caller.tenant, record)
     return Answer(

@@ -157,22 +157,29 @@ class Manifests(Collection):
     name = "apply"
 
     def apply(
-        self, documents: Sequence[Body], *, create_only: bool = False, idempotency_key: str | None = None
+        self,
+        documents: Sequence[Body],
+        *,
+        create_only: bool = False,
+        prune: bool = False,
+        idempotency_key: str | None = None,
     ) -> AppliedList:
         """Makes what is not there and changes what differs; all are checked before one is stored.
 
-        With ``create_only`` whatever is there already is refused (409), and nothing is written.
+        With ``create_only`` whatever is there already is refused (409), and nothing is written. With ``prune`` pools
+        that came by a vcluster.yaml and that those of the documents do not name are deleted.
         """
-        query = {"create_only": "true"} if create_only else {}
+        query = {**({"create_only": "true"} if create_only else {}), **({"prune": "true"} if prune else {})}
         answer = self._transport.send(
             "POST", path(self.name), query=query, body=[*documents], idempotency_key=idempotency_key
         ).object()
         results = [parsed(Applied, item) for item in answer.get("results", ())]
         return AppliedList(results, answer.get("warnings", ()))
 
-    def plan(self, documents: Sequence[Body], *, create_only: bool = False) -> Plan:
+    def plan(self, documents: Sequence[Body], *, create_only: bool = False, prune: bool = False) -> Plan:
         """What :meth:`apply` would do."""
-        query = {"dry_run": "true", **({"create_only": "true"} if create_only else {})}
+        query = {**({"create_only": "true"} if create_only else {}), **({"prune": "true"} if prune else {})}
+        query["dry_run"] = "true"
         answer = self._transport.send("POST", path(self.name), query=query, body=[*documents]).object()
         return parsed(Plan, answer.get("plan", {}))
 

@@ -274,6 +274,19 @@ def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
     ]
 
 
+def test_apply_asks_before_it_prunes_pools(cli, api):
+    text = json.dumps({"privateNodes": {"enabled": True}})
+    api.answer("POST", "/v1/apply", {"plan": {"deletes": [{"kind": "pool", "name": "old"}]}})
+    api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "action": "deleted", "name": "old"}]})
+    # whoever is no person at a terminal is not asked
+    result = cli("apply", "-f", "-", "--prune", "--dry-run", stdin=text)
+    assert (result.exit_code, "- pool  old" in result.stdout) == (0, True)
+    result = cli("apply", "-f", "-", "--prune", stdin=text)
+    assert result.stdout.splitlines()[1].split() == ["NodeClaim", "old", "deleted"]
+    queries = [dict(request.url.params) for request in api.requests]
+    assert queries == [{"prune": "true", "dry_run": "true"}, {"prune": "true"}]
+
+
 def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "warnings": [{"pointer": "/0", "detail": "W"}]}]})
     yaml_file, json_file = tmp_path / "one.yaml", tmp_path / "two.json"

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import read_manifests
 from stockyard_client.cli.input.options import DryRun, Timeout, Wait
 from stockyard_client.cli.output import plans, progress
 from stockyard_client.cli.output.node_sheets import APPLIED
 from stockyard_client.cli.output.output import Form, Output, show_many
+from stockyard_client.client import Client
 
 CLUSTER = "stockyard.dev/cluster"
 """The label by which documents of pools and claims of other projects name their cluster."""
@@ -37,6 +39,13 @@ def apply(
     file: Files,
     recursive: Recursive = False,
     cluster: OfCluster = None,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="The pools of a vcluster.yaml are all: delete those that it made before and names no more."
+        ),
+    ] = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -48,14 +57,27 @@ def apply(
     documents = [of_cluster(document, cluster) for document in read_manifests(context, file, recursive=recursive)]
     with context.client() as client:
         if dry_run:
-            plans.show(context, output, client.manifests.plan(documents))
+            plans.show(context, output, client.manifests.plan(documents, prune=prune))
             return
-        results = client.manifests.apply(documents)
+        if prune:
+            _confirm(context, client, documents, yes=yes)
+        results = client.manifests.apply(documents, prune=prune)
         plans.warn(context, results.every_warning)
         for result in results if wait else ():
             if result.operation_id and result.kind not in _OF_NODES:
                 progress.wait_for_cluster(context, client, client.clusters.get(result.id), timeout)
     show_many(context, output, APPLIED, results)
+
+
+def _confirm(context: contexts.Context, client: Client, documents: list[dict[str, Any]], *, yes: bool) -> None:
+    """Say which pools would be deleted, and ask; nothing is asked where none would be."""
+    if yes or not context.asks:
+        return
+    plan = client.manifests.plan(documents, prune=True)
+    names = [str(entry.get("name")) for entry in plan.deletes if isinstance(entry, dict)]
+    if names:
+        lines = [f"Pool {name} is deleted, and its nodes are drained and given back." for name in names]
+        confirm(context, lines, yes=yes, question="Delete them?" if len(names) > 1 else "Delete it?")
 
 
 def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             hour, month = _total(plan.price_before)
             text = f"Now: {hour} /hour, {month} /month"
             context.out.print(Text(text, style="bold"))
-    warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") != sentence])
+    sentences = {sentence, *(line.partition(": ")[2] for line in sentence.splitlines())}
+    warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") not in sentences])
     context.say("This was a dry run; nothing was changed.", "dim")
 
 

@@ -98,6 +98,24 @@ def test_ctrl_c_at_the_question_changes_nothing_and_says_so(cli, deletable, monk
     assert "goes on by itself" not in result.stderr
 
 
+def test_pruning_names_the_pools_and_asks(cli, api, tmp_path):
+    file = tmp_path / "vcluster.yaml"
+    file.write_text("privateNodes: {enabled: true}\n")
+    plan = {"deletes": [{"kind": "pool", "name": "old"}]}
+    api.answer("POST", "/v1/apply", {"plan": plan}).answer("POST", "/v1/apply", {"plan": plan})
+    api.answer("POST", "/v1/apply", {"results": []}).answer("POST", "/v1/apply", {"plan": {}})
+    api.answer("POST", "/v1/apply", {"results": []})
+    cli.terminal = True
+    prune = ("apply", "-f", str(file), "--prune")
+    result = cli(*prune, stdin="n\n")
+    assert "Pool old is deleted, and its nodes are drained and given back.\nDelete it? [y/N] " in result.stderr
+    assert (result.exit_code, len(api.requests)) == (1, 1)
+    assert cli(*prune, stdin="y\n").exit_code == 0
+    # nothing is asked where no pool would go, nor with --yes
+    assert "[y/N]" not in cli(*prune).stderr
+    assert "[y/N]" not in cli(*prune, "--yes").stderr
+
+
 def test_a_restore_says_what_is_forgotten_and_asks(cli, api, operation_document):
     plan = {
         "warnings": [{"pointer": "/snapshot", "detail": "Everything since then is forgotten."}],

@@ -251,7 +251,7 @@ def test_warnings_stand_with_their_pool_or_with_the_document(nodes: Nodes) -> No
     assert words == {
         "/0/sync": "This part is not looked at.",
         "/0/privateNodes/autoNodes/0/properties/acme.com~1fast": "Read as the requirement acme.com/fast Exists.",
-        "/0/privateNodes": "Pool old is not in it and stays: remove it by its name.",
+        "/0/privateNodes": "Pool old is not in it and stays: remove it by its name, or apply with prune.",
     }
     assert pool(nodes, "a").requirements == ({"key": "acme.com/fast", "operator": "Exists"},)
     plan_pointers = {remark["pointer"] for remark in plan_manifests(nodes.services, read)["warnings"]}

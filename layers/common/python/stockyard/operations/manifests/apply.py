@@ -122,10 +122,10 @@ def _claim_warnings(services: Services, manifest: DesiredClaim, new_providers: S
 
 
 def _verdict(verdicts: Sequence[tuple[str, str]]) -> str:
-    """The sentences of all that is placed; of several each with its name."""
+    """The sentences of all that is placed; of several each in a line, with its name."""
     if len(verdicts) == 1:
         return verdicts[0][1]
-    return " ".join(f"{name}: {text}" for name, text in verdicts)
+    return "\n".join(f"{name}: {text}" for name, text in verdicts)
 
 
 _METADATA = ("labels", "annotations")

@@ -32,6 +32,7 @@ from stockyard.operations.manifests.pools import (
     sole_cluster,
 )
 from stockyard.operations.manifests.profiles import DesiredProfile, desired_profile, with_drafts
+from stockyard.operations.manifests.prune import settled
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
 from stockyard.operations.quotas.limits import CLUSTERS, check_room
@@ -124,13 +125,14 @@ def read_desired(
     *,
     admin: bool,
     create_only: bool = False,
+    prune: bool = False,
 ) -> list[Desired]:
     """The manifests, compared with what is there; nothing is written.
 
     Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
     ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
     and with ``create_only`` for whatever is there already, ``IllegalTransition`` for a claim or a pool that is being
-    deleted.
+    deleted. ``prune``: see ``prune.settled``.
     """
     from stockyard.domain.models.manifests.read_manifests import read_manifests
     from stockyard.domain.models.pools.read_vcluster import KNOWN_PROPERTIES, is_vcluster
@@ -144,6 +146,7 @@ def read_desired(
         desired = _compared(services, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
+    desired = settled(desired, prune=prune)
     return [*desired, *([LeftOut(sorted_documents.warnings)] if sorted_documents.warnings else [])]
 
 

@@ -15,12 +15,21 @@ from stockyard.domain.pools.node_groups import worker_groups
 from stockyard.domain.pools.records import NewPool, Pool, pool_id
 from stockyard.domain.records import UNSEEN, Cluster
 from stockyard.domain.values.field_changes import change_views, field_changes
+from stockyard.domain.values.notes import remark
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotFound
 from stockyard.operations.clusters.creation.create import draft_cluster
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.fleet.pools.plan import limit_warnings, plan_pool
-from stockyard.operations.fleet.pools.pools import change_pool, check_change, check_pool, create_pool, pools_of
+from stockyard.operations.fleet.pools.pools import (
+    change_pool,
+    check_change,
+    check_pool,
+    claims_of,
+    create_pool,
+    give_back_pool,
+    pools_of,
+)
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.clusters import DesiredCluster
 from stockyard.operations.node_providers.catalog import load
@@ -53,6 +62,8 @@ class DesiredPools:
     place: Place
     pools: tuple[DesiredPool, ...]
     warnings: Warnings
+    unnamed: tuple[Pool, ...] = ()
+    """Pools of the cluster that came by such a document and that this one does not name: see ``prune``."""
 
 
 def sole_cluster(services: Services, place: Place, labels: Iterable[str] = ()) -> str:
@@ -82,14 +93,15 @@ def desired_pools(services: Services, place: Place, document: PoolsDocument) -> 
         for pool, at in zip(document.pools, document.places, strict=True)
     )
     general = [warning for warning in document.warnings if not any(_is_of(warning[0], at) for at in document.places)]
+    unnamed: tuple[Pool, ...] = ()
     if document.pools[0].form == "autoNodes":
         names = {pool.name for pool in document.pools}
-        general += [
-            ((*place, "privateNodes"), f"Pool {pool.name} is not in it and stays: remove it by its name.")
+        unnamed = tuple(
+            pool
             for pool in pools_of(services, cluster.id)
             if pool.form == "autoNodes" and pool.name not in names and not pool.deleting
-        ]
-    return DesiredPools(place, pools, general)
+        )
+    return DesiredPools(place, pools, general, unnamed)
 
 
 def pools_of_cluster(services: Services, desired: DesiredCluster) -> DesiredPools | None:
@@ -213,9 +225,16 @@ def _name_below(desired: DesiredPool) -> tuple[str, ...]:
 
 def plan_pools(services: Services, document: DesiredPools, new_providers: Collection[str]) -> dict[str, list[Any]]:
     """The part of a dry run that is about these pools: ``items`` are lines of the bill."""
-    parts = ("creates", "changes", "rejected", "warnings", "groups", "items", "verdicts")
+    parts = ("creates", "changes", "deletes", "rejected", "warnings", "groups", "items", "verdicts")
     plan: dict[str, list[Any]] = {name: [] for name in parts}
     plan["warnings"] += remarks(document.warnings)
+    for pool in document.unnamed:
+        plan["deletes"].append({"kind": "pool", "name": pool.name})
+        count = sum(not claim.deleting for claim in claims_of(services, pool.cluster_id, pool.name))
+        if count:
+            nodes = "1 node is" if count == 1 else f"{count} nodes are"
+            text = f"Pool {pool.name} is deleted: its {nodes} drained and given back."
+            plan["warnings"].append(remark(pointer(*document.place, "privateNodes"), text))
     for desired in document.pools:
         plan["warnings"] += remarks(desired.warnings)
         if desired.current is not None:
@@ -246,7 +265,7 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
 
 def _moved(desired: DesiredPool, remarks_below: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     """Remarks about a pool, as remarks about the document."""
-    return [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in remarks_below]
+    return [{**each, "pointer": _place(desired, each["pointer"])} for each in remarks_below]
 
 
 def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:
@@ -281,10 +300,12 @@ def apply_pools(
     request_id: str,
 ) -> list[dict[str, Any]]:
     """What became of each pool of a document, in their order; ``warnings`` are those of ``warnings_of_pools``."""
-    return [
+    results = [
         {**_applied(services, desired, actor, request_id), "warnings": remarks_of_pool}
         for desired, remarks_of_pool in zip(document.pools, warnings, strict=True)
     ]
+    leaving = [give_back_pool(services, pool, actor) for pool in document.unnamed]
+    return [*results, *({**_result(pool, "deleted"), "warnings": []} for pool in leaving)]
 
 
 def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
@@ -296,6 +317,10 @@ def _applied(services: Services, desired: DesiredPool, actor: str, request_id: s
     elif desired.fields:
         changed = change_pool(services, desired.cluster, pool, pool.version, desired.pool, actor, request_id)
         pool, action = changed, "changed"
+    return _result(pool, action)
+
+
+def _result(pool: Pool, action: str) -> dict[str, Any]:
     return {
         "kind": "Pool",
         "name": pool.name,

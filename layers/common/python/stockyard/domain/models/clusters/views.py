@@ -43,10 +43,14 @@ class ClusterView(View):
     """The minor of Kubernetes that it has, or is to have."""
     provider: str
     """The cloud that it is in."""
+    driver: str
+    """Who makes it: the cluster driver."""
     cloud_account_id: int
     """The number of the cloud account that it is in."""
     client_id: str
     """The Keycloak client of the cluster."""
+    endpoint: str | None
+    """The address of its Kubernetes API; null before it is known."""
     status: ShownClusterStatus
     """Where the cluster is in its life."""
     phase: str | None

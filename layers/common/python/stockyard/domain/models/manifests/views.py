@@ -36,8 +36,8 @@ class AppliedView(View):
     """The name of what it made or changed."""
     id: str
     """The id of what it made or changed."""
-    action: Literal["created", "changed", "unchanged"]
-    """What was done."""
+    action: Literal["created", "changed", "unchanged", "deleted"]
+    """What was done; ``deleted`` for a pool that ``prune`` gives back."""
     warnings: list[Remark]
     """What to mind of this document."""
     operation_id: str | None

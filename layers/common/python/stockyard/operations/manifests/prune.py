@@ -1,0 +1,45 @@
+"""Pools that came by a vcluster.yaml and that a later one does not name: they stay with a warning, or go where the
+request says that its documents name all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from stockyard.domain.pools.records import Pool
+from stockyard.errors import InvalidInput
+from stockyard.operations.manifests.pools import DesiredPools
+
+D = TypeVar("D")
+VCLUSTER = "autoNodes"
+"""The form of pools that came by a vcluster.yaml."""
+
+
+def settled(desired: Sequence[D], *, prune: bool) -> list[D]:
+    """The manifests, of which those of pools say what becomes of pools that none of them names. With ``prune`` they are
+    the ``unnamed`` ones of the first document of their cluster; else a warning says that each of them stays.
+
+    ``InvalidInput`` at the parameter where it is given and no document is the pools of a vcluster.yaml.
+    """
+    documents = [manifest for manifest in desired if isinstance(manifest, DesiredPools)]
+    if prune and not any(pool.pool.form == VCLUSTER for document in documents for pool in document.pools):
+        text = "needs a vcluster.yaml with pools: no other document says that its pools are all"
+        raise InvalidInput.of_parameter("prune", text)
+    told_ids = {f"{pool.cluster.id}/{pool.pool.name}" for document in documents for pool in document.pools}
+    result: list[D] = []
+    for manifest in desired:
+        if not isinstance(manifest, DesiredPools):
+            result.append(manifest)
+            continue
+        unnamed = tuple(pool for pool in manifest.unnamed if pool.id not in told_ids)
+        told_ids |= {pool.id for pool in unnamed}
+        stays = [] if prune else [_stays(manifest, pool) for pool in unnamed]
+        changed = replace(manifest, unnamed=unnamed if prune else (), warnings=[*manifest.warnings, *stays])
+        result.append(changed)
+    return result
+
+
+def _stays(document: DesiredPools, pool: Pool) -> tuple[tuple[str | int, ...], str]:
+    text = f"Pool {pool.name} is not in it and stays: remove it by its name, or apply with prune."
+    return (*document.place, "privateNodes"), text
