@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from local.functions.apart import Apart
 from local.proxies import without_proxy
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--keycloak", action="store_true", help="a real Keycloak (needs Java and Maven)")
         command.add_argument("--kubernetes", action="store_true", help="a real control plane for each cluster")
         command.add_argument("--no-limits", action="store_true", help="take any rate of requests")
+        command.add_argument(
+            "--apart", action="append", default=[], metavar="TENANT", help="its functions have a core of their own"
+        )
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--example", type=Path, default=EXAMPLE, help="a request body, or a manifest in YAML")
@@ -102,7 +106,12 @@ def _serve(
         from local.fault_plan import follow_zones
         from local.show import create_and_watch, next_commands
 
-    place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
+    place = {
+        "port": options.port,
+        "home": options.home,
+        "limits": not options.no_limits,
+        "apart": Apart.of(options.apart),
+    }
     say = functools.partial(console.print, style="dim")
     reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
     with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:

@@ -27,6 +27,7 @@ from local.children import WARDEN
 from local.cudo.served import ServedCudo
 from local.deployment import Deployment, Maker, deploy
 from local.fault_plan import FaultPlan
+from local.functions.apart import Apart
 from local.functions.authorizer import JwtAuthorizer, Refused
 from local.functions.events import Asynchronous, Rules, StreamReader
 from local.functions.gateway import Bucket, Gateway
@@ -86,6 +87,7 @@ class LocalCloud:
         kubernetes: bool = False,
         plan: FaultPlan | None = None,
         limits: bool = True,
+        apart: Apart | None = None,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home = home.resolve()  # machines run in folders of their own
@@ -102,7 +104,9 @@ class LocalCloud:
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)
-        self.functions = Functions(ROOT, home / "logs", {}, warm=("local.functions.warm_imports",), path=PATH)
+        self.functions = Functions(
+            ROOT, home / "logs", {}, warm=("local.functions.warm_imports",), path=PATH, apart=apart
+        )
         self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway

@@ -21,6 +21,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from local.functions.apart import stay_on_core
 from local.functions.fork_server import KILL, SIZE_BYTES
 
 
@@ -116,6 +117,7 @@ def _run(request: dict[str, Any], own_path: list[str]) -> int:
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
+    stay_on_core()
     installed = [entry for entry in sys.path[1:] if entry not in own_path]
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [request["folder"], *path, *installed]

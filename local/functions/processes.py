@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+from local.functions.apart import CORE, Apart
 from local.functions.fork_server import ForkServer
 from local.functions.invocation import Invocation, failure
 from local.functions.runtime_api import Request, RuntimeApi
@@ -106,7 +108,8 @@ class Worker:
 class Functions:
     """All functions; an ``Invoker``. ``folder`` is where their code is, ``logs`` gets one file per function.
 
-    ``warm`` are modules that are imported once for all workers, from ``path`` and what is installed.
+    ``warm`` are modules that are imported once for all workers, from ``path`` and what is installed. ``apart`` says who
+    has workers and a core of their own.
     """
 
     def __init__(
@@ -117,7 +120,9 @@ class Functions:
         *,
         warm: Sequence[str] = (),
         path: Sequence[Path] = (ROOT,),
+        apart: Apart | None = None,
     ) -> None:
+        self._apart = apart
         self._folder = folder
         self._warm = warm
         self._path = path
@@ -127,7 +132,8 @@ class Functions:
         self._base = dict(base)
         self._files: dict[str, IO[bytes]] = {}
         self._definitions: dict[str, Definition] = {}
-        self._workers: dict[str, Workers[Worker]] = {}
+        self._workers: dict[tuple[str, int | None], Workers[Worker]] = {}
+        """By function, and by the core that they are to stay on."""
         self.stats = Stats()
 
     def start(self) -> ForkServer:
@@ -144,10 +150,12 @@ class Functions:
         log = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
         self._files[definition.name] = log
 
-        def worker() -> Worker:
-            return Worker(definition, self._environment(definition), log, self._folder, self.start())
+        def worker(core: int | None) -> Worker:
+            environment = self._environment(definition) | ({} if core is None else {CORE: str(core)})
+            return Worker(definition, environment, log, self._folder, self.start())
 
-        self._workers[definition.name] = Workers(worker, definition.concurrency, PATIENCE)
+        for core in (None,) if self._apart is None else (self._apart.core, self._apart.other):
+            self._workers[definition.name, core] = Workers(partial(worker, core), definition.concurrency, PATIENCE)
 
     def names(self) -> list[str]:
         """Names of all functions."""
@@ -159,7 +167,8 @@ class Functions:
 
     def invoke(self, function: str, payload: bytes) -> Invocation:
         """See ``Invoker``. Waits while all workers of the function are busy; Lambda's refusal ends a long wait."""
-        workers = self._workers[function]
+        core = None if self._apart is None else self._apart.core_of(function, payload)
+        workers = self._workers[function, core]
         try:
             worker = workers.take()
         except Busy:

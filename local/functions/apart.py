@@ -1,0 +1,45 @@
+"""Functions that work for one tenant have processes and a core of their own: in Lambda no request shares a core with
+another, here two cores are all there is. For measurements of what tenants do to each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHARED = ("relay", "scheduler")
+"""Functions whose invocations are about several tenants at once."""
+CORE = "STOCKYARD_LOCAL_CORE"
+"""The variable that tells a process which core it may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What has one of the ``marks`` in its event runs on the ``core``, all else on the ``other`` one."""
+
+    marks: tuple[bytes, ...]
+    core: int
+    other: int
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Apart | None:
+        """Who is named, such as tenants, on the first of this process's cores; None for nobody. ``ValueError`` where
+        there is one core only."""
+        if not names:
+            return None
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) == 1:
+            raise ValueError("to set somebody apart needs two cores")
+        return cls(tuple(name.encode() for name in names), cores[0], cores[-1])
+
+    def core_of(self, function: str, payload: bytes) -> int:
+        """The core for one invocation."""
+        is_apart = not function.endswith(SHARED) and any(mark in payload for mark in self.marks)
+        return self.core if is_apart else self.other
+
+
+def stay_on_core() -> None:
+    """Keep this process to the core that its environment names, if it names one."""
+    core = os.environ.get(CORE)
+    if core:
+        os.sched_setaffinity(0, {int(core)})
