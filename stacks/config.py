@@ -83,6 +83,9 @@ class StageConfig(Choices):
     and of boots, interruptions, and what is unknown. What is refused there costs nothing, and keeps nobody else out."""
     open_burst_limit: int = 40
     """Requests at once of each route that takes no token."""
+    concurrency_quota: int = 0
+    """How many functions may run at once in the account and region. From 500 on, parts are kept for what must go on
+    ([how](operations.md#concurrency)). 0: it is not known, and nothing is kept."""
     domain: str = ""
     """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
     is the gateway's own, and ends with the stack. Point the name at the output ``DomainTarget``. ``prod`` needs one."""
@@ -311,6 +314,7 @@ CHECKS: Mapping[str, Check] = {
     "machine_burst_limit": _whole(1, 5000),
     "open_rate_limit": _whole(1, 10000),
     "open_burst_limit": _whole(1, 5000),
+    "concurrency_quota": _whole(0, 1_000_000),
     "tenant_rate_limit": _whole(0, 10000),
     "tenant_burst_limit": _whole(1, 10000),
     "tenant_waits": _whole(0, 1000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 HTTP_SECONDS = 29
 """API Gateway gives up after 30 seconds."""
@@ -61,6 +62,28 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
     FunctionSpec("catalog", "Refreshes prices and offers of clouds", 600, 1024, asynchronous=True),
 )
+
+SHARES: Mapping[str, Fraction] = {
+    "cluster_phases": Fraction(1, 10),
+    "node_phases": Fraction(1, 5),
+    "scheduler": Fraction(1, 20),
+    "relay": Fraction(1, 50),
+    "autoscaler": Fraction(1, 10),
+    "disruptor": Fraction(1, 20),
+    "pools": Fraction(1, 20),
+    "cluster_profiles": Fraction(1, 50),
+}
+"""The part of the account's concurrency that is kept for a function, and more than which it never has: for the first
+four it is there whatever others ask for, and of the others, whose work tenants can make long, it is the most."""
+LEAST_QUOTA = 500
+"""The concurrency of an account from which on parts of it are kept: AWS lets nobody keep the last 100. Below it only
+turns hold tenants apart."""
+
+
+def reserved(name: str, quota: int) -> int | None:
+    """How many processes are kept for the function in an account of this concurrency; None where none are."""
+    return int(SHARES[name] * quota) if name in SHARES and quota >= LEAST_QUOTA else None
+
 
 SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),

@@ -13,7 +13,7 @@ from stacks.constructs.layers import ARCHITECTURE, RUNTIME, Layers, function_cod
 from stacks.constructs.log_groups import log_group
 from stacks.constructs.roles import acknowledge, role
 from stacks.environment import variables
-from stacks.functions import FUNCTIONS, FunctionSpec
+from stacks.functions import FUNCTIONS, FunctionSpec, reserved
 from stacks.names import Names
 from stacks.permissions import Permissions
 
@@ -72,6 +72,7 @@ class Functions(Construct):
             ),
             memory_size=spec.memory,
             timeout=Duration.seconds(spec.timeout),
+            reserved_concurrent_executions=reserved(spec.name, self._config.concurrency_quota),
             environment=variables(self._config, spec.name, self._api_url),
             log_group=group,
             # A schedule would pay for a trace a minute that nobody reads; a trace that someone began is continued.
