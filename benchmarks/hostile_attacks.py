@@ -46,8 +46,8 @@ class Target:
 def container(number: int, ports: int, chance: random.Random) -> dict[str, Any]:
     """A container with a size of its own and ports of the node."""
     requests = {"cpu": f"{100 + number % 900}m", "memory": f"{64 + number % 700}Mi"}
-    taken = [{"hostPort": port} for port in chance.sample(range(1, 60_000), ports)]
-    return {"name": "c", "resources": {"requests": requests}, "ports": taken}
+    host_ports = [{"hostPort": port} for port in chance.sample(range(1, 60_000), ports)]
+    return {"name": "c", "resources": {"requests": requests}, "ports": host_ports}
 
 
 def deployments(kinds: int, replicas: int, ports: int = 0, preferred: int = 0) -> list[dict[str, Any]]:

@@ -17,10 +17,10 @@ UNRESERVED = 100
 @pytest.mark.parametrize("quota", [LEAST_QUOTA, 1_000, 10_000])
 def test_what_is_kept_leaves_enough_for_all_others(quota: int) -> None:
     amounts = {spec.name: reserved(spec.name, quota) for spec in FUNCTIONS}
-    kept = {name: amount for name, amount in amounts.items() if amount is not None}
-    assert kept.keys() == SHARES.keys()
-    assert min(kept.values()) >= 10
-    assert sum(kept.values()) <= quota * 0.7 <= quota - UNRESERVED
+    parts = {name: amount for name, amount in amounts.items() if amount is not None}
+    assert parts.keys() == SHARES.keys()
+    assert min(parts.values()) >= 10
+    assert sum(parts.values()) <= quota * 0.7 <= quota - UNRESERVED
 
 
 @pytest.mark.parametrize("quota", [0, 10, LEAST_QUOTA - 1])
