@@ -7,7 +7,7 @@ import hashlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -82,11 +82,12 @@ class Sessions:
         self._factory = factory
         self._clock = clock
         self._secrets = secrets
-        self._kept: OrderedDict[tuple[str, str, str], Clients] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], Clients] = OrderedDict()
 
-    def of(self, account: CloudAccount, name: str, tenant: str = "") -> Clients:
+    def of(self, account: CloudAccount, name: str, tenant: str = "", policy: str = "") -> Clients:
         """Clients in the account, by a session called ``name``. ``tenant`` is whose it is: an access key is opened for
-        that tenant alone; a role needs none.
+        that tenant alone; a role needs none. ``policy`` is what the session may do at most; empty: what its role may.
+        An access key cannot be narrowed.
 
         The external id is part of the cache's key, so that a tenant who names another's role gains nothing.
         Raises ``CredentialsRevoked`` when the role cannot be assumed, or when an access key is not kept any more.
@@ -94,21 +95,23 @@ class Sessions:
         if has_access_key(account):
             return self._by_key(account, tenant)
         arn = role_arn(account)
-        key = (arn, account.external_id, name)
+        key: tuple[str, ...] = (arn, account.external_id, name, policy)
         clients = self._kept.get(key)
         if clients is None or clients.expires <= self._clock():
-            clients = self._assumed(arn, account.external_id, name)
+            clients = self._assumed(arn, account.external_id, name, policy)
             self._kept[key] = clients
             while len(self._kept) > _SESSIONS:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return clients
 
-    def assume(self, arn: str, name: str, external_id: str | None) -> dict[str, str]:
+    def assume(self, arn: str, name: str, external_id: str | None, policy: str = "") -> dict[str, str]:
         """Temporary keys of the role. ``PermissionDenied`` when its trust policy does not allow it."""
         # RoleSessionName takes 2 to 64 characters of this alphabet.
         safe = "".join(c if c.isalnum() or c in "+=,.@-_" else "-" for c in name)[:64].ljust(2, "-")
         extra = {} if external_id is None else {"ExternalId": external_id}
+        if policy:
+            extra["Policy"] = policy
         with translated("sts AssumeRole"):
             answer = self._own.assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
         keys: dict[str, str] = answer["Credentials"]
@@ -142,10 +145,10 @@ class Sessions:
         make: Callable[..., Any] = session.client
         return make("sts", region_name=session.region_name or DEFAULT_REGION, config=RETRYING)
 
-    def _assumed(self, arn: str, external_id: str, name: str) -> Clients:
+    def _assumed(self, arn: str, external_id: str, name: str, policy: str) -> Clients:
         started = self._clock()
         try:
-            keys = self.assume(arn, name, external_id)
+            keys = self.assume(arn, name, external_id, policy)
         except (PermissionDenied, VendorNotFound) as error:
             raise CredentialsRevoked(
                 f"the role {arn} cannot be assumed",
@@ -181,6 +184,12 @@ def principal_arn(account: CloudAccount) -> str:
     """Who we are in the account: the role, or the user whose access key we have. Raises ``CredentialsRevoked`` when the
     account has neither."""
     return str(account.attributes["user_arn"]) if has_access_key(account) else role_arn(account)
+
+
+def principal_id(identity: Mapping[str, Any]) -> str:
+    """The unique id of the role or the user, out of an answer of ``GetCallerIdentity``. Another role of the same name
+    has another one."""
+    return str(identity["UserId"]).partition(":")[0]
 
 
 def is_root(account: CloudAccount) -> bool:

@@ -16,6 +16,7 @@ from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import GonePart, PacksAccount
 from stockyard.ports.snapshots import Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources import leftovers
 from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
@@ -202,5 +203,6 @@ class Ec2ClusterDriver:
         return machine.console(self._builder(work))
 
     def _builder(self, work: CloudWork) -> Builder:
-        clients = self._sessions.of(work.account, work.session, work.tenant)
+        limit = session.only(work.account, self._config.name_prefix, work.cluster.client_id)
+        clients = self._sessions.of(work.account, work.session, work.tenant, limit)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -13,6 +13,7 @@ from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import ClusterToken, GonePart, PacksAccount
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources import retagging
 from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
@@ -139,5 +140,6 @@ class EksClusterDriver:
         return names.secret_name(cluster)
 
     def _builder(self, work: CloudWork) -> Builder:
-        clients = self._sessions.of(work.account, work.session, work.tenant)
+        limit = session.only(work.account, self._config.name_prefix, work.cluster.client_id)
+        clients = self._sessions.of(work.account, work.session, work.tenant, limit)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -10,6 +10,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
+from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
@@ -55,7 +56,8 @@ def _cluster(work: NodeWork) -> Cluster:
 def _maker(work: NodeWork | EnvironmentWork, sessions: Sessions, owner: tags.Owner, config: Ec2NodesConfig) -> Maker:
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
-    calls = Calls(sessions.of(work.account, work.session, work.tenant), region(work.provider))
+    limit = session.only(work.account, owner.prefix, owner.client_id)
+    calls = Calls(sessions.of(work.account, work.session, work.tenant, limit), region(work.provider))
     return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
 
 

@@ -101,7 +101,7 @@ class EksNodes:
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the account."""
         cluster = topology.check(work.provider, work.cluster)
-        outputs = topology.find(calls(work, self._sessions), cluster, work.provider)
+        outputs = topology.find(calls(work, self._sessions, cluster, self._config), cluster, work.provider)
         return Outcome(True, "Node groups stand in the cluster's subnets.", facts=outputs)
 
     def launch(self, work: NodeWork) -> Outcome:

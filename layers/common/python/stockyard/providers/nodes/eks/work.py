@@ -9,6 +9,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
+from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
@@ -32,14 +33,17 @@ def claim_maker(work: NodeWork, sessions: Sessions, config: EksNodesConfig) -> M
         prefix=config.name_prefix,
         own_tags=tags.of_instances(cluster.tags),
     )
-    return Maker(calls(work, sessions), work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+    return Maker(
+        calls(work, sessions, cluster, config), work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST
+    )
 
 
-def calls(work: NodeWork | EnvironmentWork, sessions: Sessions) -> Calls:
-    """The calls of the provider's account, in its region."""
+def calls(work: NodeWork | EnvironmentWork, sessions: Sessions, cluster: Cluster, config: EksNodesConfig) -> Calls:
+    """The calls of the provider's account, in its region, for that cluster alone."""
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
-    return Calls(sessions.of(work.account, work.session, work.tenant), region(work.provider))
+    limit = session.only(work.account, config.name_prefix, cluster.client_id)
+    return Calls(sessions.of(work.account, work.session, work.tenant, limit), region(work.provider))
 
 
 def cluster_of(work: NodeWork) -> Cluster:

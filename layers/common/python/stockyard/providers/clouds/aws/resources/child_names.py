@@ -10,7 +10,7 @@ from stockyard.domain.records import Cluster
 LONGEST = 63
 _DIGITS = 5
 LONGEST_ROLE = 64
-_UNIQUE = 13
+UNIQUE = 13
 """Characters at the end of a client id that make it unique, the hyphen before them included."""
 _TAKEN_BY_EKS = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 
@@ -45,4 +45,4 @@ def node_group_name(pool: str, generation: int = 1) -> str:
 def role_name(prefix: str, client_id: str, suffix: str) -> str:
     """``{prefix}-{client_id}-{suffix}``. Where IAM takes no name so long, the readable part of the client id is cut."""
     surplus = max(0, len(f"{prefix}-{client_id}-{suffix}") - LONGEST_ROLE)
-    return f"{prefix}-{client_id[: len(client_id) - _UNIQUE - surplus]}{client_id[-_UNIQUE:]}-{suffix}"
+    return f"{prefix}-{client_id[: len(client_id) - UNIQUE - surplus]}{client_id[-UNIQUE:]}-{suffix}"
