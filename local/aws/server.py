@@ -67,7 +67,7 @@ from local.aws.corrections.retention import (
     untracked_models,
     untracked_threads,
 )
-from local.aws.corrections.roles import trusted_roles
+from local.aws.corrections.roles import lasting_principals, trusted_roles
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
 from local.aws.permissions.account import Settings
@@ -179,6 +179,7 @@ def running_aws(
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
+        stack.enter_context(lasting_principals())
         stack.enter_context(scarce_capacity(faults.capacity, faults.zones_down))
         stack.enter_context(instant_fleets(faults.capacity))
         stack.enter_context(account_quotas(faults.quotas))

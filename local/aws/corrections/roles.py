@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from moto.core.exceptions import AccessDeniedError
-from moto.iam.models import iam_backends
+from moto.iam.models import IAMBackend, iam_backends
 from moto.sts.models import sts_backends
 from moto.sts.responses import TokenResponse
 
@@ -40,6 +40,23 @@ def trusted_roles() -> Iterator[None]:
         return original(response)
 
     with patch.object(TokenResponse, "assume_role", assume_role):
+        yield
+
+
+@contextmanager
+def lasting_principals() -> Iterator[None]:
+    """IAM keeps the id of a role that another one trusts, and shows it once the role is gone: one that is made again
+    under the name is trusted by nobody. moto compares names."""
+    original = IAMBackend.delete_role
+
+    def delete_role(backend: Any, role_name: str) -> None:
+        gone_role = backend.get_role(role_name)
+        original(backend, role_name)
+        for role in list(backend.roles.values()):
+            text = role.assume_role_policy_document.replace(f'"{gone_role.arn}"', f'"{gone_role.id}"')
+            role.assume_role_policy_document = text
+
+    with patch.object(IAMBackend, "delete_role", delete_role):
         yield
 
 

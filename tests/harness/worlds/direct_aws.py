@@ -47,6 +47,7 @@ from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick.answers import quick_tags
 from local.aws.corrections.quick.offerings import quick_offerings
 from local.aws.corrections.rest_services import Imitation, ServiceRefusal
+from local.aws.corrections.roles import lasting_principals
 
 
 class _Scaling(AutoScalingResponse):  # type: ignore[misc]
@@ -97,6 +98,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         scaling_groups(),
         fifty_tags(),
         attachable_policies(),
+        lasting_principals(),
     ):
         yield
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
-from local.aws.corrections.roles import AccessDenied, service_session, trusted_roles, trusts
+from local.aws.corrections.roles import AccessDenied, lasting_principals, service_session, trusted_roles, trusts
 from tests.harness.worlds.inprocess import credentials
 
 TENANT = "222222222222"
@@ -103,3 +103,21 @@ def test_an_unknown_condition_is_an_error() -> None:
     document = policy({"AWS": "*"}, {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}})
     with pytest.raises(NotImplementedError, match="IpAddress"):
         trusts(document, "arn:aws:iam::1:root", {"aws:SourceIp": "10.0.0.1"})
+
+
+def test_a_role_that_is_made_again_under_its_name_is_trusted_by_nobody() -> None:
+    with mock_aws(), credentials(TENANT), lasting_principals():
+        iam = boto3.client("iam")
+        service = json.dumps(policy({"Service": "ec2.amazonaws.com"}))
+        former = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=service)["Role"]
+        for name in ("people", "others"):
+            trusted = former["Arn"] if name == "people" else f"arn:aws:iam::{TENANT}:role/somebody"
+            iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(policy({"AWS": trusted})))
+        iam.delete_role(RoleName="caller")
+        again = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=service)["Role"]
+        assert again["Arn"] == former["Arn"]
+        document = iam.get_role(RoleName="people")["Role"]["AssumeRolePolicyDocument"]
+        assert document["Statement"][0]["Principal"] == {"AWS": former["RoleId"]}, "as IAM shows who is gone"
+        assert not trusts(document, again["Arn"], {"aws:PrincipalArn": again["Arn"]})
+        other = iam.get_role(RoleName="others")["Role"]["AssumeRolePolicyDocument"]
+        assert other["Statement"][0]["Principal"] == {"AWS": f"arn:aws:iam::{TENANT}:role/somebody"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from stockyard.operations.cloud_accounts.accounts import (
     find_account,
     plan_registration,
     register_account,
+    verify_account,
 )
 from stockyard.operations.clusters.creation.check import account_of
 from stockyard.operations.quotas.limits import view
@@ -139,3 +141,16 @@ def test_clusters_are_refused_where_none_can_be_made_yet(world: World) -> None:
         account_of(world.services, int(account.id), "k8s")
     (problem,) = refused.value.errors
     assert (problem.pointer, problem.detail) == ("/cloud_account_id", "Clusters on Cudo Compute are not built yet.")
+
+
+def test_who_we_are_is_kept_until_somebody_else_is_named(world: World) -> None:
+    account = register(world)
+    assert verify_account(world.services, account.id, "user:ann").principal_id == "", "a cloud that tells none"
+    first = replace(verify_account(world.services, account.id, "user:ann"), principal_id="AROA1")
+    world.services.store.commit(Put(first))
+    verified = verify_account(world.services, account.id, "user:ann")
+    assert verified.principal_id == "AROA1"
+    for attributes, expected in (({"region": "eu-west-1"}, "AROA1"), ({"role_arn": f"{ROLE}-two"}, "")):
+        fields = {"attributes": {**verified.attributes, **attributes}}
+        verified = change_account(world.services, account.id, verified.version, fields, "user:ann", "request")
+        assert verified.principal_id == expected

@@ -59,6 +59,8 @@ class CloudAccount(VersionedRecord):
     """Names of the attributes that are kept sealed."""
     tags: dict[str, str] = field(default_factory=dict)
     sequence: int = 0
+    principal_id: str = ""
+    """The id that the cloud gave who we are there, when that was last verified; empty before, and where it has none."""
 
 
 @dataclass(frozen=True, slots=True)

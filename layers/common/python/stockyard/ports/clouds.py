@@ -36,6 +36,9 @@ class Verification:
     message: str
     warnings: tuple[str, ...] = ()
     """What works less well than it could, one sentence or two each."""
+    principal_id: str = ""
+    """The id that the cloud itself gave who we are there: another one of the same name has another. Empty: it has
+    none, or it does not work."""
 
 
 class Cloud(Protocol):

@@ -120,10 +120,12 @@ def test_a_verification_says_whose_key_it_is_and_warns_each_time(monkeypatch: py
     cloud = AwsCloud(Stage(), _no_session, lambda: secrets)
     callers = iter([USER, "arn:aws:iam::222222222222:user/eve"])
     monkeypatch.setattr(
-        "stockyard.providers.clouds.aws.cloud.Calls.call", lambda *_args, **_keywords: {"Arn": next(callers)}
+        "stockyard.providers.clouds.aws.cloud.Calls.call",
+        lambda *_args, **_keywords: {"Arn": next(callers), "UserId": "AIDAEXAMPLE"},
     )
     verified = cloud.verify(ACCOUNT, "acme")
     assert (verified.works, verified.warnings) == (True, (LASTING_KEY,))
+    assert verified.principal_id == "AIDAEXAMPLE"
     other = cloud.verify(ACCOUNT, "acme")
     assert not other.works
     assert "eve" in other.message

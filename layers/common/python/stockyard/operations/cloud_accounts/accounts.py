@@ -135,7 +135,8 @@ def change_account(
         raise PreconditionFailed(f"The cloud account is at version {account.version}, not {version}.")
     attributes = fields.get("attributes") or account.attributes
     services.clouds[account.provider].check_attributes(attributes)
-    if moves(services, account, attributes) and (users := clusters_of(services, number)):
+    is_moved = moves(services, account, attributes)
+    if is_moved and (users := clusters_of(services, number)):
         names = ", ".join(cluster.name for cluster in users)
         raise InUse(f"Cloud account {number} is used by {names}.")
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
@@ -143,6 +144,8 @@ def change_account(
         changed = replace(
             changed, verification="unverified", verification_message="The attributes changed.", warnings=()
         )
+    if is_moved:
+        changed = replace(changed, principal_id="")
     transition = Transition(
         "CloudAccount", account.verification, changed.verification, "Changed", f"Changed: {', '.join(sorted(fields))}."
     )
@@ -199,6 +202,7 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
         verification=state,
         verification_message=verification.message,
         warnings=verification.warnings,
+        principal_id=verification.principal_id or account.principal_id,
         verified_at=now,
         updated_at=now,
         version=account.version + 1,

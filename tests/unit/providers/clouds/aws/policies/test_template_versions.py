@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -9,12 +10,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.aws.corrections.refusals import planned_refusals
-from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clouds.aws.cloud import ANOTHER_PRINCIPAL, AwsCloud
 from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
 from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES, KUBEADM
 from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, FIRST, TAG, Deployed, shortage
 from tests.harness import tenant_stack
+from tests.harness.worlds import inventory
 from tests.harness.worlds.stage import Stage
+from tests.unit.providers.conftest import ACME
 
 ACTIONS_OF_THE_FIRST = 88
 """How many actions the template had before it told its version."""
@@ -52,6 +55,19 @@ def warnings(yard: Any) -> tuple[str, ...]:
     verification = AwsCloud(Stage(), Strict).verify(yard.account, "acme")
     assert verification.works, verification.message
     return verification.warnings
+
+
+def test_a_role_that_is_not_the_one_before_is_told_once(yard: Any) -> None:
+    cloud = AwsCloud(Stage(), Strict)
+    first = cloud.verify(yard.account, "acme")
+    assert first.principal_id.startswith("ARO")
+    account = replace(yard.account, principal_id=first.principal_id)
+    assert cloud.verify(account, "acme").warnings == first.warnings == ()
+    yard.tenant().client("iam").delete_role(RoleName="stockyard")
+    inventory.tenant_role(ACME, "stockyard")
+    later = AwsCloud(Stage(), Strict).verify(account, "acme")
+    assert (later.works, later.warnings) == (True, (ANOTHER_PRINCIPAL,))
+    assert later.principal_id not in ("", first.principal_id)
 
 
 def test_every_new_action_is_in_the_table_of_versions(yard: Any) -> None:

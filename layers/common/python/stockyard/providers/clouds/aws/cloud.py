@@ -22,6 +22,7 @@ from stockyard.providers.clouds.aws.sessions import (
     has_access_key,
     is_root,
     principal_arn,
+    principal_id,
     role_arn,
 )
 
@@ -38,6 +39,11 @@ ROOT_KEY = (
     " the root user's key."
 )
 """Why a verification refuses it."""
+ANOTHER_PRINCIPAL = (
+    "It is not the role or the user that was verified before: that one was deleted, and another has its name. Clusters"
+    " on EKS let the former one in alone. Change or resume each of them once: that admits the new one."
+)
+"""What a verification warns of, once."""
 
 
 class AwsCloud:
@@ -66,12 +72,16 @@ class AwsCloud:
         (region,) = self.regions(account)
         try:
             clients = self._sessions.of(account, VERIFY_SESSION, tenant)
-            arn = str(Calls(clients, region).call("sts", "get_caller_identity")["Arn"])
+            identity = Calls(clients, region).call("sts", "get_caller_identity")
+            arn = str(identity["Arn"])
         except (CredentialsRevoked, PermissionDenied) as error:
             return Verification(False, f"The access key does not work: {error.detail}")
         if arn != principal_arn(account):
             return Verification(False, f"The access key is of {arn}, not of {principal_arn(account)}.")
-        return Verification(True, f"The access key is of {arn}.", (LASTING_KEY,))
+        known_as = principal_id(identity)
+        return Verification(
+            True, f"The access key is of {arn}.", (LASTING_KEY, *_other_principal(account, known_as)), known_as
+        )
 
     def _verify_role(self, account: CloudAccount, tenant: str) -> Verification:
         try:
@@ -97,7 +107,9 @@ class AwsCloud:
             template = self._template(account, tenant)
             text = f"The role can be assumed, and only with the external id.{_parts(template)}"
             shortage = template_versions.shortage(template)
-            return Verification(True, text, (shortage.text,) if shortage is not None else ())
+            known_as = principal_id(self._calls(account, tenant).call("sts", "get_caller_identity"))
+            warnings = (*([shortage.text] if shortage is not None else []), *_other_principal(account, known_as))
+            return Verification(True, text, warnings, known_as)
         return Verification(
             False,
             f"{arn} can be assumed without the external id, so others could use it through us. "
@@ -105,8 +117,11 @@ class AwsCloud:
         )
 
     def _template(self, account: CloudAccount, tenant: str) -> template_versions.Deployed:
+        return template_versions.deployed(self._calls(account, tenant), account)
+
+    def _calls(self, account: CloudAccount, tenant: str) -> Calls:
         (region,) = self.regions(account)
-        return template_versions.deployed(Calls(self._sessions.of(account, VERIFY_SESSION, tenant), region), account)
+        return Calls(self._sessions.of(account, VERIFY_SESSION, tenant), region)
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the role, or the user of the access key."""
@@ -151,6 +166,11 @@ class AwsCloud:
         if thing.tenant != tenant:
             return False
         return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION, tenant), thing.region), thing)
+
+
+def _other_principal(account: CloudAccount, known_as: str) -> tuple[str, ...]:
+    """What to say where the role or the user was deleted and made again since the last verification."""
+    return (ANOTHER_PRINCIPAL,) if account.principal_id not in ("", known_as) else ()
 
 
 def _parts(template: template_versions.Deployed) -> str:

@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clusters.eks import layout, names, network
-from stockyard.providers.clusters.eks.access import identity
+from stockyard.providers.clusters.eks.access import creator, identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 
 KEY = "main"
@@ -43,7 +43,8 @@ def ensure(builder: Builder) -> Outcome:
     """
     name = names.cluster_name(builder.work.cluster)
     create = partial(_create, builder, name)
-    cluster = builder.want(Wish(eks_kinds.CLUSTER, KEY, name, create, identity=True))
+    detail = creator.detail(builder)
+    cluster = builder.want(Wish(eks_kinds.CLUSTER, KEY, name, create, detail=detail, identity=True))
     described = describe(builder.calls, name)
     if cluster.pending or described.get("status") != "ACTIVE":
         return Outcome(False, f"EKS cluster {name} is {described.get('status', 'new')}", WAIT_SECONDS)

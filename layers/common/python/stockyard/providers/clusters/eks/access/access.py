@@ -1,4 +1,5 @@
-"""The access phase: what the roles of people may do in the cluster, and that nodes of a role made anew come in."""
+"""The access phase: what the roles of people may do in the cluster, and that our own role and nodes of a role made anew
+come in."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.sessions import partition
 from stockyard.providers.clusters.eks import names
-from stockyard.providers.clusters.eks.access import identity
+from stockyard.providers.clusters.eks.access import creator, identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 
 POLICIES = {
@@ -31,6 +32,12 @@ _ROLE_ID = "role_id"
 def ensure(builder: Builder) -> Outcome:
     """An entry for each role of people, with its policy and no other. Entries of roles that were made anew are, too."""
     cluster = names.cluster_name(builder.work.cluster)
+    administrators = policy_arn(builder, POLICIES[ADMIN])
+    creator.ensure(
+        builder,
+        lambda principal: _remove_foreign(builder, cluster, principal),
+        lambda principal: _associate(builder, cluster, principal, administrators),
+    )
     former = [text for role in (*identity.PEOPLE, identity.NODE) if (text := _without_former(builder, cluster, role))]
     if former:
         return Outcome(False, "; ".join(former))

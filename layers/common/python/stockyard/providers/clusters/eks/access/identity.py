@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Cluster
+from stockyard.errors import VendorNotFound
 from stockyard.ports import Outcome
 from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
+from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.policies.eks_roles import ATTACHED, managed_boundary_arn, policy_arn
 from stockyard.providers.clouds.aws.policies.statements import policy, trust
 from stockyard.providers.clouds.aws.resources import roles
@@ -34,9 +36,27 @@ def ensure(builder: Builder) -> Outcome:
     cluster = builder.work.cluster
     boundary = managed_boundary_arn(builder.work.account, builder.config.name_prefix)
     for role in _roles(builder):
+        waiting = _without_former_trust(builder, role)
+        if waiting:
+            return Outcome(False, waiting)
         name = role_name(builder, role.key)
         roles.bounded_role(builder, role.key, name, role.trust, boundary, partial(_attach, builder, role.key, name))
     return Outcome(True, f"roles of {cluster.client_id}")
+
+
+def _without_former_trust(builder: Builder, role: _Role) -> str | None:
+    """Remove a role of people that trusts somebody else than us: IAM keeps the id of whom a role trusts, and shows it
+    once the principal is gone, also where one of the name was made again. What is waited for."""
+    line = builder.ledger.find(iam_kinds.ROLE.name, role.key)
+    if role.key not in PEOPLE or line is None or line.state != "made":
+        return None
+    try:
+        described = iam_kinds.ROLE.describe(builder.calls, line.vendor_id) or {}
+    except VendorNotFound:
+        return None
+    trusted = [statement.get("Principal") for statement in described["AssumeRolePolicyDocument"]["Statement"]]
+    expected = [statement["Principal"] for statement in role.trust["Statement"]]
+    return None if trusted == expected else builder.remove(line)
 
 
 def role_name(builder: Builder, key: str) -> str:
