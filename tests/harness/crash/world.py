@@ -363,7 +363,7 @@ def crash_world(
         background = Tapped(world, world.tap, "lambda", frozenset({"invoke"}))
         stack.enter_context(patch.object(wiring, "background", lambda: background))
         stack.enter_context(patch.object(wiring, "_deployer", lambda: deployer))
-        stack.enter_context(patch.object(wiring, "_attestor", MemoryAttestor))
+        stack.enter_context(patch.object(wiring, "attestor", MemoryAttestor))
         for function in (clusters.http, machines.http):
             dependencies = replace(function._dependencies, clock=world.clock.now, randomness=world.clock.randomness)
             stack.enter_context(patch.object(function, "_dependencies", dependencies))
