@@ -200,10 +200,13 @@ class CrashWorld:
         answer = self.call(place, clusters.lambda_handler, event)
         return (answer["statusCode"], json.loads(answer["body"])) if answer else (0, None)
 
-    def ask(self, place: str, method: str, path: str, body: Any = None, **claims: Any) -> tuple[int, Any]:
-        """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer."""
+    def ask(
+        self, place: str, method: str, path: str, body: Any = None, *, key: str = "", **claims: Any
+    ) -> tuple[int, Any]:
+        """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer. The
+        ``key`` is the place's where none is given."""
         handler = (machines if path.endswith(("/ready", "/bootstrap")) else clusters).lambda_handler
-        event = _event(method, path, body, claims, f"the-{place}")
+        event = _event(method, path, body, claims, key or f"the-{place}")
         for _ in range(6):
             answer = self.call(place, handler, event)
             status = answer["statusCode"] if answer else 0
