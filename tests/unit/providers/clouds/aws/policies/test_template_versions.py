@@ -13,7 +13,15 @@ from local.aws.corrections.refusals import planned_refusals
 from stockyard.providers.clouds.aws.cloud import ANOTHER_PRINCIPAL, AwsCloud
 from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
 from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES, KUBEADM
-from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, FIRST, TAG, Deployed, shortage
+from stockyard.providers.clouds.aws.policies.template_versions import (
+    ADDITIONS,
+    CURRENT,
+    FIRST,
+    NARROW,
+    TAG,
+    Deployed,
+    shortage,
+)
 from tests.harness import tenant_stack
 from tests.harness.worlds import inventory
 from tests.harness.worlds.stage import Stage
@@ -99,6 +107,18 @@ def test_older_template_is_told_what_it_lacks(yard: Any, pairs: list[tuple[str, 
     (finding,) = yard.provider.inspect(yard.work("account"))
     assert (finding.pointer, finding.detail) == ("/cloud_account_id", warning)
     assert finding.warning is not any(addition.needed for addition in ADDITIONS)
+
+
+def test_the_version_before_is_told_what_its_role_can_do_to_others_and_refuses_nothing(yard: Any) -> None:
+    tag(yard, (TAG, str(NARROW - 1)))
+    (warning,) = warnings(yard)
+    assert "It lacks" not in warning
+    assert "By it Stockyard's role can mark and change machines" in warning
+    assert "add the parameter EarlierEks=yes" in warning
+    older = shortage(Deployed(NARROW - 1), [EKS])
+    assert older is not None
+    assert not older.refuses
+    assert shortage(parts(KUBEADM, version=NARROW - 1)) is None, "nothing of it is for clusters of kubeadm"
 
 
 def test_template_before_versions_may_not_be_read_and_is_the_first(yard: Any) -> None:

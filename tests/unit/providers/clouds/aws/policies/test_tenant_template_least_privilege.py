@@ -11,6 +11,7 @@ import boto3
 import pytest
 from moto.iam.models import iam_backends
 
+from local.aws import tenant_role
 from local.aws.corrections.compute.capacity_reservations import capacity_reservations
 from local.aws.permissions import buckets, table
 from local.aws.permissions.balancing import ASKED_FOR_THE_FIRST_BALANCER
@@ -201,6 +202,26 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any) -> N
     for grant in sorted(grants - set(ELSEWHERE)):
         sid, action = grant.split(" ")
         assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
+
+
+def test_a_cluster_of_an_earlier_release_lives_by_its_own_template_and_by_todays_with_the_parameter(yard: Any) -> None:
+    yard.cluster = yard.ledger.cluster = replace(yard.cluster, cloud_prefix="")
+    with recorded_asks("222222222222") as asks:
+        _whole_life_on_eks(yard)
+    template = json.loads(json.dumps(tenant_template.render(yard.account, "inst-1", Stage())))
+
+    def refusals(document: dict[str, Any], **parameters: str) -> list[str]:
+        deployed = tenant_role.resources(document, **parameters)
+        policies = [deployed[name]["PolicyDocument"] for name in deployed["Role"]["ManagedPolicyArns"]]
+        statements = [statement for policy in policies for statement in policy["Statement"]]
+        return refused({"tenant": asks}, {"tenant": statements})
+
+    assert refusals(tenant_role.of_version(template, 7)) == []
+    assert refusals(template, EarlierEks="yes") == []
+    assert {text.split(" on ")[0] for text in refusals(template)} >= {
+        "tenant: eks:CreateCluster",
+        "tenant: eks:TagResource",
+    }
 
 
 BESIDES_EKS = ("KubeadmPermissions", "MachinePermissions", "NodePermissions", "TagPermissions")
