@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 from stockyard.domain.profiles.pack_rights import (
@@ -137,3 +139,41 @@ def test_a_secret_with_values_stands_in_no_version() -> None:
         (fault,) = secret_faults(object_of("v1", "Secret", "a", OPEN, **{name: {"password": "hunter2"}}))
         assert fault.startswith(f"{name}: ")
         assert "hunter2" not in fault
+
+
+VALUES: list[Any] = [None, True, 0, "", "ALL", [], {}, [[]], [{}], [None], {"a": {}}, {"type": []}, {"name": {}}]
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of each value below the tree."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def changed(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
+    result = copy.deepcopy(tree)
+    holder = result
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return result
+
+
+def test_objects_of_any_shape_are_judged_without_a_fault_of_ours() -> None:
+    security = [workload("Deployment", "a", OPEN, spec) for spec in PODS.values()]
+    subjects = object_of("rbac.authorization.k8s.io/v1", "RoleBinding", "a", OPEN, subjects=[{"namespace": "a"}])
+    for item in (*WAYS.values(), *security, subjects):
+        for path in places(item):
+            # what an object has at least is checked before
+            if path[0] in ("apiVersion", "kind") or path in (
+                ("metadata",),
+                ("metadata", "name"),
+                ("metadata", "namespace"),
+            ):
+                continue
+            for value in VALUES:
+                mutated = changed(item, path, value)
+                for rights in (ADMIN, OPERATOR):
+                    assert all(isinstance(fault, str) for fault in rights_faults(mutated, rights)), (path, value)

@@ -120,10 +120,8 @@ def _of_ours(item: Object) -> Iterator[str]:
 def _is_our_subject(subject: Any) -> bool:
     if not isinstance(subject, Mapping):
         return False
-    name = str(subject.get("name", ""))
-    return subject.get("namespace") in _OWN_NAMESPACES or (
-        subject.get("kind") in ("Group", "User") and name.startswith(_OWN_SUBJECTS)
-    )
+    name, namespace = str(subject.get("name", "")), str(subject.get("namespace", ""))
+    return namespace in _OWN_NAMESPACES or (subject.get("kind") in ("Group", "User") and name.startswith(_OWN_SUBJECTS))
 
 
 _OWN_SUBJECTS = (

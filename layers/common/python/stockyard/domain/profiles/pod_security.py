@@ -74,7 +74,7 @@ def _of_pod(place: str, spec: Mapping[str, Any]) -> Iterator[_Fault]:
         return
     yield from _of_context(f"{place}.securityContext", _object(context))
     for sysctl in _list(_object(context).get("sysctls")):
-        if _object(sysctl).get("name") not in _SYSCTLS:
+        if not _is_one_of(_object(sysctl).get("name"), _SYSCTLS):
             yield f"{place}.securityContext.sysctls: {_object(sysctl).get('name')} is not of the level restricted"
     for field in _CONTAINERS:
         containers = spec.get(field)
@@ -96,13 +96,13 @@ def _of_volumes(place: str, volumes: Any) -> Iterator[_Fault]:
 def _of_context(place: str, context: Mapping[str, Any]) -> Iterator[_Fault]:
     """What a pod's context and a container's have in common."""
     labels = _object(context.get("seLinuxOptions"))
-    if labels.get("type", "") not in _SELINUX or labels.get("user") or labels.get("role"):
+    if not _is_one_of(labels.get("type", ""), _SELINUX) or labels.get("user") or labels.get("role"):
         yield f"{place}.seLinuxOptions: is not of the level restricted"
     profile = context.get("seccompProfile")
-    if profile is not None and _object(profile).get("type") not in _SECCOMP:
+    if profile is not None and not _is_one_of(_object(profile).get("type"), _SECCOMP):
         yield f"{place}.seccompProfile: must be RuntimeDefault or Localhost"
     armor = context.get("appArmorProfile")
-    if armor is not None and _object(armor).get("type") not in _SECCOMP:
+    if armor is not None and not _is_one_of(_object(armor).get("type"), _SECCOMP):
         yield f"{place}.appArmorProfile: must be RuntimeDefault or Localhost"
     if _object(context.get("windowsOptions")).get("hostProcess"):
         yield f"{place}.windowsOptions: is not of the level restricted"
@@ -144,6 +144,10 @@ def _of_handlers(place: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
     for name, handler in handlers.items():
         if any(_object(_object(handler).get(way)).get("host") for way in ("httpGet", "tcpSocket")):
             yield f"{place}.{name}: its host is not of the level restricted"
+
+
+def _is_one_of(value: Any, texts: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in texts
 
 
 def _object(value: Any) -> Mapping[str, Any]:
