@@ -158,6 +158,8 @@ def test_provider_and_pool_may_come_together(nodes: Nodes) -> None:
     documents = [own(provider="later", quantity=1), LAB]
     plan = plan_manifests(nodes.services, desired(nodes, *documents))
     assert {entry["name"] for entry in plan["creates"]} == {"own", "later"}
+    assert [(item["name"], item["hour"]) for item in plan["price"]["items"]] == [("1 node of pool own", None)]
+    assert plan["price"]["hour"] is None
     assert apply(nodes, *documents) == [("own", "created"), ("later", "created")]
 
 

@@ -123,6 +123,12 @@ def test_plan_names_type_and_price_and_writes_nothing(nodes: Nodes) -> None:
     assert nodes.nothing_left()
 
 
+def test_plan_of_a_claim_that_nothing_fits_has_no_price(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, LARGE)
+    plan = plan_claim(nodes.services, NewClaim(name="x", resources={"cpu": "400"}))
+    assert (plan["price"]["hour"], plan["price"]["complete"]) == (None, False)
+
+
 def test_plan_for_provider_rejects_only_its_own_types(nodes: Nodes) -> None:
     nodes.provider("lab", SMALL, LARGE)
     nodes.provider("another", SMALL, LARGE)

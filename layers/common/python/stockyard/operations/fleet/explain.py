@@ -133,7 +133,8 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     draft = draft_of(services, request, "", None)
     best, judged = cheapest(services, draft, "it will wait")
     creates = [{"kind": "node-claim", "name": draft.name}]
-    items: list[PriceItem] = []
+    # What a node costs that nothing is known of, nobody knows.
+    items = [PriceItem("1 node", 1, None)]
     if best is not None:
         creates.append({"kind": "node", "name": best.node_type.name})
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]

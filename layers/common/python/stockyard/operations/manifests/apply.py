@@ -11,6 +11,7 @@ from stockyard.domain.nodes.views import remarks
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.domain.values.field_changes import FieldChange, change_views, field_changes
 from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.explain import plan_claim
@@ -22,7 +23,7 @@ from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.operations.node_providers.providers import change_provider, create_provider
-from stockyard.operations.pricing import sums
+from stockyard.operations.pricing import price, sums
 from stockyard.operations.services import Services
 
 
@@ -87,7 +88,10 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
             plan["creates"].append({"kind": "node-provider", "name": manifest.provider.name})
         else:
             plan["creates"].append({"kind": "node-claim", "name": manifest.document.name})
-            if manifest.provider_name not in planned:
+            if manifest.provider_name in planned:
+                # Which types it will have, and at which prices, nobody knows before it is there.
+                items += price([PriceItem(f"node of {manifest.document.name}", 1, None)])["items"]
+            else:
                 part = plan_claim(services, manifest.document)
                 items += part["price"]["items"]
                 verdicts.append((manifest.document.name, part["verdict"]))

@@ -12,11 +12,12 @@ from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.nodes.views import remarks
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.node_groups import worker_groups
-from stockyard.domain.pools.records import NewPool, Pool, pool_id
+from stockyard.domain.pools.records import STATIC, NewPool, Pool, pool_id
 from stockyard.domain.records import UNSEEN, Cluster
 from stockyard.domain.values.field_changes import change_views, field_changes
 from stockyard.domain.values.notes import remark
 from stockyard.domain.values.pointers import pointer
+from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotFound
 from stockyard.operations.clusters.creation.create import draft_cluster
 from stockyard.operations.engine.find import find_cluster
@@ -33,6 +34,7 @@ from stockyard.operations.fleet.pools.pools import (
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.clusters import DesiredCluster
 from stockyard.operations.node_providers.catalog import load
+from stockyard.operations.pricing import price
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
 
@@ -252,6 +254,10 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
             plan["warnings"] += _moved(desired, _limit_warnings(services, desired))
         elif desired.pool.provider_ref in new_providers:
             plan["creates"].append({"kind": "pool", "name": desired.pool.name})
+            if count := desired.pool.quantity if desired.pool.kind == STATIC else desired.pool.floor:
+                # Which types the provider will have, and at which prices, nobody knows before it is there.
+                text = f"{count} node{'s' * (count != 1)} of pool {desired.pool.name}"
+                plan["items"] += price([PriceItem(text, count, None)])["items"]
         else:
             part = plan_pool(services, desired.cluster, desired.pool)
             plan["creates"] += part["creates"]
