@@ -77,9 +77,10 @@ class PlannedNode(Model):
 
 
 class NodePods(Model):
-    """A node that is there or on its way, and the pods that it has room for."""
+    """A node that is there or on its way, and the pods that it has room for. ``ready``: its cluster says so."""
 
     node: str
+    ready: bool = True
     pods: tuple[str, ...] = ()
 
 

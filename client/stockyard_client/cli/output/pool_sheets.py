@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stockyard_client.cli.output.node_sheets import dollars, pairs_of
 from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.models import Model
-from stockyard_client.pool_models import PlannedNode, Pool
+from stockyard_client.pool_models import NodePods, PlannedNode, Pool
 
 if TYPE_CHECKING:
     from stockyard_client.client import Client
@@ -69,7 +69,7 @@ def equal_nodes(nodes: Sequence[PlannedNode]) -> list[PlannedNodes]:
     return sorted(rows, key=lambda row: (-row.count, row.node.type))
 
 
-def pods_of(node: PlannedNode) -> str:
+def pods_of(node: PlannedNode | NodePods) -> str:
     """The first pods on the node, and how many more there are."""
     more = f" (+{len(node.pods) - MOST_PODS})" if len(node.pods) > MOST_PODS else ""
     return ", ".join(node.pods[:MOST_PODS]) + more
@@ -121,4 +121,14 @@ PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
         Column("NAMES", lambda n: pods_of(n.node), wide=True),
     ),
     lambda n: n.node.type,
+)
+
+EXISTING_NODES: Sheet[NodePods] = Sheet(
+    (
+        Column("NODE", lambda n: n.node, give=1),
+        Column("STATE", lambda n: "Ready" if n.ready else "OnItsWay"),
+        Column("PODS", lambda n: len(n.pods)),
+        Column("NAMES", pods_of, wide=True),
+    ),
+    lambda n: n.node,
 )

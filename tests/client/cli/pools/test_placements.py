@@ -122,6 +122,17 @@ def test_wide_shows_each_node_with_its_pods(cli, api):
     api.answer("POST", "/v1/placements", ANSWER)
     lines = cli("plan", "-f", "-", "-o", "wide", stdin=MANIFESTS).stdout.splitlines()
     assert [line.split()[-1] for line in lines[2:5]] == ["default/web-1", "default/web-2", "default/web-3"]
+    assert [line.split() for line in lines[5:7]] == [
+        ["NODE", "STATE", "PODS", "NAMES"],
+        ["n1", "Ready", "1", "default/web-4"],
+    ]
+
+
+def test_wide_says_of_a_node_that_it_is_on_its_way(cli, api):
+    on_its_way = {**ANSWER["existing"][0], "ready": False}
+    api.answer("POST", "/v1/placements", {**ANSWER, "nodes": [], "existing": [on_its_way]})
+    lines = cli("plan", "-f", "-", "-o", "wide", stdin=MANIFESTS).stdout.splitlines()
+    assert lines[2].split() == ["n1", "OnItsWay", "1", "default/web-4"]
 
 
 def test_documents_are_the_api_s_answer(cli, api):

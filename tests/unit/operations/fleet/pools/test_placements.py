@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.pools.placements import PlacementsView
+from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import InvalidInput
 from stockyard.operations.fleet.pools import placements
@@ -138,6 +139,25 @@ def test_room_on_nodes_that_are_there_comes_first(yard: Yard, monkeypatch: pytes
     assert [(place["node"], len(place["pods"])) for place in document["existing"]] == [(claim.node_name, 1)]
     assert (types(document), document["warnings"]) == ({"sim.small": 1}, [])
     assert plan(yard, deployment(replicas=1))["nodes"] == []
+
+
+def test_no_pod_goes_to_a_node_that_the_agent_does_not_tell_of(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.pool("fixed", quantity=2)
+    yard.dynamic_pool("burst", limits={"nodes": 5})
+    yard.settle()
+    reported, unreported = sorted(claim.node_name for claim in yard.claims("fixed"))
+    facts = NodeFacts("True", None, "", False, False, None, (), 0, {}, 0)
+    # The report is older than both nodes are: by itself it does not say that one is gone.
+    report = Workload((), {}, {}, {}, yard.nodes.services.now(), 1, nodes={reported: facts})
+    monkeypatch.setattr(placements, "workload_of", lambda *_: report)
+    pods = deployment(replicas=4)
+    at_first = {place["node"]: (place["ready"], len(place["pods"])) for place in plan(yard, pods)["existing"]}
+    assert at_first == {reported: (True, 2), unreported: (False, 2)}
+    yard.nodes.clock.advance(30)
+    later = plan(yard, pods)
+    assert [(place["node"], place["ready"], len(place["pods"])) for place in later["existing"]] == [(reported, True, 2)]
+    assert types(later) == {"sim.small": 1}
+    assert details(later) == [f"No pod is planned onto {unreported}: the cluster's agent does not tell of it."]
 
 
 def test_daemon_sets_take_room_on_each_node(yard: Yard) -> None:

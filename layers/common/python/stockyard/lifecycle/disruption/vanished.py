@@ -57,6 +57,13 @@ def is_missed(claim: NodeClaim, facts: NodeFacts | None, true_at: str, now: date
     return now < since + _MISSED and not has_vanished(claim, facts, true_at)
 
 
+def is_doubtful(claim: NodeClaim, facts: NodeFacts | None, now: datetime) -> bool:
+    """Whether a report of all nodes has nothing of a node that is said to be there for longer than agents take to tell
+    of it. It need not be gone; whoever asks where pods would go is not to be told that they go there."""
+    since = _there_since(claim)
+    return facts is None and since is not None and since + _REPORT < now
+
+
 def gone_since(claim: NodeClaim) -> datetime | None:
     """When it was noted that the claim's Node object is gone; None while it is there."""
     joined = _joined(claim)

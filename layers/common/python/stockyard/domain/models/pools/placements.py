@@ -53,6 +53,8 @@ class NodePodsView(View):
 
     node: str
     """The name of the node."""
+    ready: bool
+    """Whether the cluster's agent reports the node as ready. If not, it is on its way."""
     pods: list[str]
     """The pods that it has room for."""
 

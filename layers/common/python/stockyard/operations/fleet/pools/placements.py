@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ STEPS, STEPS_A_POD = 1_000_000, 50
 """The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
 DEADLINE_SECONDS = 15
 """After so many seconds a question ends with what it has, however slow its machine is: a request has 29 seconds."""
-MOST_NAMES, MOST_REMARKS = 20, 20
+MOST_NAMES, MOST_REMARKS, SHOWN_NODES = 20, 20, 3
 EVERY = "*"
 """The pool that stands for all providers where no cluster is named."""
 
@@ -69,6 +69,8 @@ class Supplied:
     remarks: tuple[str, ...] = ()
     records: Mapping[str, Pool] = field(default_factory=dict)
     """The pools as they are recorded, by name."""
+    ready: Set[str] = frozenset()
+    """The names of the nodes that the cluster's agent reports as ready."""
 
 
 def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Sequence[model.Pod]) -> Supplied:
@@ -80,11 +82,20 @@ def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Seque
         remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
     report = workload_of(services, cluster.id)
     if report is not None:
-        nodes = fleet_state(services, cluster, stock, claims, report).packed
-        return Supplied(pools, nodes, report.daemons, tuple(remarks), records)
+        state, now = fleet_state(services, cluster, stock, claims, report), services.clock.now()
+        doubtful_names = {name for name, node in state.nodes.items() if report.doubts(node.claim, now)}
+        remarks += [_doubt(doubtful_names)] if doubtful_names else []
+        nodes = tuple(node for node in state.packed if node.name not in doubtful_names)
+        return Supplied(pools, nodes, report.daemons, tuple(remarks), records, frozenset(state.ready))
     if claims:
         remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")
     return Supplied(pools, remarks=tuple(remarks), records=records)
+
+
+def _doubt(names: Set[str]) -> str:
+    listed = sorted(names)
+    more = f" and {len(listed) - SHOWN_NODES} more" if len(listed) > SHOWN_NODES else ""
+    return f"No pod is planned onto {', '.join(listed[:SHOWN_NODES])}{more}: the cluster's agent does not tell of it."
 
 
 def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
@@ -106,7 +117,10 @@ def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, pla
         "cluster_id": cluster.id if cluster is not None else None,
         "pods": len(workloads.pods),
         "nodes": nodes,
-        "existing": [{"node": placement.node, "pods": list(placement.pods)} for placement in plan.placements],
+        "existing": [
+            {"node": placement.node, "ready": placement.node in supplied.ready, "pods": list(placement.pods)}
+            for placement in plan.placements
+        ],
         "left_out": [_left_out(item) for item in plan.left_out],
         "complete": not cut_short,
         "usd_hour": round(plan.price, 6) if is_priced else None,

@@ -12,7 +12,7 @@ from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.disruption.vanished import is_missed, noted
+from stockyard.lifecycle.disruption.vanished import is_doubtful, is_missed, noted
 from stockyard.operations.machines.attention import vouched_until
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.services import Services
@@ -102,6 +102,10 @@ class Workload:
     def misses(self, claim: NodeClaim, now: datetime) -> bool:
         """Whether the claim's node is not told of, and it is too early to say that it is gone."""
         return self.nodes is not None and is_missed(claim, self.facts_of(claim), self.true_at, now)
+
+    def doubts(self, claim: NodeClaim, now: datetime) -> bool:
+        """Whether the claim's node has been there for a while, and is not told of."""
+        return self.nodes is not None and is_doubtful(claim, self.facts_of(claim), now)
 
     def noted(self, claim: NodeClaim, now: datetime) -> tuple[NodeClaim, Transition | None] | None:
         """What is new of the claim's Node object; see ``vanished.noted``."""
