@@ -298,7 +298,9 @@ class Client:
 
         Raises ``PoolsNotReady`` after ``timeout`` seconds, ``OperationFailed`` where what completes it has failed.
         """
-        if int(cluster.settings.get("control_plane_size") or 1) == 1:
+        size = cluster.settings.get("control_plane_size")
+        # on Cudo it is the size of the one machine: sm, md or lg
+        if not isinstance(size, int) or size == 1:
             return cluster
         current = waiting.wait_until(
             lambda earlier, wait: self.clusters.newer(cluster.id, earlier, wait),

@@ -52,3 +52,11 @@ def test_wait_with_zero_timeout_reads_once(api, client, clock, operation_documen
         client.wait_operation("op_01", timeout=0)
     assert len(api.requests) == 1
     assert clock.slept == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"control_plane_size": 1}, {"control_plane_size": "md"}])
+def test_nothing_is_waited_for_where_a_control_plane_is_one_machine(api, client, cluster_document, settings):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(settings=settings))
+    cluster = client.clusters.get("demo")
+    assert client.wait_control_plane(cluster) is cluster
+    assert len(api.requests) == 1

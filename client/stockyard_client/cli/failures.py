@@ -119,7 +119,7 @@ def _explain_refusal(context: Context, error: ApiError) -> None:
         is_counted = is_said_below or (bool(problems) and error.error_type == INVALID)
         count = f"{len(problems)} {'fields are not valid' if error.error_type == INVALID else 'faults'}"
         _headline(context, f"{count if is_counted else error.detail} {code}")
-        for problem in problems:
+        for problem in _with_repetitions_counted(context, error):
             context.say(f"  {problem}")
     if error.status == 401:
         context.say(_about_token(context))
@@ -127,6 +127,24 @@ def _explain_refusal(context: Context, error: ApiError) -> None:
         context.say(f"Try again in {error.retry_after:g} s.")
     if error.request_id:
         context.say(f"Request id: {error.request_id}", "dim")
+
+
+MOST_PLACES = 3
+"""Places that the same fault is said of one by one."""
+
+
+def _with_repetitions_counted(context: Context, error: ApiError) -> list[str]:
+    """The faults; one that more than ``MOST_PLACES`` places share is said once, with the first place."""
+    places: dict[str, list[str]] = {}
+    for problem in error.errors:
+        places.setdefault(problem.detail, []).append(problem.pointer)
+    lines: list[str] = []
+    for detail, pointers in places.items():
+        if len(pointers) > MOST_PLACES:
+            lines.append(f"{context.place_of(pointers[0])} and {len(pointers) - 1} other places: {detail}")
+        else:
+            lines += dict.fromkeys(_located(context, pointer, detail) for pointer in pointers)
+    return lines
 
 
 def _located(context: Context, pointer: str, detail: str) -> str:

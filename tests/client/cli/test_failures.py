@@ -226,3 +226,13 @@ def test_the_url_may_end_as_the_paths_of_the_api_begin(cli, api, url):
     api.answer("GET", "/v1/clusters", {"items": [], "next_page_token": None})
     assert cli("--url", url, "cluster", "list").exit_code == 0
     assert str(api.requests[0].url).startswith("https://api.test/v1/clusters")
+
+
+def test_a_fault_that_many_places_share_is_said_once(cli, api):
+    shared = [{"pointer": f"/packs/{n}/url", "detail": "the host cannot be reached"} for n in range(23)]
+    errors = [*shared, {"pointer": "/name", "detail": "is needed"}]
+    api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors)
+    lines = cli("cluster", "create", "-f", "-", stdin="{}").stderr.splitlines()
+    assert lines[0].startswith("Error: 24 fields are not valid")
+    assert lines[1].endswith("packs[0].url and 22 other places: the host cannot be reached")
+    assert lines[2].endswith("name: is needed")

@@ -89,9 +89,9 @@ def test_types_show_cost_price_and_capacity(cli, api):
     unlimited = {**TYPE, "name": "sim.large", "cost": 2.5, "usd_hour": None, "capacity": {"total": None}}
     api.answer("GET", "/v1/node-types", listed(TYPE, unlimited))
     lines = cli("type", "list", "--provider", "sim").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "CPU", "MEMORY", "USD/HOUR", "CAPACITY", "PHASE", "WHY"]
-    assert lines[1].split() == ["sim.small", "2", "4Gi", "0.0500", "-1/5", "Available", "-"]
-    assert lines[2].split() == ["sim.large", "2", "4Gi", "-", "-", "Available", "-"]
+    assert lines[0].split() == ["NAME", "CPU", "MEMORY", "USD/HOUR", "SPOT", "CAPACITY", "PHASE", "WHY"]
+    assert lines[1].split() == ["sim.small", "2", "4Gi", "0.0500", "-", "-1/5", "Available", "-"]
+    assert lines[2].split() == ["sim.large", "2", "4Gi", "-", "-", "-", "Available", "-"]
     assert dict(api.requests[0].url.params) == {"provider": "sim", "page_size": "200"}
     assert "arch=* team=a,b" in cli("type", "list", "-o", "wide").stdout
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.output.node_sheets import dollars, hourly
 from stockyard_client.node_models import NodeType
 
 Cpu = Annotated[str | None, typer.Option(help="Only types with so many cores at least.")]
@@ -28,6 +29,7 @@ LEAST_BYTES = 2**20
 """Below it an amount of memory without a unit is a slip: no machine has so little."""
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _GPU_NAMES = ("karpenter.k8s.aws/instance-gpu-name", "gpu-model")
+_OF_DISKS = frozenset({"ephemeral-storage"})
 _ARCH, _ZONE = "kubernetes.io/arch", "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
 
@@ -96,7 +98,8 @@ def _amount(node_type: NodeType, name: str) -> float:
 
 
 def _costs_at_most(node_type: NodeType, usd_hour: float) -> bool:
-    return node_type.usd_hour is not None and node_type.usd_hour <= usd_hour
+    price = hourly(node_type)
+    return price is not None and price <= usd_hour
 
 
 def _is_in(node_type: NodeType, zone: str) -> bool:
@@ -112,14 +115,17 @@ def _is_in(node_type: NodeType, zone: str) -> bool:
 
 
 def without_repetitions(types: Iterable[NodeType]) -> list[tuple[NodeType, list[str]]]:
-    """The types, those of several providers that are equal otherwise once, each with the other providers' names."""
+    """The types, those of several providers that have the same resources and state once, each with the other providers'
+    names, and their prices where these differ (their nodes have other disks)."""
     rows: dict[tuple[Any, ...], tuple[NodeType, list[str]]] = {}
     for node_type in types:
-        resources = tuple(sorted(node_type.resources.items()))
-        capacity = node_type.capacity.model_dump_json()
-        mark = (node_type.type, resources, node_type.usd_hour, capacity, node_type.phase, node_type.reason)
+        amounts = tuple(sorted((name, text) for name, text in node_type.resources.items() if name not in _OF_DISKS))
+        mark = (node_type.type, amounts, node_type.capacity.model_dump_json(), node_type.phase, node_type.reason)
         if mark in rows:
-            rows[mark][1].append(node_type.provider)
+            first, providers = rows[mark]
+            price = dollars(hourly(node_type))
+            differs = price is not None and price != dollars(hourly(first))
+            providers.append(f"{node_type.provider} ({price})" if differs else node_type.provider)
         else:
             rows[mark] = (node_type, [])
     return list(rows.values())

@@ -32,6 +32,22 @@ def declared_types(provider: NodeProvider) -> int | str:
     return "all" if names == ["*"] else ",".join(str(name) for name in names)
 
 
+def hourly(node_type: NodeType) -> float | None:
+    """USD an hour of a node as it comes where nobody asks for more: on demand, else what the type costs."""
+    prices = [entry.get("usd_hour") for entry in _offerings(node_type) if entry.get("capacity_type") == "on-demand"]
+    return prices[0] if prices else node_type.usd_hour
+
+
+def spot(node_type: NodeType) -> float | None:
+    """USD an hour of a spot node, in the cheapest zone; None where it cannot be had, or its price is not known."""
+    prices = [entry.get("usd_hour") for entry in _offerings(node_type) if entry.get("capacity_type") == "spot"]
+    return min((price for price in prices if price is not None), default=None)
+
+
+def _offerings(node_type: NodeType) -> list[dict[str, Any]]:
+    return (node_type.model_extra or {}).get("offerings") or []
+
+
 def capacity(node_type: NodeType) -> str | None:
     """Nodes that are free, of how many; None where they are not limited."""
     capacity = node_type.capacity
@@ -138,7 +154,8 @@ TYPES: Sheet[NodeType] = Sheet(
         Column("NAME", lambda t: t.name, give=1),
         Column("CPU", lambda t: t.resources.get("cpu")),
         Column("MEMORY", lambda t: t.resources.get("memory")),
-        Column("USD/HOUR", lambda t: dollars(t.usd_hour)),
+        Column("USD/HOUR", lambda t: dollars(hourly(t))),
+        Column("SPOT", lambda t: dollars(spot(t)), spare=True),
         Column("CAPACITY", capacity),
         Column("PHASE", lambda t: t.phase),
         Column("WHY", lambda t: why(t.reason, str((t.model_extra or {}).get("message") or "")), give=2),

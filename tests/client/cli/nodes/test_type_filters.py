@@ -29,9 +29,9 @@ UNPRICED = node_type("ec2.x9.large", "4", "16Gi", None)
 L4 = node_type("ec2.g6.xlarge", "4", "16Gi", 0.8, properties={GPU: "l4"}, resources={"nvidia.com/gpu": "1"})
 L4X4 = node_type("ec2.g6.12xlarge", "48", "192Gi", 4.6, properties={GPU: "l4"}, resources={"nvidia.com/gpu": "4"})
 SIM = node_type("lab.base", "500m", "512Mi", 0.01, properties={ZONE: "zone-a,zone-b", REGION: "here"})
-SPOT = node_type(
-    "ec2.m5.large", "2", "8Gi", 0.04, offerings=[{"capacity_type": "spot", "zone_prices": {"use1-az4": 0.04}}]
-)
+ON_DEMAND = {"capacity_type": "on-demand", "usd_hour": 0.096}
+ON_SPOT = {"capacity_type": "spot", "usd_hour": 0.04, "zone_prices": {"use1-az4": 0.04}}
+SPOT = node_type("ec2.m5.large", "2", "8Gi", 0.04, offerings=[ON_DEMAND, ON_SPOT])
 ALL = [SMALL, ARM, UNPRICED, L4, L4X4, SIM, SPOT]
 
 
@@ -41,6 +41,7 @@ ALL = [SMALL, ARM, UNPRICED, L4, L4X4, SIM, SPOT]
         (TypeFilter(), [each.type for each in ALL]),
         (TypeFilter(cpu="4"), ["x9.large", "g6.xlarge", "g6.12xlarge"]),
         (TypeFilter(cpu="600m", memory="8Gi", max_price=0.5), ["m7g.large", "m5.large"]),
+        (TypeFilter(memory="8Gi", max_price=0.09), ["m7g.large"]),
         (TypeFilter(arch="arm64"), ["m7g.large"]),
         (TypeFilter(gpu="1"), ["g6.xlarge", "g6.12xlarge"]),
         (TypeFilter(gpu="L4"), ["g6.xlarge", "g6.12xlarge"]),
@@ -68,7 +69,19 @@ def test_what_several_providers_have_alike_is_one_row_of_a_table(cli: Any, api: 
     dearer = node_type("other.t3.small", "2", "2Gi", 0.03)
     items = [each.document() for each in (SMALL, twin, dearer, L4)]
     api.answer("GET", "/v1/node-types", {"items": items, "next_page_token": None})
-    table = [line.split()[:2] for line in cli("type", "list").stdout.splitlines()]
-    assert table == [["NAME", "ALSO"], ["ec2.t3.small", "eks"], ["other.t3.small", "-"], ["ec2.g6.xlarge", "-"]]
+    text = cli("type", "list").stdout
+    assert [line.split()[:2] for line in text.splitlines()] == [
+        ["NAME", "ALSO"],
+        ["ec2.t3.small", "eks,"],
+        ["ec2.g6.xlarge", "-"],
+    ]
+    # another price is said: such nodes have another disk
+    assert " eks, other (0.0300) " in text
     assert cli("type", "list", "--max-price", "0.02", "-o", "name").stdout.split() == ["ec2.t3.small", "eks.t3.small"]
     assert "ALSO OF" not in cli("type", "list", "--gpu", "l4").stdout
+
+
+def test_the_price_is_that_of_a_node_that_nobody_asks_to_be_spot(cli: Any, api: Any) -> None:
+    api.answer("GET", "/v1/node-types", {"items": [SPOT.document(), SMALL.document()], "next_page_token": None})
+    lines = [line.split() for line in cli("type", "list").stdout.splitlines()]
+    assert [line[3:5] for line in lines] == [["USD/HOUR", "SPOT"], ["0.0960", "0.0400"], ["0.0200", "-"]]
