@@ -36,7 +36,8 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
     block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"], "capacityTypes": ["spot"]}
     cloud.call("POST", "/v1/node-providers", {"name": "aws", "kind": "ec2", "spec": block})
-    pool = {"name": "fixed", "quantity": 1, "provider": "aws"}
+    spot = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}
+    pool = {"name": "fixed", "quantity": 1, "provider": "aws", "requirements": [spot]}
     cloud.call("POST", f"/v1/clusters/{cluster['id']}/pools", pool)
 
     def claims_of_pool() -> Any:

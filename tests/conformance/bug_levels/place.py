@@ -31,7 +31,7 @@ class Place:
 def place() -> Iterator[Place]:
     """One place; a case finds it empty after ``ready_cluster``."""
     attestor = MemoryAttestor()
-    with crash_world(lean=True) as world, patch.object(wiring, "_attestor", lambda: attestor):
+    with crash_world(lean=True) as world, patch.object(wiring, "attestor", lambda: attestor):
         yield Place(world, attestor)
 
 

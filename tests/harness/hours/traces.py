@@ -25,6 +25,8 @@ CHANGES: Mapping[str, Sequence[str]] = {
 }
 """Five zones, and when their clocks are changed, in UTC. In Kolkata they never are."""
 CAPACITY = "karpenter.sh/capacity-type"
+ANY_ARCHITECTURE = {"key": "kubernetes.io/arch", "operator": "NotIn", "values": ["none"]}
+"""Also types that tell none; without it a pool has those of amd64."""
 HOUR = 3600.0
 ZONE = "zone-a"
 DIED, WARNED, RECOMMENDED, SILENT_NODE, SILENT_AGENT, NO_CAPACITY, DRIFT = (
@@ -137,7 +139,7 @@ def _dynamic(chance: Random, name: str, zone: str) -> dict[str, Any]:
         disruption["budgets"] = [_budget(chance, zone) for _ in range(chance.randint(0, 3))]
     pool: dict[str, Any] = {"name": name, "disruption": disruption, "floor": chance.choice((0, 0, 1, 2))}
     kinds = chance.choice((["spot", "on-demand"], ["on-demand"], ["spot"]))
-    pool["requirements"] = [{"key": CAPACITY, "operator": "In", "values": kinds}]
+    pool["requirements"] = [{"key": CAPACITY, "operator": "In", "values": kinds}, ANY_ARCHITECTURE]
     pool["limits"] = {"nodes": 40}
     if chance.random() < 0.3:
         pool["termination_grace_period"] = chance.choice(("5m", "1h", "Never"))

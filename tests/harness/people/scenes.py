@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.harness.hours.pods import App, Daemon
-from tests.harness.hours.traces import CAPACITY, SIZES, Trace
+from tests.harness.hours.traces import ANY_ARCHITECTURE, CAPACITY, SIZES, Trace
 from tests.harness.hours.world import Hours
 from tests.harness.people import vendor
 from tests.harness.people.scheduler import SPREAD
@@ -19,7 +19,7 @@ Act = Callable[[Hours], None]
 POOL: Mapping[str, Any] = {
     "name": "pool",
     "limits": {"nodes": 40},
-    "requirements": [{"key": CAPACITY, "operator": "In", "values": ["on-demand"]}],
+    "requirements": [{"key": CAPACITY, "operator": "In", "values": ["on-demand"]}, ANY_ARCHITECTURE],
     "disruption": {"consolidate_after": "30s", "budgets": [{"nodes": "100%"}]},
 }
 
