@@ -11,6 +11,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -172,9 +173,10 @@ class Yard:
             self._lost = False
             wiring.reap().look_at_nodes(TENANT, self.cluster.id)
         if now.second == TICK:
-            wiring.autoscaler().due(now)
+            # No function is invoked here: the schedule makes each cluster's pass itself.
+            replace(wiring.autoscaler(), hand_out=None).due(now)
             wiring.scheduler().overdue(now)
-            wiring.disruptor().due(now)
+            replace(wiring.disruptor(), hand_out=None).due(now)
             if now.minute % SWEEPS == 0:
                 self.world.reap()
 
