@@ -142,8 +142,8 @@ class Permissions:
 
     def _cluster_profiles(self) -> tuple[Statement, ...]:
         # A comparison asks the cluster: by the tenant's role, or by the kubeconfig that its control plane has sent.
-        # The parts of a version are read together; nothing is counted.
-        actions = (*TABLE_CREATE, "dynamodb:DeleteItem", *TABLE_BATCH)
+        # The parts of a version are read together; profiles are counted.
+        actions = (*TABLE_CHANGE, *TABLE_BATCH)
         secrets = (self._own_secrets(self._names.page_key), self._cluster_secrets("kms:Decrypt"))
         return self._table(actions=actions), *secrets, *self._tenant_roles()
 

@@ -128,6 +128,7 @@ class Settings(Choices):
     quotas: ClassVar[Mapping[str, int]] = {
         "clusters": 20,
         "cloud_accounts": 20,
+        "cluster_profiles": 50,
         "node_groups": 20,
         "node_providers": 50,
         "nodeclaims": 5000,

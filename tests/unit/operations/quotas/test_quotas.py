@@ -22,6 +22,7 @@ def test_quotas_with_default_are_always_listed(world: World) -> None:
         "clusters": (20, 0),
         "cloud_accounts": (20, 0),
         "node_groups": (20, 0),
+        "cluster_profiles": (50, 0),
         "node_providers": (50, 0),
         "nodeclaims": (5000, 0),
         "nodes_per_group": (100, 0),

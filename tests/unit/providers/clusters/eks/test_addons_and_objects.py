@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,7 @@ import pytest
 
 from stockyard.errors import VendorRefused, VendorUnavailable
 from stockyard.ports.clusters import AdmitsPacks
+from stockyard.providers.clouds.aws import cluster_tokens
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, names
 from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
@@ -195,6 +197,33 @@ def test_tokens_of_a_role_are_made_by_its_own_session(eks: Any, run: Run) -> Non
     assert eks.ledger.writes == lines
     assert "k8s-aws" not in repr(token)
     assert eks.provider.secret_name(eks.cluster) == names.child_name("My-Cluster", "kubeconfig")
+
+
+def test_a_person_who_asks_again_is_served_by_the_same_session(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session costs a call in the tenant's account, at its rate, and a line of its trail."""
+    run("access")
+    role_keys, sessions = cluster_tokens.role_keys, list[tuple[str, str]]()
+
+    def counting(calls: Any, arn: str, session: str) -> Any:
+        sessions.append((arn, session))
+        return role_keys(calls, arn, session)
+
+    monkeypatch.setattr(cluster_tokens, "role_keys", counting)
+    now = eks.now
+    for role, actor, seconds in (
+        ("viewer", "user:ann", 0),
+        ("viewer", "user:ann", 200),
+        ("viewer", "user:bob", 200),
+        ("admin", "user:ann", 200),
+        ("viewer", "user:ann", 300),
+    ):
+        work = replace(eks.work("tokens"), session=actor, now=now + timedelta(seconds=seconds))
+        token = eks.provider.mint(work, role)
+        assert token.expires_at > work.now + timedelta(minutes=5)
+    assert len(sessions) == 4
+    assert len(set(sessions)) == 3
 
 
 def node(pool: str = "system", group: str | None = "system", provider: str = "aws:///us-east-1a/i-1") -> dict[str, Any]:

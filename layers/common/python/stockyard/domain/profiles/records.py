@@ -21,6 +21,8 @@ class ProfileVersion:
     created_by: str
     rights: str = OPERATOR
     """Of who has made it, see ``pack_rights``: an administrator allows what the version says by making it."""
+    size: int = 0
+    """Bytes of its parts."""
 
 
 @dataclass(frozen=True, slots=True)

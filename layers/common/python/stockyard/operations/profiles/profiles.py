@@ -29,12 +29,16 @@ from stockyard.errors import (
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every
+from stockyard.operations.quotas.limits import limit_of, refusal
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Remove, Replace, Write
+from stockyard.ports import Add, Create, Remove, Replace, Write
 
 PART_BYTES = 300_000
 """Of one record: below what an item may have."""
 MAX_VERSIONS = 100
+MAX_BYTES = 20 * 1024 * 1024
+"""Of all versions of a profile together, as they are stored."""
+QUOTA = "cluster_profiles"
 
 
 def find_profile(services: Services, id_or_name: str) -> ClusterProfile:
@@ -162,9 +166,13 @@ def create_profile(
     )
     transition = Transition("ClusterProfile", None, version, "Created", f"Cluster profile {name} was made.")
     writes = tell(services, actor, profile, transition)
+    limit = limit_of(services, QUOTA)
+    count = Add(f"quota/{QUOTA}", 1, limit=limit)
     try:
-        services.store.commit(Create(named), Create(profile), *map(Create, parts), *writes)
+        services.store.commit(Create(named), count, Create(profile), *map(Create, parts), *writes)
     except Conflict as conflict:
+        if conflict.index == 1:
+            raise refusal(QUOTA, limit) from conflict
         raise IllegalTransition(f"There is a cluster profile called {name}.") from conflict
     return profile
 
@@ -200,8 +208,11 @@ def draft(
 def with_version(
     services: Services, profile: ClusterProfile, version: str, content: Content, *, actor: str, rights: str
 ) -> tuple[ClusterProfile, *tuple[ProfilePart, ...]]:
-    """The records of a profile that has got a version."""
+    """The records of a profile that has got a version. ``InvalidInput`` for one that has too much already."""
     added, parts = _version(services, profile.id, version, content, actor, rights)
+    if sum(each.size for each in profile.versions) + added.size > MAX_BYTES:
+        text = f"the versions of a profile have at most {MAX_BYTES // 2**20} MiB together; make another profile"
+        raise InvalidInput.at("/packs", text)
     return replace(profile, versions=(*profile.versions, added)), *parts
 
 
@@ -287,6 +298,7 @@ def delete_profile(services: Services, id_or_name: str, actor: str) -> Operation
         services.store.commit(
             Remove(ClusterProfile, profile.id, version=profile.version),
             Remove(Name, _name(profile.name)),
+            Add(f"quota/{QUOTA}", -1),
             *parts,
             Create(operation),
             *tell(services, actor, removed, transition),
@@ -316,7 +328,7 @@ def _version(
     data = gzip.compress(_text_of(content).encode(), mtime=0)
     pieces = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
     parts = [ProfilePart(id=_part(profile_id, number, index), data=piece) for index, piece in enumerate(pieces)]
-    return ProfileVersion(number, content_digest(content), len(pieces), services.now(), actor, rights), parts
+    return ProfileVersion(number, content_digest(content), len(pieces), services.now(), actor, rights, len(data)), parts
 
 
 def content_digest(content: Content) -> str:

@@ -7,7 +7,8 @@ that the cluster gives access to; the token dies with them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -30,7 +31,28 @@ MARGIN = timedelta(minutes=1)
 """A token is given out as ended so much earlier: clocks differ, and a request is under way for a while."""
 SESSION_SECONDS = 900
 """The shortest session of a role that STS has."""
+KEYS_KEPT = timedelta(minutes=5)
+"""For how long keys of a session are used again: a token that is made with them lives ten minutes still."""
+MOST_KEYS = 200
 _QUERY = "Action=GetCallerIdentity&Version=2011-06-15"
+
+
+class RoleKeys:
+    """Keys of roles for a while, in this process's memory: each person's tokens of a role of a cluster are made by one
+    session, so that asking again and again costs no call and no line of the tenant's trail."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[tuple[str, ...], tuple[datetime, dict[str, Any]]] = OrderedDict()
+
+    def of(self, mark: tuple[str, ...], now: datetime, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The keys for what ``mark`` names: those of at most ``KEYS_KEPT`` ago, else what ``ask`` answers."""
+        entry = self._entries.get(mark)
+        if entry is None or not timedelta(0) <= now - entry[0] < KEYS_KEPT:
+            entry = self._entries[mark] = (now, ask())
+        self._entries.move_to_end(mark)
+        while len(self._entries) > MOST_KEYS:
+            self._entries.popitem(last=False)
+        return entry[1]
 
 
 class _Signer(SigV4QueryAuth):

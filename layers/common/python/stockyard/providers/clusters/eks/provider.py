@@ -13,6 +13,7 @@ from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import ClusterToken, GonePart, PacksAccount
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.cluster_tokens import RoleKeys
 from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources import retagging
 from stockyard.providers.clouds.aws.resources.cluster_building import check_account, gone_parts
@@ -62,6 +63,7 @@ class EksClusterDriver:
     ) -> None:
         self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory, secrets=secrets)
+        self._role_keys = RoleKeys()
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
@@ -113,7 +115,7 @@ class EksClusterDriver:
 
     def mint(self, work: CloudWork, role: str) -> ClusterToken:
         """See ``ports.clusters.MintsTokens.mint``."""
-        return people.mint(self._builder(work), role)
+        return people.mint(self._builder(work), role, self._role_keys)
 
     def packs_api(self, work: CloudWork) -> PacksAccount:
         """See ``ports.clusters.AdmitsPacks``."""

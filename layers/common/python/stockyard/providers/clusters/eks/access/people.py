@@ -18,10 +18,17 @@ MANAGED_GROUP = "eks.amazonaws.com/nodegroup"
 """The label by which EKS says of a node which group it is of."""
 
 
-def mint(builder: Builder, role: str) -> ClusterToken:
-    """See ``ports.clusters.MintsTokens.mint``: by a session of the cluster's role, from one of the tenant's."""
-    cluster = builder.work.cluster
-    keys = cluster_tokens.role_keys(builder.calls, identity.arn(builder, role), builder.work.session)
+def mint(builder: Builder, role: str, role_keys: cluster_tokens.RoleKeys) -> ClusterToken:
+    """See ``ports.clusters.MintsTokens.mint``: by a session of the cluster's role, from one of the tenant's, which
+    ``role_keys`` keeps for a few minutes."""
+    work, cluster, role_arn = builder.work, builder.work.cluster, identity.arn(builder, role)
+    # Whose session it is, and by which way into the account: another role or external id begins anew.
+    way_in = (str(work.account.attributes.get("role_arn")), work.account.external_id)
+    keys = role_keys.of(
+        (work.tenant, cluster.id, role_arn, work.session, *way_in),
+        builder.now,
+        lambda: cluster_tokens.role_keys(builder.calls, role_arn, work.session),
+    )
     token = cluster_tokens.presign(keys, names.cluster_name(cluster), region(cluster), builder.now)
     return ClusterToken(token, cluster_tokens.expires_at(keys, builder.now))
 
