@@ -95,7 +95,7 @@ class _OneSession:
     def __init__(self) -> None:
         self._sessions = Sessions(boto3.Session)
 
-    def of(self, account: CloudAccount, name: str, tenant: str = "") -> Any:
+    def of(self, account: CloudAccount, name: str, tenant: str = "", policy: str = "") -> Any:
         return self._sessions.of(account, "all")
 
 
