@@ -241,7 +241,7 @@ def distinct(batch: Sequence[str]) -> int:
     return len(
         {
             frozenset(
-                (entry["key"], entry["operator"], frozenset(entry["values"]))
+                (entry["key"], entry["operator"], frozenset(entry.get("values", ())))
                 for entry in json.loads(text)["requirements"]
             )
             for text in batch
