@@ -133,8 +133,9 @@ def test_a_manifest_at_another_door_is_told_the_right_one(tenant):
 
 
 def test_prices_of_a_region_are_listed_or_said_to_be_unknown(tenant):
-    refusal = tenant.problem(404, "NotFound", "GET", "/v1/prices?region=ap-southeast-4")
-    assert refusal["detail"].startswith("Prices of ap-southeast-4 are not known.")
+    assert tenant.good("GET", "/v1/prices?region=ap-southeast-4")["items"], "fetched when the region is first named"
+    refusal = tenant.problem(404, "NotFound", "GET", "/v1/prices?region=mars-1")
+    assert refusal["detail"].startswith("Prices of mars-1 are not known")
     rates = tenant.good("GET", "/v1/prices?kind=rate&name=nat*")["items"]
     assert [(item["name"], item["unit"]) for item in rates] == [("nat_gateway", "hour"), ("nat_gateway_gb", "GB")]
 
