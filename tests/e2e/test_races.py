@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -164,6 +165,16 @@ def listed(served: Served, kind: str, subject: str) -> list[dict[str, Any]]:
     return items
 
 
+STILL_SECONDS = 3
+"""For so long nothing has been written when the changes begin."""
+
+
+def is_still(served: Served, path: str) -> bool:
+    before = served.call("GET", path).headers["etag"]
+    time.sleep(STILL_SECONDS)
+    return bool(served.call("GET", path).headers["etag"] == before)
+
+
 def test_no_change_is_lost(
     served: Served, by_one_key: list[Answer], soaking: bool, seed: int, record_property: Record
 ) -> None:
@@ -178,6 +189,7 @@ def test_no_change_is_lost(
 
     # What passes over its pools and its agent lead to is written before anybody changes it here.
     served.wait("the conditions of its pools", pools_are_ready, 60)
+    served.wait("a record that nothing in the background changes", lambda: is_still(served, path), 60)
     first = served.call("GET", path)
     before = len(listed(served, "events", created["id"]))
     changes = change_at_once(served, path, first.headers["etag"], total, seed)
