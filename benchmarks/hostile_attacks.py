@@ -136,11 +136,13 @@ def profile(target: Target, number: int) -> Answer:
         {"name": "a", "default": "x" * 4000},
         {"name": "b", "regex": "(a|a)*b?", "default": "a" * 200},
     ]
-    values = "\n".join(f"k{each}: '{{{{ .variables.a }}}}'" for each in range(100))
+    values = "\n".join(f"k{each}: '{{{{ .profile.var.a }}}}'" for each in range(100))
     data = {f"d{each}": f"{{{{ .values.k{each} }}}}" for each in range(100)}
-    content = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
-    manifests = [{"name": f"m{each}", "content": content} for each in range(9)]
-    packs = [{"layer": "addon", "name": "p", "tag": "1", "manifests": manifests, "values": values}]
+    objects = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{each}"}, "data": data} for each in range(9)
+    ]
+    manifests = [{"name": f"m{each}", "content": json.dumps(content)} for each, content in enumerate(objects)]
+    packs = [{"layer": "addon", "name": "p", "tag": "1", "namespace": "evil", "manifests": manifests, "values": values}]
     body = {"name": f"evil-{number}", "version": "1.0.0", "variables": variables, "packs": packs}
     return target.send("POST", "/v1/cluster-profiles?dry_run=true", body, OPERATOR)
 
