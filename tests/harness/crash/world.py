@@ -35,6 +35,7 @@ from local.functions.invocation import Invocation, failure
 from local.testing import direct_table
 from stacks import workflows
 from stockyard import wiring
+from stockyard.adapters import catalog
 from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.domain import records
 from stockyard.domain.records import Cluster, Counter, Fact, Name, Operation, Outbox, Resource
@@ -367,6 +368,9 @@ def crash_world(
         stack.enter_context(patch.object(wiring, "background", lambda: background))
         stack.enter_context(patch.object(wiring, "_deployer", lambda: deployer))
         stack.enter_context(patch.object(wiring, "attestor", MemoryAttestor))
+        # Real time passes while a life waits for those that have forked from it: nothing may be read again for that.
+        for name in ("_KEEP_NOTHING_SECONDS", "_KEEP_SPOT_SECONDS"):
+            stack.enter_context(patch.object(catalog, name, catalog._KEEP_SECONDS))
         for function in (clusters.http, machines.http):
             dependencies = replace(function._dependencies, clock=world.clock.now, randomness=world.clock.randomness)
             stack.enter_context(patch.object(function, "_dependencies", dependencies))
