@@ -48,6 +48,7 @@ from local.proxies import LOOPBACK
 from local.seeds import seed_event_accounts, seed_tenant
 
 ROOT = Path(__file__).resolve().parents[1]
+WARM = "local.functions.warm_imports"
 PATH = (ROOT, ROOT / "layers" / "common" / "python")
 """Where functions find their modules."""
 SCALE = 0.02
@@ -91,9 +92,7 @@ class LocalCloud:
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home = home.resolve()  # machines run in folders of their own
-        self._cache = cache
-        self._port = port
-        self._scale = scale
+        self._cache, self._port, self._scale = cache, port, scale
         self._schedules = schedules
         self._plan = plan or FaultPlan()
         self._limits = limits
@@ -104,9 +103,7 @@ class LocalCloud:
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)
-        self.functions = Functions(
-            ROOT, home / "logs", {}, warm=("local.functions.warm_imports",), path=PATH, apart=apart
-        )
+        self.functions = Functions(ROOT, home / "logs", {}, warm=(WARM,), path=PATH, apart=apart)
         self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from stockyard_client.following import Pace
     from stockyard_client.models import Cluster, Operation
     from stockyard_client.pool_models import Pool
-    from stockyard_client.resources.base import Accounts, Clusters, Events, Operations
+    from stockyard_client.resources.accounts import Accounts
+    from stockyard_client.resources.base import Clusters, Events, Operations
     from stockyard_client.resources.costs import CostReports
     from stockyard_client.resources.disruption import Disruption
     from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
@@ -67,7 +68,7 @@ class Client:
     @cached_property
     def accounts(self) -> Accounts:
         """Cloud accounts."""
-        from stockyard_client.resources.base import Accounts
+        from stockyard_client.resources.accounts import Accounts
 
         return Accounts(self._transport, self._pace)
 

@@ -23,7 +23,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.people import MASTERS, Person, Webhook, reviewed
+from local.kubernetes.discovery import discovery
+from local.kubernetes.people import MASTERS, Person, Webhook, impersonated, reviewed
 from local.kubernetes.rules import Action, Grant, grants, person_grants, refusal
 from local.kubernetes.server import ConnectionReset, Server, serve
 from local.kubernetes.store import (
@@ -47,8 +48,6 @@ _LEAST_SECONDS = 600
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PAGE = re.compile("/version|/api|/apis|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
-_ALL_VERBS = {"singularName": "", "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"]}
-"""What discovery says of each resource; who may do what is judged at the call."""
 _MASTER = ("", "kubernetes-admin")  # no rules hold for it
 Account = tuple[str, str] | Person
 """Who asks: a service account, or whom the webhook knows."""
@@ -187,9 +186,11 @@ class KubeApi:
         account: Account | None = self._accounts.get(token, person) if kind == "Bearer" else None
         if account is None:
             raise StatusError(401, "Unauthorized")
-        account = self._impersonated(account, headers)
+        for action in (other := impersonated(headers)).actions:
+            self._authorize(action, account)
+        account = other.person or account
         path = urlsplit(target).path
-        pages = self._discovery() if method == "GET" and _PAGE.fullmatch(path) else {}
+        pages = discovery(self.version, self.store.resources) if method == "GET" and _PAGE.fullmatch(path) else {}
         parsed = None if path in pages else _parse(self.store.resources, method, target, headers, body)
         action = parsed.action if parsed else Action("get", "", path)
         fault = next((fault for fault in self.faults if fault.strikes(action)), None)
@@ -207,16 +208,6 @@ class KubeApi:
         finally:
             self.calls.append(RecordedCall(action, status))
         return status, answer
-
-    def _impersonated(self, account: Account, headers: Mapping[str, str]) -> Account:
-        """Whom the account acts as: itself, or the user of the headers, where it may impersonate user and group."""
-        user, group = headers.get("impersonate-user", ""), headers.get("impersonate-group", "")
-        if not user:
-            return account
-        for resource, name in (("users", user), ("groups", group)):
-            if name:
-                self._authorize(Action("impersonate", "", resource, "", name), account)
-        return Person(user, frozenset({group, "system:authenticated"}))
 
     def _carry_out(self, request: _Request, account: Account) -> tuple[int, Any]:
         self._authorize(request.action, account)
@@ -310,18 +301,6 @@ class KubeApi:
         if not allowed:
             raise StatusError(403, refusal(name, action))
 
-    def _discovery(self) -> dict[str, Object]:
-        """What every authenticated user may read: the version, and the resources of each group."""
-        pages: dict[str, Object] = {"/version": {"gitVersion": self.version}, **_roots(self.store.resources)}
-        for resource in self.store.resources:
-            path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
-            empty = {"kind": "APIResourceList", "groupVersion": resource.api_version, "resources": []}
-            entry = {"name": resource.name, "kind": resource.kind, "namespaced": resource.namespaced, **_ALL_VERBS}
-            pages.setdefault(path, empty)["resources"].append(entry)
-            if resource.name == "pods":
-                pages[path]["resources"].append({"name": "pods/eviction", "kind": "Eviction", "namespaced": True})
-        return pages
-
     def serve(self, context: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)) -> str:
         """Listen on loopback and return the base URL. With ``context`` the server uses TLS."""
         self._server, url = serve(self, context, address)
@@ -333,22 +312,6 @@ class KubeApi:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
-
-
-def _roots(resources: Sequence[Resource]) -> dict[str, Object]:
-    """Where a client such as kubectl begins: the versions, and the groups."""
-    groups: dict[str, list[Object]] = {}
-    for resource in resources:
-        version = {"groupVersion": resource.api_version, "version": resource.version}
-        if resource.group and version not in groups.setdefault(resource.group, []):
-            groups[resource.group].append(version)
-    listed = [
-        {"name": name, "versions": versions, "preferredVersion": versions[0]} for name, versions in groups.items()
-    ]
-    return {
-        "/api": {"kind": "APIVersions", "versions": ["v1"]},
-        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed},
-    }
 
 
 def key_of(document: Mapping[str, Any], namespace: str = "", served: Sequence[Resource] = RESOURCES) -> Key:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.kubernetes.store import RBAC, RESOURCES, Object
+from local.kubernetes.rules import Action
+from local.kubernetes.store import RBAC, RESOURCES, Object, StatusError
 
 Webhook = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Takes and gives the body of a ``TokenReview``. Raises ``WebhookFailed``."""
@@ -38,6 +39,26 @@ def reviewed(webhook: Webhook, token: str) -> Person | None:
         return None
     user = status["user"]
     return Person(user["username"], frozenset(user.get("groups") or ()) | {"system:authenticated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """Whom a request acts as, and what its account has to be allowed for that. None: as its account."""
+
+    person: Person | None = None
+    actions: tuple[Action, ...] = ()
+
+
+def impersonated(headers: Mapping[str, str]) -> Impersonation:
+    """Whom the headers name. A group without a user is refused, as a real API server does."""
+    user, group = headers.get("impersonate-user", ""), headers.get("impersonate-group", "")
+    if group and not user:
+        raise StatusError(403, f"requested groups [{group}] without impersonating a user")
+    if not user:
+        return Impersonation()
+    names = [("users", user), *([("groups", group)] if group else [])]
+    actions = tuple(Action("impersonate", "", resource, "", name) for resource, name in names)
+    return Impersonation(Person(user, frozenset({group, "system:authenticated"} - {""})), actions)
 
 
 def standard_roles() -> list[Object]:

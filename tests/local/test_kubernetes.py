@@ -26,9 +26,10 @@ from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import KubeApi
 from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.people import Person, impersonated
 from local.kubernetes.server import PROTOBUF
 from local.kubernetes.simulated import SimulatedCluster
-from local.kubernetes.store import Key, Object
+from local.kubernetes.store import Key, Object, StatusError
 from tests.unit.agent.http_platform import HttpPlatform
 from tests.unit.agent.rig import CLUSTER, SECRET, Platform
 
@@ -338,3 +339,16 @@ def test_a_body_that_the_simulation_does_not_read_is_refused():
         connection.close()
     finally:
         api.close()
+
+
+def test_who_acts_as_a_group_without_a_user_is_refused_and_who_names_both_needs_both_rights() -> None:
+    with pytest.raises(StatusError) as refused:
+        impersonated({"impersonate-group": "admins"})
+    assert refused.value.status == 403
+    assert impersonated({}).person is None
+    both = impersonated({"impersonate-user": "ann", "impersonate-group": "admins"})
+    assert [(action.verb, action.resource, action.name) for action in both.actions] == [
+        ("impersonate", "users", "ann"),
+        ("impersonate", "groups", "admins"),
+    ]
+    assert both.person == Person("ann", frozenset({"admins", "system:authenticated"}))

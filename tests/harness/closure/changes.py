@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_TAGGED_EC2 = (
+TAGGED_EC2 = (
     "elastic-ip",
     "instance",
     "internet-gateway",
@@ -29,7 +29,7 @@ _EC2: Mapping[str, tuple[str, ...]] = {
     "AuthorizeSecurityGroupEgress": ("security-group",),
     "AuthorizeSecurityGroupIngress": ("security-group",),
     "CreateRoute": ("route-table",),
-    "CreateTags": _TAGGED_EC2,
+    "CreateTags": TAGGED_EC2,
     "DeleteInternetGateway": ("internet-gateway",),
     "DeleteLaunchTemplate": ("launch-template",),
     "DeleteNatGateway": ("natgateway",),
@@ -39,7 +39,7 @@ _EC2: Mapping[str, tuple[str, ...]] = {
     "DeleteSecurityGroup": ("security-group",),
     "DeleteSnapshot": ("snapshot",),
     "DeleteSubnet": ("subnet",),
-    "DeleteTags": _TAGGED_EC2,
+    "DeleteTags": TAGGED_EC2,
     "DeleteVolume": ("volume",),
     "DeleteVpc": ("vpc",),
     "DetachInternetGateway": ("internet-gateway", "vpc"),

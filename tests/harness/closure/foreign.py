@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tests.harness.closure.changes import TAGGED_EC2
+
 ACCOUNT, INSTALLATION, OTHER_INSTALLATION, PREFIX = "222222222222", "inst-1", "inst-2", "vantage"
 OUR_TAG = "stockyard:installation"
-_OF_EC2 = (
-    "elastic-ip",
-    "instance",
-    "internet-gateway",
-    "launch-template",
-    "natgateway",
-    "network-interface",
-    "route-table",
-    "security-group",
-    "snapshot",
-    "spot-instances-request",
-    "subnet",
-    "volume",
-    "vpc",
-)
 _TAGS: Mapping[str, Mapping[str, str]] = {
     "plain": {},
     "tagged": {"team": "a", "Name": "production"},
@@ -73,7 +60,7 @@ def _of(whose: str) -> Iterator[Thing]:
     def thing(kind: str, service: str, resource: str, region: str = "us-east-1", account: str = ACCOUNT) -> Thing:
         return Thing(kind, whose, f"arn:aws:{service}:{region}:{account}:{resource}", tags)
 
-    for kind in _OF_EC2:
+    for kind in TAGGED_EC2:
         account = "" if kind == "snapshot" else ACCOUNT
         yield thing(f"ec2:{kind}", "ec2", f"{kind}/{kind}-0123456789abcdef0", account=account)
     # A cluster of another installation has a name as ours have; of an earlier release, too.

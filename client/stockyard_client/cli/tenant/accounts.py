@@ -40,6 +40,20 @@ def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str]
 Account = Annotated[str, typer.Argument(help="The account's number or name.", autocompletion=account_numbers)]
 
 
+def _attributes(provider: str, named: dict[str, str | None]) -> dict[str, str | None]:
+    """What options and environment say of the account. The environment's counts only where its part is asked for."""
+    attributes = {name: named[name] for name in ("role_arn", "region", "data_center_id")}
+    if provider == "cudo":
+        attributes |= {"project_id": named["project_id"], "api_key": os.environ.get("CUDO_API_KEY")}
+    if named["access_key_id"] is not None:
+        attributes |= {name: named[name] for name in ("user_arn", "access_key_id")}
+        attributes["secret_access_key"] = os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if named["vault_address"] is not None:
+        attributes |= {name: named[name] for name in ("vault_address", "vault_role_id")}
+        attributes["vault_secret_id"] = os.environ.get("VAULT_SECRET_ID")
+    return attributes
+
+
 @app.command()
 def create(
     run: typer.Context,
@@ -75,19 +89,7 @@ def create(
     context.origins.append(_origin(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
-    attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
-    if body["provider"] == "cudo":
-        attributes |= {"project_id": project_id, "api_key": os.environ.get("CUDO_API_KEY")}
-    if access_key_id is not None:
-        secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
-        attributes |= {"user_arn": user_arn, "access_key_id": access_key_id, "secret_access_key": secret}
-    if vault_address is not None:
-        secret_id = os.environ.get("VAULT_SECRET_ID")
-        attributes |= {
-            "vault_address": vault_address,
-            "vault_role_id": vault_role_id,
-            "vault_secret_id": secret_id,
-        }
+    attributes = _attributes(body["provider"], named)
     own = body.get("attributes") or {}
     body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
     if tag:

@@ -5,16 +5,16 @@ Everything is made on first use and kept for the life of the process, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stockyard import ports, settings
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import AuditRecord, Cluster
 from stockyard.metrics import namespace
-from stockyard.operations.services import Factories, Services
+from stockyard.operations.services import Factories, Lazy, Services
 from stockyard.providers import registry as provider_registry
 
 if TYPE_CHECKING:
@@ -34,28 +34,7 @@ if TYPE_CHECKING:
     from stockyard.operations.wait_turns import WaitTurns
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
 
-T = TypeVar("T")
-
 provider_registry.introduce()
-
-
-class Lazy(Mapping[str, T]):
-    """A mapping whose values are made when first asked for: a vendor's code is loaded only where it is called."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
-        self._makers = makers
-        self._made: dict[str, T] = {}
-
-    def __getitem__(self, key: str) -> T:
-        if key not in self._made:
-            self._made[key] = self._makers[key]()
-        return self._made[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
 
 
 @cache
@@ -227,22 +206,15 @@ def store(tenant: str) -> ports.Store:
 @cache
 def price_requests() -> ports.PriceRequests:
     """What has the prices of a region fetched that somebody names."""
-    from stockyard.adapters import own_account
     from stockyard.adapters.background import LambdaBackground
-    from stockyard.adapters.price_requests import StoredPriceRequests
+    from stockyard.adapters.price_requests import connected
     from stockyard.operations.services import NO_REQUESTS
 
     function = configuration().catalog_function
     if not function:
         return NO_REQUESTS
-    background = cache(lambda: LambdaBackground(_client("lambda"), function))
-    return StoredPriceRequests(
-        registry().platform(),
-        prices(),
-        lambda event: background().invoke(event),
-        cache(own_account.regions),
-        clock().now,
-    )
+    invoker = cache(lambda: LambdaBackground(_client("lambda"), function))
+    return connected(registry().platform(), prices(), lambda event: invoker().invoke(event), clock().now)
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList, StoredPriceSheets
@@ -93,3 +94,12 @@ class StoredPriceRequests:
         if self._turn_begins is None or now - self._turn_begins > TURN_SECONDS:
             self._turn_begins = now
         return self._turn_begins
+
+
+def connected(
+    store: Store, prices: Ec2PriceList, invoke: Callable[[Mapping[str, Any]], None], now: Callable[[], datetime]
+) -> StoredPriceRequests:
+    """The requests of this process, for the regions that its cloud tells once."""
+    from stockyard.adapters import own_account
+
+    return StoredPriceRequests(store, prices, invoke, cache(own_account.regions), now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -76,6 +76,25 @@ class Factories:
     """What has the prices of a region fetched."""
     catalogs: dict[Any, Any] = field(default_factory=dict)
     """Catalogues of node types that the process has built, by version; see ``node_providers.catalog``."""
+
+
+class Lazy(Mapping[str, T]):
+    """A mapping whose values are made when first asked for: a vendor's code is loaded only where it is called."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
+        self._makers = makers
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, key: str) -> T:
+        if key not in self._made:
+            self._made[key] = self._makers[key]()
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 class LazyPort(Generic[T]):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
-from local.aws.corrections.compute.capacity_reservations import capacity_reservations
-from local.aws.corrections.compute.reservations import new_block
 from local.aws.corrections.pace import paced
 from local.aws.corrections.scarcity import limited
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
@@ -19,10 +16,9 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog import offerings
 from stockyard.providers.clusters.eks import names
-from stockyard.providers.clusters.eks.nodes import launch_templates
 from stockyard.providers.clusters.eks.nodes.node_groups import Generation
 from tests.unit.providers.clusters.eks.conftest import H100, settings
-from tests.unit.providers.conftest import ACME, START
+from tests.unit.providers.conftest import START
 
 Run = Callable[[str], None]
 WORKERS = {"name": "workers", "role": "system", "instance_type": "m6i.large"}
@@ -343,47 +339,6 @@ def test_a_crash_between_the_call_and_the_record_makes_nothing_twice(eks: Any, r
     eks.ensure("node_groups")
     assert groups(eks) == {"system", "h100"}
     assert len([line for line in eks.ledger.lines() if line.kind == "launch_template"]) == 2
-
-
-@pytest.fixture
-def block() -> Iterator[str]:
-    """A capacity block of four machines, which begins in two days of the yard's time."""
-    begin = START + timedelta(days=2)
-    with capacity_reservations(), paced(lambda _kind: 0.0, START.timestamp):
-        yield new_block(ACME, "us-east-1", "p5.48xlarge", "us-east-1b", 4, begin, begin + timedelta(days=1))
-
-
-def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, block: str) -> None:
-    change(eks, {**H100, "capacity_reservation_id": block, "count": 2, "min_size": 1})
-    run("node_groups")
-    described = group(eks, "h100")
-    assert described["capacityType"] == "CAPACITY_BLOCK"
-    assert described["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
-    assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
-    assert described.get("instanceTypes", []) == []
-    data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])
-    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
-    assert data["CapacityReservationSpecification"] == {
-        "CapacityReservationPreference": "capacity-reservations-only",
-        "CapacityReservationTarget": {"CapacityReservationId": block},
-    }
-    assert "NetworkInterfaces" not in data
-
-
-def test_a_capacity_block_that_has_begun_gets_its_least_size(eks: Any, run: Run, block: str) -> None:
-    change(eks, {**H100, "capacity_reservation_id": block, "count": 2, "min_size": 1})
-    run("node_groups")
-    later = START + timedelta(days=2, hours=1)
-    eks.now = later
-    with paced(lambda _kind: 0.0, later.timestamp):
-        eks.ensure("node_groups")
-        assert group(eks, "h100")["scalingConfig"] == {"minSize": 1, "maxSize": 4, "desiredSize": 1}
-
-
-def test_a_capacity_block_that_is_not_there_is_named(eks: Any, run: Run) -> None:
-    change(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
-    with capacity_reservations(), pytest.raises(VendorRefused, match="no capacity reservation cr-0123456789abcdef0"):
-        run("node_groups")
 
 
 def test_machines_get_no_version_without_their_template_and_the_group_is_named(eks: Any, run: Run) -> None:
