@@ -25,6 +25,7 @@ _EPILOG = (
 COMMANDS = {
     "account": Command("tenant.accounts", "app", "Cloud accounts."),
     "cluster": Command("clusters.clusters", "app", "Kubernetes clusters."),
+    "eks": Command("clusters.eks", "app", "Clusters on EKS."),
     "operation": Command("operations.operations", "app", "Long-running changes."),
     "provider": Command("nodes.node_providers", "app", "Node providers."),
     "type": Command("nodes.node_providers", "types", "Node types."),

@@ -25,14 +25,19 @@ OFTEN, SELDOM = 15.0, 60.0
 """Seconds after which lists are read again whose changes have no event: short ones, and those of a thousand rows."""
 
 
-def clusters(client: Client, filters: Filters) -> Listing[Cluster]:
-    """Clusters, by their ids."""
+def clusters(
+    client: Client,
+    filters: Filters,
+    is_wanted: Callable[[Cluster], bool] | None = None,
+    sheet: Sheet[Cluster] = CLUSTERS,
+) -> Listing[Cluster]:
+    """Clusters, by their ids; only those that are wanted."""
     return Listing(
-        CLUSTERS,
-        lambda: client.clusters.list(page_size=200, **filters),
+        sheet,
+        lambda: filter(is_wanted or (lambda _: True), client.clusters.list(page_size=200, **filters)),
         client.clusters.get,
         by_prefix("clu_"),
-        filtered=any(filters.values()),
+        filtered=any(filters.values()) or is_wanted is not None,
     )
 
 
