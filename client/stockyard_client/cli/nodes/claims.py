@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from stockyard_client.cli.input.completion import claim_names, cluster_names, po
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_either, requirement
 from stockyard_client.cli.input.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch
-from stockyard_client.cli.nodes import power
+from stockyard_client.cli.nodes import power, type_filters
 from stockyard_client.cli.nodes.type_filters import check_memory
 from stockyard_client.cli.operations import listings, operations, updates
 from stockyard_client.cli.output import losses, plans, progress, watching
@@ -47,6 +48,7 @@ def create(
     ] = None,
     cpu: Annotated[str | None, typer.Option(help="At least so many cores, such as 2 or 500m.")] = None,
     memory: Annotated[str | None, typer.Option(help="At least so much memory, such as 4Gi.")] = None,
+    gpu: type_filters.ClaimGpu = None,
     resource: Annotated[list[str] | None, typer.Option(help="name=quantity; may be repeated.")] = None,
     require: Annotated[
         list[str] | None, typer.Option(help="key=v1,v2, key!=v1, key>5, key<5, or key alone; may be repeated.")
@@ -68,7 +70,7 @@ def create(
     named = {"cpu": cpu and "--cpu", "memory": memory and "--memory"}
     context.origins.append(_origin(options, resources, named, require, label))
     if manifest:
-        if options or resources or require or label:
+        if options or resources or require or label or gpu:
             raise BadInput("a manifest says everything itself: give no options beside it")
         body = _from_manifest(context, body, output, dry_run=dry_run)
         if not body:
@@ -76,6 +78,11 @@ def create(
     else:
         body = _merged(body, options, resources, [requirement(text) for text in require or []], pairs(label or []))
     with context.client() as client:
+        if gpu is not None:
+            types = partial(client.node_types.list, provider=provider, page_size=200)
+            amounts, wishes = type_filters.gpu_wishes(gpu, types)
+            body = _merged(body, {}, amounts, [dict(wish) for wish in wishes], {})
+            context.origins.append(Origin(options={pointer("resources", name): "--gpu" for name in amounts}))
         if dry_run:
             plans.show(context, output, client.node_claims.plan_create(body))
             return

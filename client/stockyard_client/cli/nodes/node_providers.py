@@ -9,7 +9,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
-from stockyard_client.cli.input.inputs import read_either
+from stockyard_client.cli.input.inputs import read_either, requirement
 from stockyard_client.cli.input.options import DryRun, Manifest, Watch
 from stockyard_client.cli.nodes import type_filters
 from stockyard_client.cli.operations import listings, updates
@@ -142,13 +142,17 @@ def list_types(
     arch: type_filters.Arch = None,
     zone: type_filters.Zone = None,
     max_price: type_filters.MaxPrice = None,
+    capacity_type: type_filters.CapacityType = None,
+    has: type_filters.Property = None,
     watch: Watch = False,
     output: Output = Form.TABLE,
 ) -> None:
     """List the node types with cost, price and capacity. -o wide shows their properties. In a table what several
     providers have alike is one row."""
     context = contexts.of(run)
-    type_filter = type_filters.TypeFilter(cpu, memory, gpu, arch, zone, max_price)
+    type_filter = type_filters.TypeFilter(
+        cpu, memory, gpu, arch, zone, max_price, capacity_type, [requirement(text) for text in has or []]
+    )
     with context.client() as client:
         if watch:
             watching.watch_list(context, client, output, listings.types(client, provider, type_filter.of))

@@ -1,9 +1,10 @@
-"""Which node types of a list are type_filter: by what they have, where they are and what they cost."""
+"""Which node types of a list are wanted: by what they have, where they are and what they cost; what GPUs a claim asks
+for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,6 +20,17 @@ Gpu = Annotated[
     str | None, typer.Option(metavar="GPU", help="Only types with GPUs: a count, a name, or both: 2, l4, l4:2.")
 ]
 Arch = Annotated[str | None, typer.Option(help="Only types of this architecture, amd64 or arm64.")]
+CapacityType = Annotated[
+    str | None, typer.Option(metavar="TYPE", help="Only types to be had so: on-demand, spot, capacity-block.")
+]
+Property = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        help="Only types with this property: key=v1,v2, key!=v1, key>5, key<5, key, !key; may be repeated.",
+    ),
+]
+ClaimGpu = Annotated[str | None, typer.Option("--gpu", metavar="GPU", help="GPUs: a count, a name, or both: 1, l4:1.")]
 Zone = Annotated[str | None, typer.Option(help="Only types that may be had in this zone, by its name or id.")]
 MaxPrice = Annotated[float | None, typer.Option(metavar="USD", help="Only types whose USD/HOUR is no more than this.")]
 
@@ -30,6 +42,7 @@ LEAST_BYTES = 2**20
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _GPU_NAMES = ("karpenter.k8s.aws/instance-gpu-name", "gpu-model")
 _OF_DISKS = frozenset({"ephemeral-storage"})
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _ARCH, _ZONE = "kubernetes.io/arch", "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
 
@@ -58,6 +71,9 @@ class TypeFilter:
     arch: str | None = None
     zone: str | None = None
     max_price: float | None = None
+    capacity_type: str | None = None
+    properties: Sequence[Mapping[str, Any]] = ()
+    """As ``inputs.requirement`` reads them."""
 
     def of(self, types: Iterable[NodeType]) -> list[NodeType]:
         """The types that are wanted, in their order. Raises :class:`BadInput` for what is no quantity."""
@@ -74,19 +90,92 @@ class TypeFilter:
             and self._has_gpu(node_type)
             and (self.arch is None or self.arch in _values(node_type, _ARCH))
             and (self.zone is None or _is_in(node_type, self.zone))
-            and (self.max_price is None or _costs_at_most(node_type, self.max_price))
+            and all(_agrees(node_type, wish) for wish in self.properties)
+            and (self.capacity_type is None or self.capacity_type in _capacity_types(node_type))
+            and (self.max_price is None or self._costs_at_most(node_type, self.max_price))
         ]
 
     def _has_gpu(self, node_type: NodeType) -> bool:
         if self.gpu is None:
             return True
-        name, colon, count = self.gpu.lower().partition(":")
-        if not colon and name.isdecimal():
-            name, count = "", name
-        if colon and not count.isdecimal():
-            raise BadInput(f"--gpu {self.gpu}: a count, a name, or NAME:COUNT is expected")
+        name, count = gpus(self.gpu)
         has_name = not name or any(name == value.lower() for key in _GPU_NAMES for value in _values(node_type, key))
-        return has_name and sum(_amount(node_type, key) for key in _GPUS) >= int(count or 1)
+        return has_name and sum(_amount(node_type, key) for key in _GPUS) >= count
+
+    def _costs_at_most(self, node_type: NodeType, usd_hour: float) -> bool:
+        """Whether it may be had for that, of the capacity type that is wanted."""
+        price = hourly(node_type)
+        if self.capacity_type is not None:
+            of_type = [offer for offer in _offerings(node_type) if offer.get("capacity_type") == self.capacity_type]
+            prices = [offer["usd_hour"] for offer in of_type if offer.get("usd_hour") is not None]
+            price = min(prices, default=None) if of_type else price
+        return price is not None and price <= usd_hour
+
+
+def gpus(text: str) -> tuple[str, int]:
+    """The name of GPUs in lower case, empty for any, and how many: of ``2``, ``l4`` or ``l4:2``. Raises
+    :class:`BadInput`."""
+    name, colon, count = text.lower().partition(":")
+    if not colon and name.isdecimal():
+        name, count = "", name
+    if (colon and not (name and count.isdecimal())) or (count and not int(count)):
+        raise BadInput(f"--gpu {text}: a count, a name, or NAME:COUNT is expected")
+    return name, int(count or 1)
+
+
+def gpu_wishes(
+    text: str, types: Callable[[], Iterable[NodeType]]
+) -> tuple[dict[str, str], Sequence[Mapping[str, Any]]]:
+    """Resources and requirements of a claim that asks for such GPUs. ``types`` gives the node types that there are, as
+    providers call a GPU in their own ways. Raises :class:`BadInput` where none has one of that name."""
+    name, count = gpus(text)
+    if not name:
+        return {_GPUS[0]: str(count)}, ()
+    places: dict[tuple[str, str], set[str]] = {}
+    names: set[str] = set()
+    for node_type in types():
+        resource = next((key for key in _GPUS if _amount(node_type, key)), None)
+        for key in _GPU_NAMES if resource else ():
+            for value in filter(None, _values(node_type, key)):
+                names.add(value)
+                if value.lower() == name:
+                    places.setdefault((str(resource), key), set()).add(value)
+    if not places:
+        raise BadInput(
+            f"--gpu {text}: no node type has one of this name; there are {', '.join(sorted(names)) or 'none'}"
+        )
+    if len(places) > 1:
+        keys = ", ".join(sorted(key for _, key in places))
+        raise BadInput(f"--gpu {text}: providers say it by different properties ({keys}): name one by --provider")
+    ((resource, key), values), *_ = places.items()
+    return {resource: str(count)}, [{"key": key, "operator": "In", "values": sorted(values)}]
+
+
+def _offerings(node_type: NodeType) -> list[dict[str, Any]]:
+    offerings: list[dict[str, Any]] = (node_type.model_extra or {}).get("offerings") or []
+    return offerings
+
+
+def _capacity_types(node_type: NodeType) -> set[str]:
+    offered = {str(offer.get("capacity_type")) for offer in _offerings(node_type)}
+    return offered or set(_values(node_type, _CAPACITY_TYPE))
+
+
+def _agrees(node_type: NodeType, wish: Mapping[str, Any]) -> bool:
+    """Whether the type has such a property; one that says `*` may have any value."""
+    values = [value for value in _values(node_type, str(wish["key"])) if value]
+    operator, bounds = wish["operator"], list[str](wish.get("values") or [])
+    if operator in ("Exists", "DoesNotExist"):
+        return bool(values) is (operator == "Exists")
+    if operator == "NotIn":
+        return any(value not in bounds for value in values) or not values
+    if "*" in values:
+        return True
+    if operator == "In":
+        return any(value in bounds for value in values)
+    bound = quantity(bounds[0], str(wish["key"]))
+    numbers = [float(value) for value in values if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value)]
+    return any(number > bound if operator == "Gt" else number < bound for number in numbers)
 
 
 def _values(node_type: NodeType, key: str) -> list[str]:
@@ -97,17 +186,11 @@ def _amount(node_type: NodeType, name: str) -> float:
     return quantity(str(node_type.resources.get(name) or "0"), name)
 
 
-def _costs_at_most(node_type: NodeType, usd_hour: float) -> bool:
-    price = hourly(node_type)
-    return price is not None and price <= usd_hour
-
-
 def _is_in(node_type: NodeType, zone: str) -> bool:
     """Whether the type may be had there. One that says `*` may be in any zone of its region, or, where its prices go by
     zones, in those."""
     zones = _values(node_type, _ZONE)
-    offerings: list[dict[str, Any]] = (node_type.model_extra or {}).get("offerings") or []
-    priced = {name for offering in offerings for name in offering.get("zone_prices") or {}}
+    priced = {name for offering in _offerings(node_type) for name in offering.get("zone_prices") or {}}
     if zone in zones or zone in priced:
         return True
     region = str(node_type.properties.get(_REGION) or "")
