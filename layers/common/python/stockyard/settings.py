@@ -132,6 +132,7 @@ class Settings(Choices):
         "node_groups": 20,
         "node_providers": 50,
         "nodeclaims": 5000,
+        "nodes_per_eks_group": 1000,
         "nodes_per_group": 100,
     }
     """Limits of a tenant that has none of its own."""

@@ -17,7 +17,7 @@ from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
 from stockyard.operations.manifests.clusters import cluster_manifest, published_manifest
 from stockyard.operations.manifests.desired import read_desired
-from stockyard.operations.quotas.limits import set_quota
+from stockyard.operations.quotas.limits import set_quota, view, within_quota
 from stockyard.ports import Create, Replace
 from tests.unit.operations.clusters.managed_world import ManagedWorld
 from tests.unit.operations.installation import Installation
@@ -337,11 +337,23 @@ def test_clusters_are_counted_before_one_is_made(eks: ManagedWorld) -> None:
 
 
 def test_groups_are_counted(eks: ManagedWorld) -> None:
-    set_quota(eks.world.services, "nodes_per_group", 7, 0)
-    with pytest.raises(QuotaExceeded, match="nodes_per_group") as refused:
+    set_quota(eks.world.services, "nodes_per_group", 1, 0)
+    set_quota(eks.world.services, "nodes_per_eks_group", 7, 0)
+    with pytest.raises(QuotaExceeded, match="nodes_per_eks_group") as refused:
         read_desired(eks.world.services, [manifest()], USER, admin=False)
     (fault,) = refused.value.errors
     assert fault.pointer == "/0/spec/nodePools/0/maxNodeCount"
+
+
+def test_a_group_may_have_as_many_nodes_as_the_source_says(eks: ManagedWorld) -> None:
+    services = eks.world.services
+    apply(eks, manifest({**SYSTEM, "maxNodeCount": 1000}))
+    assert view(services, "nodes_per_eks_group")["used"] == 1000
+    assert view(services, "nodes_per_group")["used"] == 0
+    cluster = find_cluster(services, "west")
+    grown = replace(pools_of(services, cluster.id)[0], limits={"nodes": "5000"})
+    own_pool = replace(grown, form="stockyard")
+    assert [pool.limits["nodes"] for pool in within_quota(services, cluster, [grown, own_pool])] == ["1000", "100"]
 
 
 def test_the_platform_has_no_clusters(installation: Installation) -> None:

@@ -25,6 +25,7 @@ def test_quotas_with_default_are_always_listed(world: World) -> None:
         "cluster_profiles": (50, 0),
         "node_providers": (50, 0),
         "nodeclaims": (5000, 0),
+        "nodes_per_eks_group": (1000, 0),
         "nodes_per_group": (100, 0),
     }
 

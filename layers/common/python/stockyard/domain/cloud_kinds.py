@@ -44,6 +44,10 @@ class ManifestKind:
     form: str
 
 
+GROUP_QUOTA = "nodes_per_group"
+"""The quota of the nodes of each node group and of each other pool, where a kind of clusters names no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
     """What a cluster driver makes: clusters of a type in accounts of a kind of cloud. Where several drivers make
@@ -60,7 +64,8 @@ class ClusterKind:
     ``followed_groups`` is the setting whose groups their pools follow as long as they stand: then a group is changed
     there. Empty where groups are the settings' when a cluster is made, and pools like any other from then on.
     ``profile_cloud`` is what cluster profiles for these clusters name; empty where they can have none. ``image_family``
-    is what their machines run, as the layer os of a profile names it.
+    is what their machines run, as the layer os of a profile names it. ``group_quota`` is the quota of the nodes of each
+    of their node groups.
     """
 
     driver: str
@@ -75,6 +80,7 @@ class ClusterKind:
     followed_groups: str = ""
     profile_cloud: str = ""
     image_family: str = ""
+    group_quota: str = GROUP_QUOTA
 
     def settings_model(self, *, creation: bool = False) -> type[Any]:
         """The model of the settings: of every document, or of a request for a new cluster."""
@@ -123,6 +129,18 @@ def followed_groups(driver: str) -> str:
     """The setting that pools of the driver's clusters follow; empty where they follow none."""
     kind = _Table.clusters.get(driver)
     return kind.followed_groups if kind is not None else ""
+
+
+def group_quota(driver: str) -> str:
+    """The quota of the nodes of each node group of the driver's clusters."""
+    kind = _Table.clusters.get(driver)
+    return kind.group_quota if kind is not None else GROUP_QUOTA
+
+
+def group_quotas() -> Mapping[str, Set[str]]:
+    """The drivers of each quota of the nodes of a node group, by the quota's name."""
+    names = {kind.group_quota for kind in _Table.clusters.values()} | {GROUP_QUOTA}
+    return {name: {kind.driver for kind in _Table.clusters.values() if kind.group_quota == name} for name in names}
 
 
 def is_managed(driver: str) -> bool:

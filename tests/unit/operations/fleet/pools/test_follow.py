@@ -23,6 +23,7 @@ from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.fleet.pools.plan import plan_deletion
 from stockyard.operations.fleet.pools.pools import change_pool, create_pool, delete_pool
 from stockyard.operations.fleet.pools.reconcile import reconcile
+from stockyard.operations.quotas.limits import set_quota
 from stockyard.ports import Remove
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
 
@@ -182,7 +183,8 @@ def test_other_pools_of_such_a_cluster_are_its_owners(managed: ManagedWorld) -> 
 
 
 def test_quotas_hold_for_groups_that_grow(managed: ManagedWorld) -> None:
-    with pytest.raises(QuotaExceeded, match="nodes_per_group"):
+    set_quota(managed.world.services, "nodes_per_eks_group", 900, 0)
+    with pytest.raises(QuotaExceeded, match="nodes_per_eks_group"):
         managed.patch(managed.groups({"name": "system"}, {**GPU, "max_size": 1000}))
 
 

@@ -158,9 +158,11 @@ def pool_faults(
     faults: list[FieldProblem] = []
     by_cluster: dict[str, dict[str, NewPool]] = {}
     present_pools = {}
+    drivers: dict[str, str] = {}
     for desired in (pool for document in documents for pool in document.pools):
         pools = by_cluster.setdefault(desired.cluster.id, {})
         present_pools[desired.cluster.id] = _pools_there(services, desired.cluster)
+        drivers[desired.cluster.id] = desired.cluster.driver
         if desired.pool.name in pools:
             name_at = pointer(*desired.at, *_name_below(desired))
             faults.append(FieldProblem(name_at, "another pool of this name and cluster is given before"))
@@ -168,7 +170,7 @@ def pool_faults(
         faults += _faults(services, desired, new_providers)
     for cluster_id, pools in by_cluster.items():
         there = [pool for pool in present_pools[cluster_id] if pool.name not in pools]
-        check_pools(services, [*there, *pools.values()])
+        check_pools(services, drivers[cluster_id], [*there, *pools.values()])
     return faults
 
 

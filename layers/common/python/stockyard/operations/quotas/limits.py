@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Counts
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
 from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
-from stockyard.domain.pools.records import NODES, Pool, PoolSpec
-from stockyard.domain.records import Counter, Quota
+from stockyard.domain.pools.records import GROUP, NODES, NewPool, Pool, PoolSpec
+from stockyard.domain.records import Cluster, Counter, Quota
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.quantities import milli
 from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
@@ -24,8 +26,9 @@ from stockyard.ports import Create, Remove, Replace, Store
 
 CLUSTERS = "clusters"
 """The quota of clusters."""
-GROUPS, GROUP_NODES = "node_groups", "nodes_per_group"
-"""Quotas of each cluster, and of each of its node groups: nothing counts them, ``used`` is the most that one has."""
+GROUPS, GROUP_NODES = "node_groups", cloud_kinds.GROUP_QUOTA
+"""Quotas of each cluster, and of each of its pools: nothing counts them, ``used`` is the most that one has. Node groups
+of some kinds of clusters have a quota of their own, see ``cloud_kinds.group_quota``."""
 PER_USER = "per-user."
 """Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
 SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
@@ -66,10 +69,16 @@ def _counted(limit: int | None, things: str) -> str:
     return f"{limit} {things.removesuffix('s') if limit == 1 else things}"
 
 
-def check_groups(services: Services, settings: Mapping[str, Any]) -> None:
-    """``QuotaExceeded`` for more node groups in a cluster's settings than it may have, or more nodes than one of them
-    may; with the place in the settings."""
-    most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
+def quota_of_pool(driver: str, pool: NewPool | Pool) -> str:
+    """The quota of the nodes of a pool in a cluster of the driver."""
+    return cloud_kinds.group_quota(driver) if pool.form == GROUP else GROUP_NODES
+
+
+def check_groups(services: Services, driver: str, settings: Mapping[str, Any]) -> None:
+    """``QuotaExceeded`` for more node groups in the settings of a cluster of the driver than it may have, or more nodes
+    than one of them may; with the place in the settings."""
+    quota = cloud_kinds.group_quota(driver)
+    most, most_nodes = limit_of(services, GROUPS), limit_of(services, quota)
     member = AUTOSCALER_GROUPS if settings.get(AUTOSCALER_GROUPS) else SETTINGS_GROUPS
     groups = settings.get(member) or ()
     if most is not None and len(groups) > most:
@@ -78,20 +87,41 @@ def check_groups(services: Services, settings: Mapping[str, Any]) -> None:
     for index, group in enumerate(groups):
         if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
             counted = _counted(most_nodes, "nodes")
-            text = f"The quota '{GROUP_NODES}' allows {counted} in a group; {name_of(group)} asks for more."
+            text = f"The quota '{quota}' allows {counted} in a group; {name_of(group)} asks for more."
             place = pointer("settings", member, index, "max_size")
             raise QuotaExceeded(text, errors=[FieldProblem(place, text)])
 
 
-def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:
-    """``QuotaExceeded`` for more pools than a cluster may have node groups, or more nodes than one of them may."""
-    most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
+def check_pools(services: Services, driver: str, pools: Sequence[NewPool | Pool]) -> None:
+    """``QuotaExceeded`` for more pools than a cluster of the driver may have node groups, or more nodes than one of
+    them may."""
+    most = limit_of(services, GROUPS)
     if most is not None and len(pools) > most:
         raise QuotaExceeded(f"The quota '{GROUPS}' allows {_counted(most, 'pools')} in a cluster.")
-    nodes = max(map(nodes_asked, pools), default=0)
-    if most_nodes is not None and nodes > most_nodes:
-        counted = _counted(most_nodes, "nodes")
-        raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {counted} in a pool; {nodes} are asked for.")
+    most_asked: dict[str, int] = {}
+    for pool in pools:
+        quota = quota_of_pool(driver, pool)
+        most_asked[quota] = max(nodes_asked(pool), most_asked.get(quota, 0))
+    for quota, nodes in most_asked.items():
+        most_nodes = limit_of(services, quota)
+        if most_nodes is not None and nodes > most_nodes:
+            counted = _counted(most_nodes, "nodes")
+            raise QuotaExceeded(f"The quota '{quota}' allows {counted} in a pool; {nodes} are asked for.")
+
+
+def within_quota(services: Services, cluster: Cluster, pools: Iterable[Pool]) -> list[Pool]:
+    """The pools of the cluster, each with the tenant's quota of nodes as its limit, if that is lower."""
+    quotas: dict[str, int | None] = {}
+    limited: list[Pool] = []
+    for pool in pools:
+        name = quota_of_pool(cluster.driver, pool)
+        if name not in quotas:
+            quotas[name] = limit_of(services, name)
+        quota = quotas[name]
+        if quota is not None and milli(pool.limits.get(NODES, quota)) >= quota * 1000:
+            pool = replace(pool, limits={**pool.limits, NODES: str(quota)})  # noqa: PLW2901
+        limited.append(pool)
+    return limited
 
 
 def nodes_asked(pool: PoolSpec) -> int:
@@ -128,10 +158,11 @@ def _view(services: Services, name: str, quota: Quota | None) -> dict[str, Any]:
 def _usage(store: Store, name: str) -> int:
     if name.startswith(PER_USER):
         return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
-    if name in (GROUPS, GROUP_NODES):
-        pools = list(every(store, Pool))
-        if name == GROUPS:
-            return max(Counts(pool.cluster_id for pool in pools).values(), default=0)
+    if name == GROUPS:
+        return max(Counts(pool.cluster_id for pool in every(store, Pool)).values(), default=0)
+    if name in cloud_kinds.group_quotas():
+        drivers = {cluster.id: cluster.driver for cluster in every(store, Cluster)}
+        pools = [pool for pool in every(store, Pool) if quota_of_pool(drivers.get(pool.cluster_id, ""), pool) == name]
         return max(map(nodes_asked, pools), default=0)
     return used(store, f"quota/{name}")
 

@@ -127,7 +127,7 @@ def _check_skew(services: Services, target: Cluster) -> None:
 
 
 def _check_pools(services: Services, target: Cluster) -> None:
-    check_groups(services, target.settings)
+    check_groups(services, target.driver, target.settings)
     pools = {pool.name: pool for pool in group_pools(services, target, "")}
     own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
     foreign_names = {pool.name for pool in own_pools} & pools.keys()
@@ -141,7 +141,7 @@ def _check_pools(services: Services, target: Cluster) -> None:
     ]
     if faults:
         raise InvalidInput.of(faults)
-    check_pools(services, [*own_pools, *pools.values()])
+    check_pools(services, target.driver, [*own_pools, *pools.values()])
 
 
 def plan_change(

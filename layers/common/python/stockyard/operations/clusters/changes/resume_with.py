@@ -71,7 +71,7 @@ def _target(services: Services, cluster: Cluster, body: ClusterResume) -> tuple[
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
-    check_groups(services, target.settings)
+    check_groups(services, target.driver, target.settings)
     check(services, replace(target, updated_at=services.now()), account)
     return target, procedure.names[0]
 
@@ -80,7 +80,8 @@ def _pools(services: Services, target: Cluster, actor: str) -> list[Write]:
     """The pools of the groups as the settings have them now. Nothing has made a node for any of them yet."""
     present = {pool.name: pool for pool in pools_of(services, target.id)}
     targets = {pool.name: pool for pool in group_pools(services, target, actor)}
-    check_pools(services, [*(pool for name, pool in present.items() if name not in targets), *targets.values()])
+    other_pools = [pool for name, pool in present.items() if name not in targets]
+    check_pools(services, target.driver, [*other_pools, *targets.values()])
     writes: list[Write] = []
     for name, pool in targets.items():
         before = present.get(name)

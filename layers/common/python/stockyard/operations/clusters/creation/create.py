@@ -116,7 +116,7 @@ def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resol
 
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
-    check_groups(services, draft.settings)
+    check_groups(services, draft.driver, draft.settings)
     return check(services, draft, account)
 
 

@@ -22,11 +22,11 @@ from stockyard.lifecycle.nodes.interruption import INTERRUPTED, is_interrupted
 from stockyard.lifecycle.pools.pool import living, pauses
 from stockyard.lifecycle.pools.spread import kept_for_balance
 from stockyard.operations.fleet.disruption.price_now import price_of
-from stockyard.operations.fleet.pools.scale_up import headroom_of, waiting_groups, within_quota
+from stockyard.operations.fleet.pools.scale_up import headroom_of, waiting_groups
 from stockyard.operations.fleet.pools.unused_room import believe
 from stockyard.operations.fleet.state import Workload, fleet_state
 from stockyard.operations.fleet.templates import Supply, supply, templates, usage
-from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.quotas.limits import within_quota
 from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation import model
@@ -120,7 +120,7 @@ def view_of(
     now = services.clock.now()
     stock = supply(services, cluster)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
-    makers, most_new = _makers(services, stock, dynamic, claims, workload)
+    makers, most_new = _makers(services, cluster, stock, dynamic, claims, workload)
     by_pool = {pool.name: pool for pool in pools}
     state_now = fleet_state(services, cluster, stock, claims, workload)
     ready = state_now.ready
@@ -192,11 +192,15 @@ def _replaceable(
 
 
 def _makers(
-    services: Services, stock: Supply, dynamic: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
+    services: Services,
+    cluster: Cluster,
+    stock: Supply,
+    dynamic: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
 ) -> tuple[tuple[packing.Pool, ...], int]:
     """What dynamic pools can make now, and how many claims the one may have that may have fewest."""
-    quota = limit_of(services, GROUP_NODES)
-    usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
+    usable = within_quota(services, cluster, (pool for pool in dynamic if not pauses(pool, services.now())))
     most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
     pods = (pod for there in workload.reschedulable.values() for pod, _ in there)
     makers = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True, pods=pods)

@@ -12,11 +12,10 @@ from stockyard.domain.values.notes import Note, remark
 from stockyard.errors import InvalidInput
 from stockyard.operations.fleet.opting_in import of_plan
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
-from stockyard.operations.fleet.pools.scale_up import within_quota
 from stockyard.operations.fleet.pools.size import excess
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import Supply, every_provider, supply, templates
-from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.quotas.limits import within_quota
 from stockyard.operations.services import Services
 from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
@@ -74,8 +73,7 @@ class Supplied:
 
 
 def _of_cluster(services: Services, cluster: Cluster, stock: Supply, pods: Sequence[model.Pod]) -> Supplied:
-    claims, quota = claims_of(services, cluster.id), limit_of(services, GROUP_NODES)
-    limited = [within_quota(pool, quota) for pool in pools_of(services, cluster.id)]
+    claims, limited = claims_of(services, cluster.id), within_quota(services, cluster, pools_of(services, cluster.id))
     pools, records = tuple(templates(stock, limited, claims, pods=pods)), {pool.name: pool for pool in limited}
     remarks = []
     if not pools:

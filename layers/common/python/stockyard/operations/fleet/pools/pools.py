@@ -142,7 +142,7 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
         check_type_names(load(services), new_pool.provider_ref, new_pool.requirements, earlier)
     _check_limits(services, new_pool, current)
     other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
-    check_pools(services, [*other_pools, new_pool])
+    check_pools(services, cluster.driver, [*other_pools, new_pool])
 
 
 def _check_provider(services: Services, cluster: Cluster, new_pool: NewPool) -> None:

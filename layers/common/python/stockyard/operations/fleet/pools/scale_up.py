@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from stockyard.domain.nodes.zone_ids import is_zone_id
-from stockyard.domain.pools.records import DYNAMIC, NODES, POOL_LABEL, Pool
+from stockyard.domain.pools.records import DYNAMIC, POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.quantities import milli, resource_text
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
@@ -29,7 +29,7 @@ from stockyard.operations.fleet.pools.spread import Spread
 from stockyard.operations.fleet.pools.unused_room import Belief, believe, group_id
 from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
 from stockyard.operations.fleet.templates import supply, templates
-from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.quotas.limits import limit_of, within_quota
 from stockyard.operations.services import Services
 from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
@@ -117,7 +117,6 @@ def believed_plan(
     stock = supply(services, cluster)
     now = services.now()
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]
-    quota = limit_of(services, GROUP_NODES)
     groups = waiting_groups(workload, [claim for claim in claims if is_leaving(claim)])
     spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
     staying = [claim for claim in claims if claim.id not in going and not is_interrupted(claim)]
@@ -128,7 +127,7 @@ def believed_plan(
     pods = (group.pod for group in believed_groups)
     problem = model.Problem(
         believed_groups,
-        tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims, pods=pods)),
+        tuple(templates(stock, within_quota(services, cluster, dynamic), claims, pods=pods)),
         fleet.packed,
         tuple(workload.daemons.values()),
         model.Settings(preferred_nodes=False, steps=STEPS, expired=expired),
@@ -318,13 +317,6 @@ def _example(group: PendingGroup | None, count: int) -> str:
     """One of the pods by its name, and how many are like it."""
     example = next(iter(group.names if group is not None else ()), "a pod")
     return f"{example} and {count - 1} like it" if count > 1 else example
-
-
-def within_quota(pool: Pool, quota: int | None) -> Pool:
-    """The pool with the tenant's quota of nodes as its limit, if that is lower."""
-    if quota is None or milli(pool.limits.get(NODES, quota)) < quota * 1000:
-        return pool
-    return replace(pool, limits={**pool.limits, NODES: str(quota)})
 
 
 def waiting_groups(workload: Workload, losing: Iterable[NodeClaim] = ()) -> tuple[model.PodGroup, ...]:

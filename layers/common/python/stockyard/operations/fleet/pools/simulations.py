@@ -35,12 +35,11 @@ from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.disruption.costs import eviction_cost
 from stockyard.lifecycle.disruption.protection import DO_NOT_DISRUPT
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
-from stockyard.operations.fleet.pools.scale_up import within_quota
 from stockyard.operations.fleet.pools.size import excess
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import Supply, supply, templates
 from stockyard.operations.node_providers.catalog import Catalog
-from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.quotas.limits import within_quota
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED
 from stockyard.scheduling.index import Index
@@ -254,8 +253,8 @@ def _node_type(written: TraceNodeType, number: int) -> NodeType:
 
 
 def _cluster_pools(services: Services, cluster: Cluster) -> Sequence[Pool]:
-    quota = limit_of(services, GROUP_NODES)
-    pools = [within_quota(pool, quota) for pool in pools_of(services, cluster.id) if not pool.deleting]
+    present = [pool for pool in pools_of(services, cluster.id) if not pool.deleting]
+    pools = within_quota(services, cluster, present)
     if not any(pool.kind == DYNAMIC for pool in pools):
         raise InvalidInput.at("/cluster", "it has no dynamic pool")
     return pools

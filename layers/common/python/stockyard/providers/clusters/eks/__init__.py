@@ -33,6 +33,7 @@ KIND = ClusterKind(
     groups=f"{__name__}.groups",
     default_version="1.36",
     followed_groups="node_groups",
+    group_quota="nodes_per_eks_group",
     manifest=ManifestKind("infrastructure.modelplane.ai/v1alpha1", "EKSCluster", f"{__name__}.manifest"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -22,6 +22,8 @@ ARCHITECTURE = "x86_64"
 """What the images of the nodes are made for."""
 SERVING_EFA, WITH_EFA = "1.34", "1.35"
 """The first minor that serves the kinds of what EFA's driver consists of, and the first that it is made for."""
+USUAL_NODES = 450
+"""Nodes of a managed node group in an account whose quota nobody has raised."""
 _VERSION, _SUPPORT = "/kubernetes_version", "/settings/support"
 
 
@@ -36,6 +38,12 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
     for place, group in sent_groups(cluster):
         yield from _type_findings(group, region, prices, place)
+        if group["max_size"] > USUAL_NODES:
+            text = (
+                f"AWS lets a managed node group have {USUAL_NODES} nodes unless the account's quota for it (L-BD136A63"
+                " of eks) was raised: until then the group grows no further."
+            )
+            yield Finding(f"{place}/max_size", text, warning=True)
         if group["fabric"] == EFA and number(cluster.kubernetes_version) < number(WITH_EFA):
             text = f"EFA's driver, by which pods get its interfaces, needs Kubernetes {WITH_EFA} or newer."
             is_served = number(cluster.kubernetes_version) >= number(SERVING_EFA)
