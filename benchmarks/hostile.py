@@ -4,8 +4,8 @@ A served local cloud with the stage's rate limits. Tenant A (acme) has a cluster
 provider of all types, and ``--claims`` claims that nothing fits; its people ask for plans, simulations, profiles and
 manifests as heavy as they may be (``hostile_attacks``), all at once, for ``--seconds``. Somebody without a token sends
 ``--anonymous`` requests meanwhile. Tenant B (globex) asks for a node of its own simulated provider every ``PAUSE``
-seconds, reads its things, and has a cluster over which passes are due again and again; first alone (``--quiet``
-seconds), then beside A.
+seconds, deletes it after ``LIFE_SECONDS``, reads its things, and has a cluster over which passes are due again and
+again; first alone (``--quiet`` seconds), then beside A.
 
 In Lambda each request has a process of its own with a share of a core that nobody else has. Here two cores are all, so
 the processes of functions that work for A have the first core, and all others the last (``local serve --apart``). What
@@ -130,7 +130,7 @@ def prepared(served: Served, claims: int) -> Target:
     path = f"/v1/clusters/{cluster['id']}"
     accepted(patient(served, "POST", f"{path}/pools", {"name": "burst", "provider": "everything"}))
     client = accepted(patient(served, "GET", f"{path}/client-secret"))
-    return Target(served, cluster["id"], served.client_token(client["client_id"], client["client_secret"]))
+    return Target(served, cluster["id"], (client["client_id"], client["client_secret"]))
 
 
 @dataclass(slots=True)
@@ -282,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serves a local cloud, measures B alone, then beside A."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hostile")
     parser.add_argument("--seconds", type=float, default=120, help="how long B works beside A")
-    parser.add_argument("--quiet", type=float, default=60)
+    parser.add_argument("--quiet", type=float, default=120)
     parser.add_argument("--alone", type=float, default=6, help="seconds of each attack alone")
     parser.add_argument("--claims", type=int, default=200)
     parser.add_argument("--anonymous", type=int, default=600)

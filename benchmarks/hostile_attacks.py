@@ -25,22 +25,40 @@ PORTS = 60
 START = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+TOKEN_SECONDS = 240.0
+"""How long a token of the cluster's client is used; it ends after 300 seconds."""
+
+
+@dataclass(slots=True)
 class Target:
-    """What attacks are made on: the served cloud, acme's cluster, and the token of the cluster's own client."""
+    """What attacks are made on: the served cloud, acme's cluster, and the id and secret of the cluster's own client."""
 
     served: Served
     cluster_id: str
-    client_token: str
+    client: tuple[str, str]
+    _token: str | None = None
+    _since: float = 0.0
+
+    def client_token(self) -> str:
+        """A token of the cluster's own client that is valid now."""
+        if self._token is None or time.monotonic() > self._since + TOKEN_SECONDS:
+            self._token, self._since = self.served.client_token(*self.client), time.monotonic()
+        return self._token
 
     def send(self, method: str, path: str, body: Any, token: str, *, packed: bool = False) -> Answer:
-        """One request of the hostile tenant, compressed where the route takes that."""
+        """One request of the hostile tenant, compressed where the route takes that. Bytes are sent as they are."""
         environment = self.served.environment
-        data = json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else body_bytes(body, packed=packed)
         headers = {"Authorization": f"Bearer {environment.get(token, token)}", "Content-Type": JSON}
         if packed:
-            data, headers["Content-Encoding"] = gzip.compress(data, 5), "gzip"
+            headers["Content-Encoding"] = "gzip"
         return http(method, environment["STOCKYARD_URL"] + path, data, headers)
+
+
+def body_bytes(body: Any, *, packed: bool) -> bytes:
+    """A body as it is sent."""
+    data = json.dumps(body).encode()
+    return gzip.compress(data, 5) if packed else data
 
 
 def container(number: int, ports: int, chance: random.Random) -> dict[str, Any]:
@@ -81,7 +99,8 @@ def deployments(kinds: int, replicas: int, ports: int = 0, preferred: int = 0) -
 
 
 def _question(body: dict[str, Any], path: str) -> Callable[[Target], Answer]:
-    return lambda target: target.send("POST", path, body, VIEWER, packed=True)
+    data = body_bytes(body, packed=True)
+    return lambda target: target.send("POST", path, data, VIEWER, packed=True)
 
 
 def simulation(arrivals: int) -> dict[str, Any]:
@@ -127,7 +146,9 @@ def report(target: Target, kinds: int, replicas: int, sequence: int) -> Answer:
         "pending": pending,
         "running": {},
     }
-    return target.send("POST", f"/v1/clusters/{target.cluster_id}/pending-pods", body, target.client_token, packed=True)
+    return target.send(
+        "POST", f"/v1/clusters/{target.cluster_id}/pending-pods", body, target.client_token(), packed=True
+    )
 
 
 def profile(target: Target, number: int) -> Answer:
