@@ -1,5 +1,5 @@
-"""The agent's rights in a cluster, roles with the verbs that it needs and admission policies for what roles cannot say,
-and the rights of machines that join by its tokens."""
+"""The agent's rights in a cluster: roles with the needed verbs, admission policies for the rest, and the rights of
+machines with its join tokens."""
 
 from __future__ import annotations
 

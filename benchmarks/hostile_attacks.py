@@ -124,7 +124,7 @@ def simulation(arrivals: int) -> dict[str, Any]:
 
 
 def report(target: Target, kinds: int, replicas: int, sequence: int) -> Answer:
-    """A report of pods that wait, as the cluster's agent would send it, since its users may create what they like."""
+    """A report of waiting pods in the agent's form, since users of the cluster may create any pods."""
     chance = random.Random(sequence)
     groups, pending = {}, {}
     for number in range(kinds):
@@ -152,7 +152,7 @@ def report(target: Target, kinds: int, replicas: int, sequence: int) -> Answer:
 
 
 def profile(target: Target, number: int) -> Answer:
-    """A profile whose variables grow as they are filled in, and whose expression is of the kind that backtracks."""
+    """A profile with variables that grow when they are filled in, and with an expression of the backtracking kind."""
     variables = [
         {"name": "a", "default": "x" * 4000},
         {"name": "b", "regex": "(a|a)*b?", "default": "a" * 200},

@@ -114,7 +114,7 @@ def _failure(procedure: Procedure) -> dict[str, State]:
 def _polled(
     procedure: Procedure, name: str, payload: Mapping[str, str], caught: list[State], following: str
 ) -> dict[str, State]:
-    """A call that is made again, after the wait that it asks for, until it says that it is done."""
+    """A call that is made again, after the wait in its answer, until the answer says that the work is done."""
     return {
         name: _task(procedure, payload, caught, f"{name}_done"),
         f"{name}_done": {

@@ -114,8 +114,8 @@ class Approvals:
         return f"all names and addresses are the node's own: {', '.join((*request.dns_names, *request.addresses))}"
 
     def _check_addresses(self, name: str, node: Object, request: SigningRequest) -> None:
-        """A kubelet says itself what its addresses are, so a name must be the node's or tell of one of its addresses,
-        and an address must be of a kind that nodes have, and no other node's. Raises ``Unfit``."""
+        """Check the names and addresses that a kubelet states itself: a name must be the node's or contain one of its
+        addresses, and an address must be of an allowed kind and of no other node. Raises ``Unfit``."""
         own = _addresses(node)
         for address in request.addresses:
             if address not in own or address in self.own_hosts or not _of_a_node(address):

@@ -77,7 +77,8 @@ class PlannedNode(Model):
 
 
 class NodePods(Model):
-    """A node that is there or on its way, and the pods that it has room for. ``ready``: its cluster says so."""
+    """A node that is there or on its way, and the pods for which there is room on the node. ``ready``: its cluster says
+    so."""
 
     node: str
     ready: bool = True

@@ -154,7 +154,7 @@ def post_observations(request: Request, services: Services) -> Answer:
     "when there is something new.",
 )
 def get_mirror(request: Request, services: Services) -> Answer:
-    """The pools of a cluster and their claims, as its agent mirrors them into it."""
+    """The pools of a cluster and their claims for the mirror of its agent."""
     from stockyard.operations.machines.mirror import page_of
 
     cluster = _own_cluster(services, request, "nothing is mirrored")

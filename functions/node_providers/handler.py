@@ -1,4 +1,4 @@
-"""Node providers over HTTP, their node types, what they set up for clusters, and which types a tenant may use."""
+"""Node providers over HTTP, their node types, their environments for clusters, and the types for a tenant's use."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def _keys(access_key: str) -> tuple[str, str, datetime | None]:
 
 @contextmanager
 def presigned_requests() -> Iterator[None]:
-    """Inside this context moto's server takes presigned requests for the service that they are signed for, as of the
-    identity that signed them. S3's are of any method, and with a body that is not signed."""
+    """Let moto's server take presigned requests inside this context, for the signed service and as the identity of the
+    signature. S3's are of any method, and with a body that is not signed."""
     original = DomainDispatcherApplication.__call__
 
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Any:

@@ -39,7 +39,7 @@ class Apart:
 
 
 def stay_on_core() -> None:
-    """Keep this process to the core that its environment names, if it names one."""
+    """Keep this process to the core named in its environment, if there is one."""
     core = os.environ.get(CORE)
     if core:
         os.sched_setaffinity(0, {int(core)})

@@ -1,4 +1,4 @@
-"""Python processes that begin as copies of one that has imported already what they need.
+"""Python processes that begin as copies of a process with all imports done.
 
 To start Python and to import the packages of a function takes longer than most of its invocations. :class:`ForkServer`
 is this side; the program on the other side is :mod:`local.functions.forks`.

@@ -1,4 +1,4 @@
-"""What the functions import, and the files of botocore that their clients are made of, read before they start.
+"""The imports of the functions, and botocore's files for their clients, read before the start.
 
 Nothing here makes a call or reads a variable of a function: modules of ours read none when they are imported, except
 the programs of machines, which no function imports.

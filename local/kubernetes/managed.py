@@ -190,7 +190,7 @@ class ManagedClusters:
         return self._by_name.get((account, region, name))
 
     def look(self, account: str, region: str) -> None:
-        """Do what has its time behind it in EKS, its groups and reservations."""
+        """Do the work of EKS, its groups and reservations whose time has come."""
         eks.settle(account, region)
 
 
@@ -229,8 +229,8 @@ def entries(account: str, region: str, name: str) -> list[AccessEntry]:
 
 
 def pod_keys(cluster_account: str, region: str, name: str, namespace: str, service_account: str) -> Mapping[str, str]:
-    """What the environment tells a pod of the role that EKS's agent on its machine gives its service account, by the
-    association of that moment; nothing without one."""
+    """The environment of a pod from EKS's agent on its machine, for the role of its service account by the association
+    of that moment; nothing without one."""
     with LOCK:
         cluster = eks_backends[cluster_account][region].clusters.get(name)
         documents = [] if cluster is None else [each.document for each in cluster.associations.values()]

@@ -43,7 +43,8 @@ def reviewed(webhook: Webhook, token: str) -> Person | None:
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Whom a request acts as, and what its account has to be allowed for that. None: as its account."""
+    """The user and group of an impersonated request, and the right for it that its account needs. None: as its
+    account."""
 
     person: Person | None = None
     actions: tuple[Action, ...] = ()

@@ -98,7 +98,7 @@ def requests_of(pod: Mapping[str, Json]) -> Mapping[str, int]:
 
 
 def ports_of(pod: Mapping[str, Json]) -> list[tuple[int, str, str]]:
-    """Number, protocol and address of the ports of the node that a pod takes, those of its sidecars among them."""
+    """Number, protocol and address of each host port of a pod, with the ports of its sidecars."""
     return [
         (port, "TCP", "") if isinstance(port, int) else (port["port"], port["protocol"], port["address"])
         for port in (*pod.get("ports", ()), *pod.get("sidecar_ports", ()))

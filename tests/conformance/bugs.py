@@ -109,7 +109,7 @@ class Levels:
 
 
 def cases(paths: Sequence[Path]) -> Iterator[tuple[str, Json]]:
-    """Each case with its name, which is its id or that of its file. A path is a folder or a file."""
+    """Each case with its name: the id in the case, else the id of the file. A path is a folder or a file."""
     for path in paths:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         for file in files:

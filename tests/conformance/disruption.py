@@ -73,7 +73,7 @@ def budget(entry: Mapping[str, Json]) -> Budget:
 
 
 def compared(expected: Mapping[str, Json], values: Mapping[str, Json]) -> Answer:
-    """What is expected, and of the values those that it names. Numbers that are nearly equal are equal."""
+    """The expected values, reduced to the named ones. Numbers that are nearly equal are equal."""
     check_fields(expected, frozenset(values))
     if not expected:
         raise ValueError("nothing is expected")

@@ -38,7 +38,7 @@ INSTALLATION = "stockyard:installation"
 
 
 def resources(served: Served) -> dict[str, list[str]]:
-    """What the tenant sees in its account with its own keys, without the resources that AWS makes by itself."""
+    """The resources in the tenant's account, listed with the tenant's keys, without those made by AWS itself."""
     ec2, elb, iam = (served.aws(service, ACME_ACCOUNT) for service in ("ec2", "elbv2", "iam"))
     reservations = ec2.describe_instances()["Reservations"]
     instances = [i for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"]

@@ -144,7 +144,7 @@ def cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: Can
 
 
 def sealing_keys(canary_run: CanaryRun, clusters: dict[str, str]) -> None:
-    """The keys of the clusters' authorities, and those of their Secrets, which are derived from these."""
+    """The keys of the clusters' authorities, and the keys of their Secrets, derived from the first."""
     for cloud, cluster_id in clusters.items():
         key = certificate_key(canary_run.canaries["key of machines' tokens"].encode(), cluster_id)
         canary_run.canaries[f"key of the authorities on {cloud}"] = key
@@ -154,7 +154,7 @@ def sealing_keys(canary_run: CanaryRun, clusters: dict[str, str]) -> None:
 
 
 def searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str) -> None:
-    """The machine's token, and that by which it asks the Vault once, stand in its start script, in no other place."""
+    """The machine's token and its token for one request to the Vault stand in its start script alone."""
     (script,) = [place for place in places.start_scripts(served) if cluster_id in place.text]
     assert hits(canary_run.canaries, [script]) == []
     files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))

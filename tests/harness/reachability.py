@@ -1,4 +1,4 @@
-"""Who can open which port to whom, as the cloud itself describes a network: an oracle beside the driver.
+"""The open ports between machines, as the cloud itself describes a network: an oracle beside the driver.
 
 It reads subnets, route tables, gateways, addresses, security groups and load balancers, and follows a packet: from the
 internet to a machine or through a load balancer, from a machine to another, and from a machine to the internet. Nothing

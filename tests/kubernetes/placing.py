@@ -153,7 +153,7 @@ class Judge:
         ]
 
     def judged(self, cases: Sequence[Case], left_out: Sequence[Sequence[str]] = ()) -> list[Verdict]:
-        """What becomes of the pods of each plan, as in ``refused``, and then of those that it has left out: they come
+        """The results for the pods of each plan, as in ``refused``, and then for the pods outside the plan: they come
         in the order given, and bear the taints of all nodes. A pod of the plan that is refused ends its case, unless
         others are to be looked at then."""
         marks = [str(self._problems + number) for number in range(len(cases))]

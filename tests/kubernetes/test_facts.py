@@ -130,7 +130,7 @@ def test_limit_ranges_say_what_containers_request(rig: ContractRig) -> None:
 
 
 def test_a_pod_of_a_daemon_set_is_as_admission_makes_it(real_rig: RealRig) -> None:
-    """A LimitRange makes it larger, and its label says of which template it is: so do Kubernetes' own controllers."""
+    """A LimitRange makes the pod larger, and the pod's label names its template: so do Kubernetes' own controllers."""
     limits = [{"type": "Container", "defaultRequest": {"cpu": "300m"}}]
     about: dict[str, Any] = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "all", "namespace": "web"}}
     real_rig.administer("POST", RANGES, {**about, "spec": {"limits": limits}})

@@ -160,7 +160,7 @@ def test_a_repave_leaves_a_controller_that_initializes_nodes(plane: Plane) -> No
 
 
 def test_a_member_without_the_tag_of_its_cluster_has_a_controller_that_ends(plane: Plane) -> None:
-    """The controller looks for its cluster's name at its start, on the machine that it runs on."""
+    """The controller looks for the cluster's name on its own machine at the start."""
     (member,) = plane.members()
     carried = cluster_names(member)
     plane.ec2.delete_tags(Resources=[member["InstanceId"]], Tags=[{"Key": tag["Key"]} for tag in carried])

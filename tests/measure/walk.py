@@ -61,7 +61,7 @@ def walk(names: Names, start: Target) -> Walk:
             follow(statement, function.module)
 
     def follow(node: ast.AST, module: str) -> None:
-        """Follows what a call is given before what it calls, as it happens."""
+        """Follows the arguments of a call before the called function, in the order of execution."""
         inner = list(ast.iter_child_nodes(node))
         if isinstance(node, ast.Call):
             inner = [*node.args, *node.keywords, node.func]

@@ -1,4 +1,4 @@
-"""Pools that are shown as their document and read again are equal, whatever they say and in whatever form they came.
+"""Pools that are shown as their document and read again are equal, with all fields and in every form.
 
 Documents are drawn at random in all forms, with all fields. ``STOCKYARD_SOAK`` raises the count to 20,000.
 """

@@ -1,8 +1,11 @@
-"""A name says what it holds: no participle or pronoun stands alone as the name of a variable, function or type."""
+"""Plain words: no participle or pronoun alone is the name of a variable, function or type, and the first sentence of a
+docstring has few pronouns."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +27,15 @@ EXEMPT = {
     "gone": "a state of the ledger, and the method that records it",
 }
 """Names that callers or stored records know, where they stand in ``KEEPERS``."""
+PRONOUNS = frozenset(
+    {
+        *("it", "its", "itself", "that", "their", "theirs", "them", "themselves", "these", "they", "this", "those"),
+        *("what", "which", "who", "whom", "whose"),
+    }
+)
+MOST_PRONOUNS = 3
+"""In the first sentence of a docstring; more have to be read twice."""
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 KEEPERS = frozenset(
     {
         "client/stockyard_client/node_models.py",
@@ -49,24 +61,65 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
-def bare_names(source: str) -> list[tuple[str, int]]:
-    """Each bare participle or pronoun that ``source`` uses as a name, with its line."""
-    return [(name, line) for name, line in _names(ast.parse(source)) if name.strip("_").lower() in BARE]
+def bare_names(tree: ast.AST) -> list[tuple[str, int]]:
+    """Each bare participle or pronoun that is a name in ``tree``, with its line."""
+    return [(name, line) for name, line in _names(tree) if name.strip("_").lower() in BARE]
+
+
+def long_winded(tree: ast.AST) -> list[tuple[int, str]]:
+    """First sentences of docstrings with more than ``MOST_PRONOUNS`` pronouns, each with its line."""
+    documented = [node for node in ast.walk(tree) if isinstance(node, Documented)]
+    firsts = [
+        (node.body[0].lineno, re.split(r"(?<=[.:;])\s", text)[0])
+        for node in documented
+        if (text := ast.get_docstring(node))
+    ]
+    return [
+        (line, first)
+        for line, first in firsts
+        if sum(word in PRONOUNS for word in re.findall(r"[a-z']+", first.lower())) > MOST_PRONOUNS
+    ]
+
+
+@functools.cache
+def faults() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The bare names, and the long first sentences, of all modules of ours; each module is parsed once."""
+    files = (path for room in ROOMS for path in ((ROOT / room).rglob("*.py") if "." not in room else [ROOT / room]))
+    names, sentences = list[str](), list[str]()
+    for file in files:
+        if BUNDLES in file.parents:
+            continue
+        path, tree = str(file.relative_to(ROOT)), ast.parse(file.read_text())
+        names += [
+            f"{path}:{line} {name}"
+            for name, line in bare_names(tree)
+            if not (name.lower() in EXEMPT and path in KEEPERS)
+        ]
+        sentences += [f"{path}:{line} {first}" for line, first in long_winded(tree)]
+    return tuple(names), tuple(sentences)
 
 
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:
-    files = (path for room in ROOMS for path in ((ROOT / room).rglob("*.py") if "." not in room else [ROOT / room]))
-    hits = [
-        f"{path}:{line} {name}"
-        for path, source in (
-            (str(file.relative_to(ROOT)), file.read_text()) for file in files if BUNDLES not in file.parents
-        )
-        for name, line in bare_names(source)
-        if not (name.lower() in EXEMPT and path in KEEPERS)
-    ]
-    assert not hits, "\n".join(hits)
+    assert not faults()[0], "\n".join(faults()[0])
+
+
+def test_docstrings_begin_with_a_sentence_of_few_pronouns() -> None:
+    assert not faults()[1], "\n".join(faults()[1])
+
+
+def test_check_counts_pronouns_of_the_first_sentence_alone() -> None:
+    sentence = "What it is that they have of those."
+    assert long_winded(ast.parse(f'"""{sentence}"""')) == [(1, sentence)]
+    assert not long_winded(ast.parse(f'"""A list. {sentence}"""'))
 
 
 def test_check_sees_each_kind_of_name() -> None:
     source = "def found(told, *, one=1):\n    for given in told:\n        wanted = [x for x in given]\nclass Made: ..."
-    assert sorted(name for name, _ in bare_names(source)) == ["Made", "found", "given", "one", "told", "wanted"]
+    assert sorted(name for name, _ in bare_names(ast.parse(source))) == [
+        "Made",
+        "found",
+        "given",
+        "one",
+        "told",
+        "wanted",
+    ]

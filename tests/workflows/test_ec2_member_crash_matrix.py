@@ -65,7 +65,7 @@ def sample(cells: Sequence[Cell], seed: int) -> list[Cell]:
 
 
 def bad_cells(account: Account, story: str, seed: int, *, soaking: bool) -> tuple[int, dict[str, list[str]]]:
-    """How many cells of a story were run, and what is wrong with those that are not as they have to be."""
+    """The number of cells of a story, and the errors of the wrong ones."""
     calls, waits = recorded(account, story)
     every, chance, bad = cells_of(calls), random.Random(seed), dict[str, list[str]]()
     cells = every if soaking else sample(every, seed)

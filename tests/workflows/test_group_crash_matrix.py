@@ -131,7 +131,7 @@ def test_a_refused_call_fails_one_claim_and_leaves_nothing() -> None:
 
 
 def test_the_judge_sees_a_member_that_ignores_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that ignores what others launched for it leaves a machine, and the judge must report it."""
+    """A member that ignores the launches of others for it leaves a machine, and the judge must report the machine."""
     monkeypatch.setattr(together, "settle", lambda *_: None)
     call_names = sites()
     faults_of_lives = [bad for cell in events(call_names) if cell["event"] != "others" for bad in run_life(**cell)[1]]

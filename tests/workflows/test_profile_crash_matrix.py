@@ -53,7 +53,7 @@ def _pack(name: str, kind: str, thing: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Story:
-    """What is asked for, which workflow does it, and what stands at the end."""
+    """The request, the workflow for it, and the resources at the end."""
 
     document: str
     stands: set[tuple[str, str, str]]

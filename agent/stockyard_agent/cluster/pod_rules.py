@@ -79,7 +79,7 @@ def is_protected(value: str, started_at: str, now: datetime) -> bool:
 
 
 def deletion_cost(pod: Object) -> int:
-    """What its annotation says that its deletion costs beside that of its like; 0 for what is no number."""
+    """The deletion cost in the pod's annotation, compared with other pods of its owner; 0 for what is no number."""
     text = str((pod["metadata"].get("annotations") or {}).get(DELETION_COST) or "")
     return int(text) if re.fullmatch(r"[+-]?\d{1,10}", text) else 0
 

@@ -23,8 +23,8 @@ _FORBIDDEN = 403
 
 
 class Permits:
-    """Reads what an agent that was upgraded under the roles of an older one may not read, and says once that it may
-    not."""
+    """Reads objects that an upgraded agent may not read under an older agent's roles, and reports the missing right
+    once."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
@@ -86,8 +86,8 @@ class Sources:
         return self._volumes.handles_of(pod.namespace, pod.claims) | {*pod.inline}
 
     def nominated(self, pods: Sequence[KnownPod]) -> list[KnownPod]:
-        """The pods, those with a node for which volumes are being made nominated to it, as kube-scheduler 1.35 does
-        it itself."""
+        """The pods, where a pod with a chosen node and volumes in creation is nominated to that node, as kube-scheduler
+        1.35 does."""
         return [
             replace(pod, nominated=node)
             if pod.unbound

@@ -125,7 +125,7 @@ def drain(context: CommandContext) -> Result:
 
 
 def _evict(context: CommandContext, pods: Iterable[Pod], turn: int, grace: int | None, step: _Step) -> None:
-    """Ask the API to evict the pods whose turn it is, but for those that are not to be disrupted."""
+    """Ask the API to evict the pods of this turn, without the pods that must not be disrupted."""
     for pod in pods:
         if pod.turn != turn or pod.leaves_by is not None:
             continue
@@ -166,7 +166,7 @@ def _holds(refused: Refused) -> bool:
 
 
 def _delete(context: CommandContext, pods: Iterable[Pod], grace: int | None, step: _Step) -> None:
-    """Delete pods past their budgets, each with its own grace, or with what is left of it until the deadline.
+    """Delete pods past their budgets, each with its own grace period or the time until the deadline.
 
     The API lets a later deletion shorten the grace period, so a pod that was evicted with a long one gets what is left.
     Past the deadline a pod that outlives its grace period is deleted without one: its kubelet does not answer. A pod

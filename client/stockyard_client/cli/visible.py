@@ -1,4 +1,4 @@
-"""Texts of other people, written so that none of them steers the terminal that shows them.
+"""Texts of other people, escaped so that they cannot control the terminal.
 
 Names, descriptions and messages come from other users, from machines and from clusters. A control character or one that
 turns the direction of writing is shown as its escape; a line's end and a tab stay.

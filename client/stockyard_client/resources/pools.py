@@ -46,7 +46,7 @@ class Pools(Collection):
         return self._transport.send("GET", _path(cluster, pool), query={"form": "manifest"}).object()
 
     def watch(self, cluster: str, pool: str, *, on_trouble: OnTrouble | None = None) -> Iterator[Pool]:
-        """The pool as it is, and again after each change of it or its nodes, until it is gone (:class:`ApiError`,
+        """The pool now, and again after each change of the pool or of its nodes, until it is gone (:class:`ApiError`,
         404)."""
         return self._watch(Pool, _path(cluster, pool), on_trouble)
 

@@ -115,7 +115,7 @@ class Account:
 
 
 def closure(template: Mapping[str, Any], **parameters: str) -> dict[str, str]:
-    """``action on whose kind`` of all that one session leads to on what is not ours -> by whom."""
+    """``action on whose kind`` -> the principals that reach it, for all actions of one session on foreign resources."""
     return dict(reversed(list(findings(Account(template, parameters)))))
 
 

@@ -17,7 +17,7 @@ SPACE = "kube-system"
 
 
 def board_of(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> Board:
-    """The nodes that are there and those that are planned, with what runs on each before the first pod is placed."""
+    """The present and the planned nodes, with the pods on each before the first pod is placed."""
     claims: dict[str, Json] = {}
     volumes: dict[str, Json] = {}
     there = [pod for node in problem["nodes"] for pod in node["pods"]]

@@ -58,7 +58,7 @@ def pod_manifest(pod: Mapping[str, Json], space: Callable[[str], str] = str) -> 
 
 
 def node_document(node: Mapping[str, Json]) -> Json:
-    """A ready node with its labels, those that cloud controllers and drivers set beside them too."""
+    """A ready node with its labels, and with the labels of cloud controllers and drivers."""
     labels = {**node["labels"], **{old: node["labels"][key] for old, key in ALIASES.items() if key in node["labels"]}}
     room = resources(node["allocatable"])
     spec: dict[str, Json] = {"taints": [dict(taint) for taint in node["taints"]]}

@@ -23,7 +23,7 @@ _WEIGHTS = ((1, 0), (0, 1), (1, 1))
 def told_nodes(
     kube: PlayedCluster, facts: Mapping[str, Mapping[str, Any]], names: Collection[str], told_at: datetime
 ) -> list[Node]:
-    """Those nodes of ``names`` that were told as ready, as they were told, with the pods that were there then."""
+    """Nodes of ``names`` that were reported ready, as reported, with their pods of that time."""
     nodes = []
     for name in sorted(names):
         node_facts = facts.get(name)

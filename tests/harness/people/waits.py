@@ -183,7 +183,7 @@ class Waits:
             self._fault("kept out", pod, text)
 
     def _comes(self, pod: Object, now: datetime) -> bool:
-        """Whether a claim on its way is made for the pod or for pods like it, or will take it by its type and zone."""
+        """Whether a claim on its way is for the pod or for equal pods, or will take the pod by type and zone."""
         pending = self.world.agent.picture.pending
         groups = {
             group

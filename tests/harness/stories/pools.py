@@ -250,8 +250,7 @@ class Story:
         assert self._all_claims() == []
 
     def events_tell_it(self) -> None:
-        """What happened to the pool of the pods and to a claim that they have brought, in the order of its happening,
-        from the events of both."""
+        """The events of the pods' pool and of a claim for them, in order."""
         pool = f"{self.cluster['id']}/{GROUP}"
         events = sorted((*self.events(pool), *self.events(self.for_pods)), key=lambda event: str(event["id"]))
         tale = [("pool" if event["subject"] == pool else "claim", event["reason"]) for event in events]

@@ -264,8 +264,7 @@ def test_a_replacement_is_of_a_type_that_there_is_an_image_for(saving: Saving, d
 
 
 def are_of_types_with_an_image(day: Day, *pools: str) -> None:
-    """Whether each claim of these pools says the type that was launched for it, which is of no other architecture than
-    that of the image."""
+    """Whether each claim of these pools names its launched type, with the same architecture as the image."""
     for pool in pools:
         day.served.wait(f"nodes of {pool}", partial(day.are_available, pool), MINUTE)
     nodes = day.nodes()

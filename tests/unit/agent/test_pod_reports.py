@@ -291,7 +291,7 @@ def test_daemon_sets_are_told_and_those_on_their_way_out_are_not(rig: Rig) -> No
 
 
 def test_a_daemon_set_that_came_with_pods_is_told_with_them(rig: Rig) -> None:
-    """It takes its part of the node that is made for these."""
+    """The group takes its part of the node for these pods."""
     reports = rig.reports()
     rig.steps(reports)
     meta = {"name": "cni", "namespace": "kube-system"}

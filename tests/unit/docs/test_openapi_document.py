@@ -69,7 +69,7 @@ def unsaid(document: dict[str, Any]) -> list[str]:
 
 
 def misfits(document: dict[str, Any]) -> tuple[int, list[str]]:
-    """How many examples there are, and what is wrong with those that their own schema refuses."""
+    """The number of examples, and the errors of the examples that their own schema refuses."""
     count, faults = 0, []
     for at, part in parts({"paths": document["paths"], "components": document["components"]}):
         if "schema" not in part or not ({"example", "examples"} & part.keys()):

@@ -1,4 +1,4 @@
-"""What machines are told, what Debian's own tools say of their first boot, and values that do not compress."""
+"""Data for machines, the verdicts of Debian's own tools on their first boot, and incompressible values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine is told, and that its programs do what Stockyard's own doors expect."""
+"""The data for a machine, and its programs against Stockyard's own routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A control plane to which its cloud gives no keys proves itself by the token that it is told."""
+"""A control plane without keys of its cloud proves its identity by the token in its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node is told, and that its program does what Stockyard's own door expects."""
+"""The data for a node, and its program against Stockyard's own routes."""
 
 from __future__ import annotations
 

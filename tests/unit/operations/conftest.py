@@ -217,7 +217,7 @@ class World:
         return current
 
     def checkpoint(self, *objects: Any, shared: Sequence[Any] = ()) -> Checkpoint:
-        """The world as it is now, to which it can be brought back, with what the ``objects`` know."""
+        """The state of the world, for a later return, with the state of the ``objects``."""
         memory = (self.registry.table, self.provider, self.identity, self.secrets, self.workflows, self.deployer)
         everything = (self, *memory, self.bus, self.clock, self.services.telemetry, *objects)
         return Checkpoint.of(*everything, shared=(self.services, self.registry, *shared))

@@ -109,7 +109,7 @@ class MembersAgent(FakeAgent):
 
 @dataclass
 class Plane:
-    """The cluster, its account, and those who look at it."""
+    """The cluster, its account, and its observers."""
 
     world: World
     nodes: Nodes

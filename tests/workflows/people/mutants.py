@@ -1,4 +1,4 @@
-"""Mends for nodes as their cluster tells of them, taken out of the product or of what its agent tells."""
+"""Mutants without the mends for reported nodes, in the product or in the agent's report."""
 
 from __future__ import annotations
 

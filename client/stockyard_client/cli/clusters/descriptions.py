@@ -1,4 +1,4 @@
-"""A cluster as somebody who looks at it wants to know it, and everything below it as a tree."""
+"""A cluster as a person reads it, with everything below it as a tree."""
 
 from __future__ import annotations
 

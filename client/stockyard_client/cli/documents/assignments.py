@@ -46,7 +46,7 @@ def patch_of(assignments: Sequence[str], record: Mapping[str, Any]) -> dict[str,
 
 
 def origin_of(assignments: Sequence[str]) -> Origin:
-    """Which option gave which field of the request, so that a refusal names it."""
+    """The option behind each field of the request, for the text of a refusal."""
     options: dict[str, str] = {}
     for text in assignments:
         path = text.partition("=")[0]

@@ -1,4 +1,4 @@
-"""What a document is, by its shape, and which command takes it."""
+"""The kind of a document, by its shape, and the command for it."""
 
 from __future__ import annotations
 

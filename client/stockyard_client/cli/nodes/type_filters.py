@@ -198,8 +198,8 @@ def _is_in(node_type: NodeType, zone: str) -> bool:
 
 
 def without_repetitions(types: Iterable[NodeType]) -> list[tuple[NodeType, list[str]]]:
-    """The types, those of several providers that have the same resources and state once, each with the other providers'
-    names, and their prices where these differ (their nodes have other disks)."""
+    """The types, with equal ones of several providers in one row: that row has the other providers' names, and their
+    prices where these differ (their nodes have other disks)."""
     rows: dict[tuple[Any, ...], tuple[NodeType, list[str]]] = {}
     for node_type in types:
         amounts = tuple(sorted((name, text) for name, text in node_type.resources.items() if name not in _OF_DISKS))

@@ -25,7 +25,7 @@ _DISCOVERED = frozenset({"ec2", "eks", "cudo"})
 
 
 def declared_types(provider: NodeProvider) -> int | str:
-    """Which of its cloud's types it has, by their names, or how many its document declares."""
+    """The names of the cloud's types that the provider has, or the number of types that its document declares."""
     if provider.kind not in _DISCOVERED:
         return len(provider.node_types)
     names = ((provider.model_extra or {}).get("spec") or {}).get("instanceTypes") or ["*"]
@@ -60,7 +60,7 @@ def state(claim: NodeClaim) -> str:
 
 
 def reason(claim: NodeClaim) -> str:
-    """Why it is in its phase, else by what its node differs from its launch."""
+    """The reason of its phase, else the difference between the node and its launch."""
     return claim.reason or next((condition.reason for condition in _drift(claim)), "")
 
 

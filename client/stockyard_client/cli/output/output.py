@@ -46,7 +46,7 @@ FAULTS = frozenset({"Degraded"})
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:
-    """The conditions that are not as they should be, those that have failed first."""
+    """The conditions with an unhealthy status, failed ones first."""
     lacking = [c for c in conditions if c.status != ("False" if c.type in FAULTS else "True")]
     return sorted(lacking, key=lambda c: c.status == "Unknown")
 

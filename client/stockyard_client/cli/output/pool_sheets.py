@@ -17,7 +17,7 @@ MOST_PODS = 4
 
 
 def title(pool: Pool) -> str:
-    """Its name, and that of its node group where that is another: the control plane's."""
+    """The name of the pool, and a differing name of its node group: the control plane's."""
     return pool.name if pool.group in (None, pool.name) else f"{pool.name} ({pool.group})"
 
 

@@ -135,7 +135,7 @@ def _length(widths: Sequence[int], gap: int) -> int:
 
 
 def fitted(widths: Sequence[int], headings: Sequence[str], give: Sequence[int], room: int) -> list[int]:
-    """The widths of columns so that a line has ``room`` cells, as far as those that may give can do it."""
+    """The widths of columns for lines of ``room`` cells, as far as the flexible columns can shrink."""
     found_widths = list(widths)
     excess = _length(widths, NARROW_GAP) - room
     for place in sorted(range(len(give)), key=lambda place: -give[place]):

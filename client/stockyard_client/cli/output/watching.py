@@ -217,7 +217,7 @@ class _ListWatch(Generic[R]):
             self._show(key, self._read(key))
 
     def _compare(self, records: Mapping[str, R]) -> None:
-        """Shows what is new or different in the list, and how those are now that are in it no more."""
+        """Shows new and changed rows of the list, and the present state of rows that have gone."""
         for key, record in records.items():
             if self._current.get(key) != record:
                 self._show(key, record)

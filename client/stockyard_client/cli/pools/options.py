@@ -101,7 +101,7 @@ _OF_MAPS = frozenset({"limits", "labels"})
 
 
 def origin_of_options(options: dict[str, Any]) -> Origin:
-    """Which option gave which field of a pool, so that a refusal names what somebody typed."""
+    """The option behind each field of a pool, so that a refusal names the typed option."""
     field_options: dict[str, str] = {}
     for name, value in options.items():
         option = _NAMES.get(name, f"--{name}")

@@ -130,7 +130,8 @@ def _show_left_out(context: contexts.Context, item: LeftOut) -> None:
 
 
 def reduced(document: Any, annotations: frozenset[str] = frozenset()) -> Any:
-    """A manifest with what decides where its pods may go, and of its annotations those that are named; nothing else."""
+    """A manifest reduced to the fields that decide the placement of its pods and to the named annotations; nothing
+    else."""
     if not isinstance(document, dict):
         return document
     parts = {"apiVersion": document.get("apiVersion"), "kind": document.get("kind")}

@@ -58,7 +58,8 @@ def names_end_with_machines() -> Iterator[None]:
 
 
 def managed_interface(ec2: Any, subnet: Any, group_ids: Sequence[str], description: str) -> str:
-    """The id of a new network interface that a managed service has in a subnet of its caller, who cannot delete it."""
+    """The id of a new network interface of a managed service in a subnet of its caller, who cannot delete the
+    interface."""
     interface = ec2.create_network_interface(subnet, None, None, list(group_ids), description, {})
     interface.is_managed = True
     return str(interface.id)

@@ -1,4 +1,4 @@
-"""EKS's add-ons, which need nodes to be well, its versions, and its insights, which are what a plan says."""
+"""EKS's add-ons, whose health needs nodes, its versions, and its insights, the findings of a plan."""
 
 from __future__ import annotations
 

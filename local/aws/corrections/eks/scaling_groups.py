@@ -103,7 +103,7 @@ class ScalingGroup:
         return [member for member in self.members.values() if member.stays]
 
     def settle(self) -> None:
-        """Do what has its time behind it, and what follows from that."""
+        """Do the work whose time has come, and its consequences."""
         for _ in range(_MOST_STEPS):
             if not (self._bury() or self._advance() or self._grow() or self._shrink() or self._rebalance()):
                 return

@@ -183,7 +183,7 @@ def player() -> ControlPlanes:
 
 @contextmanager
 def played_control_planes(planes: ControlPlanes) -> Iterator[None]:
-    """While it is open, clusters that are made have the API that ``planes`` gives them."""
+    """Give new clusters the API of ``planes`` while the context is open."""
     _players.append(planes)
     try:
         yield

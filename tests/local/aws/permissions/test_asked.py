@@ -1,5 +1,5 @@
-"""A session is refused what its role's policies do not allow, by each service as AWS refuses it, with what was asked.
-Roles of services are made with the first use."""
+"""A session is refused actions outside its role's policies, by each service in AWS's words, with the name of the
+action. Roles of services are made with the first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are written quickly are those that moto gives, and tags that are looked up are those that it finds."""
+"""Quick answers are equal to moto's, and tags from the index to moto's own tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many volumes a node takes and has, which driver attaches them, and what pods that wait attach."""
+"""Volumes on a node and its limit, the driver that attaches them, and the volumes of waiting pods."""
 
 from __future__ import annotations
 

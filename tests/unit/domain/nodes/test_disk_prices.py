@@ -1,4 +1,4 @@
-"""A node costs its machine and its disk, and a disk whose price is not known makes that of the node not known."""
+"""A node costs its machine and its disk, and a disk without a known price leaves the node's price unknown."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ZONES = ("a", "b", "c")
 
 @dataclass
 class Etcd:
-    """A control plane that does what it is told, and dies when it is told so."""
+    """A control plane that obeys each order, and dies on request."""
 
     size: int
     zones: tuple[str, ...] = ZONES

@@ -1,4 +1,4 @@
-"""By what a node differs from what its pool makes now, and by what it does not."""
+"""Differences between a node and a new node of its pool that are drift, and others that are not."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ManagedWorld:
         return self.world.drive(self.cluster, document)
 
     def groups(self, *groups: Mapping[str, Any]) -> dict[str, Any]:
-        """A patch of the settings to these groups, each of which keeps what it has and does not say."""
+        """A patch of the settings to these groups, each of which keeps its unnamed fields."""
         current = {str(group["name"]): group for group in self.cluster.settings["node_groups"]}
         return {"settings": {"node_groups": [{**current.get(group["name"], {}), **group} for group in groups]}}
 

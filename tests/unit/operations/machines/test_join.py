@@ -35,7 +35,7 @@ PROOF = {"method": "POST", "url": "https://sts.test/machine", "headers": {}}
 
 
 class Silent(SimulatedNodes):
-    """Machines of a vendor that does not know whether their nodes have joined, so that the agent has to report it."""
+    """Machines of a vendor without knowledge of joined nodes, so that the agent has to report the join."""
 
     def look(self, work: NodeWork) -> Machine:
         return replace(super().look(work), node_name="", refresh=None)

@@ -54,7 +54,7 @@ class Booting:
         return nodes.now(claim)
 
     def join(self, claim: NodeClaim, token: str | None = None) -> JoinConfiguration:
-        """What the machine is told, which has this token, or else its own."""
+        """The data for the machine, with this token or else its own."""
         proof = {"token": self.user_data[claim.id] if token is None else token}
         return join_machine(self.yard.nodes.services, KEY, claim.id, proof)
 

@@ -25,7 +25,7 @@ RESERVED = "node-restriction.kubernetes.io/tier"
 
 
 class Kubelet(Yard):
-    """A machine that joins with its taints and with the labels that a kubelet may set on its own node."""
+    """A machine that joins with its taints and with the labels within the kubelet's rights."""
 
     def node(self, configuration: JoinConfiguration) -> dict[str, Any]:
         joined = node(

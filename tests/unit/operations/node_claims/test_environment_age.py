@@ -1,4 +1,4 @@
-"""What a source found once for a cluster is found again when it has grown old, by the next claim that needs it."""
+"""An old answer of a source about a cluster is asked for again by the next claim in need of it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NAMES = {("aws", "k8s"): ("ec2",)}
 
 @dataclass
 class PartsProvider(MemoryProvider):
-    """It tells of a part that is gone, and keeps which lines it was asked about."""
+    """Reports one part as gone, and remembers the lines of the questions."""
 
     questions: list[str] = field(default_factory=list)
     hidden: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Nodes whose pods have a place however the scheduler spreads them, and those whose pods fit as a puzzle alone."""
+"""Nodes whose pods have room under any spreading by the scheduler, and nodes whose pods fit only as a puzzle."""
 
 from __future__ import annotations
 

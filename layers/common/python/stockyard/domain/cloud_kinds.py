@@ -144,8 +144,8 @@ def group_quotas() -> Mapping[str, Set[str]]:
 
 
 def is_managed(driver: str) -> bool:
-    """Whether the control planes of the driver's clusters are a service of their cloud, which admits machines by itself
-    and names their nodes."""
+    """Whether the control planes of the driver's clusters are a service of their cloud. Such a service admits machines
+    by itself and names their nodes."""
     return rows_of(driver) == MANAGED
 
 

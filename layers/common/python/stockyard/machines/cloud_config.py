@@ -61,8 +61,8 @@ has, and more."""
 
 @cache
 def machine_program(part: int) -> File:
-    """The program that every machine has, which proves which one it is, as far as ``NODE``, ``MEMBER`` or ``FIRST``
-    needs it."""
+    """The program for proofs of identity, which every machine has, with the parts that ``NODE``, ``MEMBER`` or
+    ``FIRST`` needs."""
     text = _source("stockyard_machine.py")
     return File(_without_words(text if part == FIRST else text.partition(_PARTS[part])[0]), "0755")
 
@@ -103,7 +103,7 @@ def start_script(part: str) -> File:
 
 @dataclass(frozen=True, slots=True)
 class FirstBoot:
-    """Files by their path, with ``START_PATH`` among them, which is run with ``arguments`` until it has succeeded.
+    """Files by path, among them ``START_PATH``, a program that runs with ``arguments`` until it succeeds.
 
     ``description`` is the unit's. Rendered twice, the text is the same. ``ValueError`` for more than ``LIMIT``.
     """

@@ -109,7 +109,7 @@ SCRIPT_PATH = MACHINE_PATH
 
 
 def given_programs(names: tuple[str, ...]) -> dict[str, str]:
-    """The texts of programs that a machine is given when it needs them, by their names."""
+    """The texts of programs, by name, that a machine gets when they are needed."""
     return {name: program(name).text for name in names}
 
 

@@ -156,7 +156,7 @@ class Services:
         return ids.make(prefix, self.clock.now(), self.clock.randomness(10))
 
     def audit_record(self, actor: str, action: str, subject: str, request_id: str, detail: str = "") -> AuditRecord:
-        """The record of a call that did what it was for, where the edge does not write it."""
+        """The audit record of a successful call, where the edge does not write one."""
         return AuditRecord(self.new_id(ids.AUDIT), self.now(), actor, action, subject, DONE, request_id, detail)
 
     def seconds_since(self, moment: str) -> float:

@@ -83,11 +83,11 @@ class Cloud(Protocol):
 
 @runtime_checkable
 class SellsByAccount(Protocol):
-    """A cloud that tells each account apart what it offers, at which prices, and what of it is free."""
+    """A cloud that distinguishes accounts by offers, prices and free capacity."""
 
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
-        """What the account is offered now, which is ``moment`` as records write it, in the form that the cloud's own
-        drivers and sources read: a sheet that fits into a record. Raises ``VendorError`` leaves."""
+        """The offer to the account at ``moment``, in the format of records, for the drivers and sources of this cloud
+        alone: a sheet that fits into a record. Raises ``VendorError`` leaves."""
         ...
 
 
@@ -131,5 +131,5 @@ class PriceList(PublicPrices, Protocol):
     """The same as one tenant sees it, with what its own accounts were offered."""
 
     def sheet(self, account: int) -> bytes | None:
-        """What the tenant's cloud account of that number was last offered, as its cloud has written it; None when
-        nothing is known."""
+        """The last offer to the tenant's cloud account of that number, in the words of the cloud; None when nothing is
+        known."""

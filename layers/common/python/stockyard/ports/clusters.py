@@ -120,7 +120,7 @@ class AttestsControlPlane(Protocol):
 
 @runtime_checkable
 class ServesNodeGroups(Protocol):
-    """A driver whose clusters name node groups, and that knows the providers which serve them."""
+    """A driver with named node groups in its clusters and with the providers for these groups."""
 
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         """The provider of one worker group. Two documents of one name are equal, whatever clusters they are of: so a
@@ -285,8 +285,8 @@ class MarksMembers(Protocol):
     """A driver whose members carry a mark in the cloud by which the cluster's own controllers know them."""
 
     def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
-        """Give the mark to those of the machines that lack it, as ones that an earlier release made. Why that cannot
-        be, and what to do; None when all that are there have it. Machines that are gone are no error."""
+        """Give the mark to machines from an earlier release that do not have it. Why that cannot be, and what to do;
+        None when all that are there have it. Machines that are gone are no error."""
         ...
 
 

@@ -67,7 +67,7 @@ class LaunchesTogether(Protocol):
 
 
 class MachineHolds(Protocol):
-    """Which claim holds which machine of a node group that makes its machines by itself."""
+    """The claim that holds each machine of a node group which makes its machines alone."""
 
     def holders(self) -> Mapping[str, str]:
         """The ids of the claims of the cluster that hold a machine, by the machine's id."""
@@ -93,7 +93,7 @@ class TakesFromGroups(Protocol):
 
 @runtime_checkable
 class Attests(Protocol):
-    """A source that says how its machines prove which ones they are. The machines of any other sign a request."""
+    """A source with a way for its machines to prove their identity. The machines of any other sign a request."""
 
     def attestation(self, provider: NodeProvider) -> str:
         """``SIGNATURE`` or ``TOKEN``. With ``TOKEN`` each machine has user data of its own, and is told its token by
@@ -191,7 +191,7 @@ class LaunchesSlowly(Protocol):
 
 @runtime_checkable
 class Reserves(Protocol):
-    """A source that knows what its node types keep from pods, so that a kubelet can be told the same."""
+    """A source with the reserved resources of its node types, so that a kubelet can reserve the same."""
 
     def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
         """Flags of the kubelet by name: how many pods the type takes, and what it keeps from them. None of a

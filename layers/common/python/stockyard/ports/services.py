@@ -141,7 +141,7 @@ class Deployer(Protocol):
 
 
 class MachineAttestor(Protocol):
-    """Says which machine of a cloud signed a request with the keys that its cloud gave it."""
+    """Identifies the machine of a cloud that signed a request with the keys from its cloud."""
 
     def caller(self, request: Mapping[str, Any]) -> MachineIdentity:
         """The machine behind the request. ``Unauthorized`` unless the signature covers our host's name and the cloud
@@ -150,7 +150,7 @@ class MachineAttestor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """Which machine proves itself, as its cloud says it: nobody can choose any of the three."""
+    """The machine behind a proof of identity, as its cloud names it: nobody can choose any of the three."""
 
     account: str
     """The cloud's own name of the account that the machine stands in."""

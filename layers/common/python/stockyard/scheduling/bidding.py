@@ -21,7 +21,7 @@ def in_zones(
     requirements: Requirements,
     refused: Iterable[tuple[str, str, str]] = (),
 ) -> RankedOffering:
-    """The row at its price in those of its zones that the claim asks for and that were not refused of late."""
+    """The row at its price in the zones that the claim asks for and that have not refused lately."""
     offering = offering_of(row)
     if not offering.zone_prices:
         return row

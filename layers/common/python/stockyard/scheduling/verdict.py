@@ -88,7 +88,7 @@ def groups(evaluations: Iterable[Evaluation]) -> list[Group]:
 
 
 def _with_unknown(group: Group, evaluations: Sequence[Evaluation]) -> Group:
-    """The group, which says of a label that no node type has that it is so, and which one was probably meant."""
+    """The group with a remark about each label that no node type has, and the label that was probably meant."""
     if group.rule != REQUIREMENT or group.subject in NAME_KEYS:
         return group
     if any(group.subject in each.node_type.properties for each in evaluations):

@@ -1,4 +1,4 @@
-"""Kubeconfigs of clusters that people log in to, and of those that their cloud admits people to."""
+"""Kubeconfigs of clusters with their own login, and of clusters whose cloud admits people."""
 
 from __future__ import annotations
 

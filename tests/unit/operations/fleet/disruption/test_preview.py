@@ -1,4 +1,4 @@
-"""What people see of disruption before it happens, and the switches that pause it."""
+"""The preview of disruption, and the switches that pause it."""
 
 from __future__ import annotations
 

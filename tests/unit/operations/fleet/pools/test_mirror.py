@@ -1,4 +1,4 @@
-"""What a cluster's agent is told to mirror of its pools and claims, and when it hears that there is something new."""
+"""The pools and claims for the agent's mirror, and the times when the agent hears of changes."""
 
 from __future__ import annotations
 

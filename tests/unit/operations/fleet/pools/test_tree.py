@@ -1,4 +1,4 @@
-"""The tree of a cluster shows its pools, their claims and nodes, and what they cost."""
+"""The tree of a cluster shows its pools, their claims and nodes, and the costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster on EKS gets its add-ons, its shared storage, its objects and its tokens."""
+"""The add-ons, the shared storage, the objects and the tokens of a cluster on EKS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster on EKS may ask for, each refusal at its place and in a sentence, and what its record then has."""
+"""Settings of a cluster on EKS, each refusal at its field and in a sentence, and the settings on the record."""
 
 from __future__ import annotations
 

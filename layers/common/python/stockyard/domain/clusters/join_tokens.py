@@ -33,14 +33,14 @@ def machine_token(key: bytes, subject_id: str, attempt: int) -> str:
 
 
 def renewal_token(key: bytes, cluster_id: str) -> str:
-    """By what a control plane without keys of its cloud proves itself once it is up: 256 bits, in no user data. Raises
-    ``ValueError`` for an empty key."""
+    """The proof of identity of a control plane that is up and has no keys of its cloud: 256 bits, in no user data.
+    Raises ``ValueError`` for an empty key."""
     return _derived(key, "renewal", cluster_id, 0).hex()
 
 
 def certificate_key(key: bytes, cluster_id: str) -> str:
-    """What kubeadm seals a cluster's authorities with, so that more members of its control plane can have them: 256
-    bits as hexadecimal text. Raises ``ValueError`` for an empty key."""
+    """The key with which kubeadm seals a cluster's authorities, so that more members of the control plane can have
+    them: 256 bits as hexadecimal text. Raises ``ValueError`` for an empty key."""
     return _derived(key, "certificates", cluster_id, 0).hex()
 
 

@@ -16,7 +16,7 @@ LOOKED_AT = "2026-11-25"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Kinds that are no longer served under a version of their group, and under which one they are."""
+    """Kinds that a version of their group serves no longer, each with the version that serves the kind now."""
 
     group_version: str
     kinds: tuple[str, ...]

@@ -53,8 +53,8 @@ def names_like(key: str, names: Mapping[str, str]) -> str:
 
 
 def camel_document(model: Any, value: Any) -> Any:
-    """The value of the model, or of a field with this annotation, with its fields in camel case and without those that
-    are as where none are said."""
+    """The value of a model, or of a field with this annotation, with its fields in camel case. Fields that may be left
+    out and have no value are left out."""
     inner_model, item = _kind(model)
     if isinstance(value, list | tuple) and item is not None:
         return [camel_document(item, entry) for entry in value]

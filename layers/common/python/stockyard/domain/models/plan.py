@@ -92,7 +92,7 @@ class Price(View):
 
 
 class Plan(View):
-    """What would be made, changed and removed, what it costs, what was rejected and why."""
+    """The resources to make, to change and to remove, the costs, and the rejected types with the reasons."""
 
     verdict: str = ""
     """One sentence that comes first: what was chosen or why nothing fits, what a deletion removes and saves; empty of

@@ -1,4 +1,4 @@
-"""Quotas of a tenant, the node types that it may use, and the accounts that it may send events from."""
+"""Quotas of a tenant, the node types for its use, and the accounts from which events are accepted."""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ STANDARD, EXTENDED = "standard", "extended"
 
 @dataclass(frozen=True, slots=True)
 class ClusterVersion:
-    """A minor of Kubernetes that a cloud runs control planes of, with the days, as ``2026-11-25``, from which on it is
-    offered, its support is extended, and there is none."""
+    """A minor of Kubernetes that a cloud offers for control planes, with three days such as ``2026-11-25``: the first
+    day of the offer, of extended support, and without any support."""
 
     version: str
     released: str

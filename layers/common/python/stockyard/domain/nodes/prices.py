@@ -42,7 +42,7 @@ def known_zones(zones: Sequence[str], zone_ids: Mapping[str, str]) -> list[str]:
 def priced_zones(
     offering: Offering, zones: Iterable[str], zone_ids: Mapping[str, str]
 ) -> Sequence[tuple[str, SpotPrice]]:
-    """Of these known zones those in which the offering is sold, each with its price."""
+    """The zones among the given ones in which the offering is sold, each with its price."""
     prices = offering.zone_prices
     return [(zone, prices[zone_ids[zone]]) for zone in zones if zone_ids[zone] in prices]
 

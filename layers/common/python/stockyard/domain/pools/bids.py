@@ -50,7 +50,7 @@ def on_demand_price(node_type: NodeType, offering: Offering) -> float | None:
 def zones_in_range(
     bid: Bid, node_type: NodeType, offering: Offering, zones: Sequence[str], zone_ids: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Of these zones of an offering those in which it costs at most the bid. Only spot is bid for.
+    """The zones among the given ones in which the offering costs at most the bid. Only spot is bid for.
 
     ``*`` becomes the zones of ``zone_ids`` (ids by name) where prices differ by zone. While no zone is known it stays
     where one of them is cheap enough: which of them it may be is known when the machine is launched.

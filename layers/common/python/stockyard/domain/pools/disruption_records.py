@@ -1,4 +1,4 @@
-"""The record of what is being done to a cluster's nodes for their price, their age or their drift."""
+"""The record of a cluster's disruptions of nodes for price, age or drift."""
 
 from __future__ import annotations
 

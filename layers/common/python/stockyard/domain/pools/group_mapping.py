@@ -23,6 +23,6 @@ class GroupMapping(Protocol):
         ...
 
     def remakes(self, before: NewPool | Pool, after: NewPool | Pool) -> bool:
-        """Whether all machines of the pool are made anew by this change, beside those that differ from its template or
-        its requirements."""
+        """Whether this change replaces all machines of the pool, and not only those with another template or other
+        requirements."""
         ...

@@ -70,8 +70,8 @@ class ProtectedPod:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What of a node decides whether it may be disrupted, as its cluster had it. Times are as those of
-    records, in whole seconds.
+    """Facts about a node, from the report of its cluster, that decide on disruption. Times are as those of records, in
+    whole seconds.
 
     ``protected`` are a few pods with the annotation, the one that it protects for longest first, and
     ``protected_count`` how many have it. ``budgets`` counts the pods of each PodDisruptionBudget, by namespace and

@@ -123,7 +123,7 @@ def _alias_text(module: str, annotation: ast.expr) -> str:
 
 
 def _named(module: str, name: str) -> str:
-    """The text of an alias that the module declares, or that it imports from the one that does."""
+    """The text of an alias, from the module itself or from the module that declares the alias."""
     if text := _aliases(module).get(name):
         return text
     for statement in _tree(module).body:

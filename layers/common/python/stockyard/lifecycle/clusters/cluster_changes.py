@@ -118,8 +118,8 @@ def _says_the_same(cluster: Cluster, target: Cluster) -> bool:
 def _without_repeated(
     before: Mapping[str, Any], after: Mapping[str, Any], former: Sequence[Group] | None, groups: Sequence[Group] | None
 ) -> Sequence[Group]:
-    """The groups in which the control group has what it had before of all that the settings beside it say too: a record
-    keeps both, and a person changes one."""
+    """The groups in which the control group keeps its earlier values of the settings that other fields state too: a
+    record keeps both, and a person changes one."""
     earlier = {name_of(group): group for group in former or ()}
     repeated_values = {
         **({"min_size": after.get(SIZE), "max_size": after.get(SIZE)} if before.get(SIZE) != after.get(SIZE) else {}),

@@ -1,4 +1,4 @@
-"""Which nodes may be disrupted for their price, their emptiness or their drift: Karpenter's rules. Pure."""
+"""Candidates for disruption by price, emptiness or drift: Karpenter's rules. Pure."""
 
 from __future__ import annotations
 

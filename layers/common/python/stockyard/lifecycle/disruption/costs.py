@@ -1,4 +1,4 @@
-"""What it costs to disrupt pods and nodes, and what that is worth; the numbers are Karpenter's."""
+"""The cost of disrupting pods and nodes, and the value of a disruption; the numbers are Karpenter's."""
 
 from __future__ import annotations
 

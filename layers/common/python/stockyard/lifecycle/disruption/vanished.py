@@ -80,7 +80,7 @@ def is_looked_after(claim: NodeClaim) -> bool:
 def noted(
     claim: NodeClaim, facts: NodeFacts | None, true_at: str, now: str, *, has_pods: bool
 ) -> tuple[NodeClaim, Transition | None] | None:
-    """The claim with what is new of its Node object, and what is told of it; None where nothing is new.
+    """The claim with the news of its Node object, and the events about the news; None where nothing is new.
 
     ``has_pods``: the report has pods on the node. A Node object was there for them, also where nobody saw it; one that
     has only just come may be missing in the report for a moment, so nothing is told of that.

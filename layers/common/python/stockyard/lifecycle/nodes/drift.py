@@ -106,7 +106,8 @@ def differences(before: str, now: str) -> tuple[str, ...]:
 def note_drift(
     claim: NodeClaim, changed: Sequence[str], now: str, compared: Sequence[str] = REASONS
 ) -> tuple[NodeClaim, Transition] | None:
-    """Say by what the node differs from its launch, or that it does not any more; None when that was said before.
+    """State the difference between the node and its launch, or that there is none any more; None when that was said
+    before.
 
     ``compared`` are the reasons that were looked at, of which those in ``changed`` hold; others stay as they are.
     """

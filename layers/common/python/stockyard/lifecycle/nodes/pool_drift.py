@@ -53,7 +53,7 @@ def requirements_drifted(requirements: Requirements, labels: Mapping[str, str]) 
 def pool_drift(
     pool: Pool, requirements: Requirements, current_hash: str, claim: NodeClaim, nodes_since: str = ""
 ) -> tuple[str, ...]:
-    """By which reasons the claim's node differs from what its pool makes now, the hash of whose template is
+    """The reasons for which the claim's node differs from new nodes of its pool, whose template has the hash
     ``current_hash``; ``requirements`` are the pool's."""
     reasons = []
     before = claim.pool_hash

@@ -1,4 +1,4 @@
-"""How far a pool is on its way to what a change of its cluster wants of it: pure, of the pool and its claims."""
+"""The progress of a pool towards the goal of a change of its cluster: pure, of the pool and its claims."""
 
 from __future__ import annotations
 

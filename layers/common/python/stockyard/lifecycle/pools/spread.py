@@ -74,8 +74,8 @@ def next_zones(
 def claims_to_move(
     pool: Pool, claims: Sequence[NodeClaim], going: Collection[str], before: str, said_before: str | None = None
 ) -> list[NodeClaim]:
-    """The claims that have waited in vain for room in their zone, made ``before`` that moment, as they are bound to
-    another one: a zone without room must not keep a pool from what others have. None while all zones are like that.
+    """Claims made ``before`` a moment that still wait for room in their zone, bound to another zone: a zone without
+    room must not keep a pool from what others have. None while all zones are like that.
 
     ``said_before``: only those of which nothing new was said since that moment.
     """
@@ -112,8 +112,8 @@ def _is_unplaced(claim: NodeClaim) -> bool:
 
 
 def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: Iterable[NodeClaim]) -> list[NodeClaim]:
-    """``claims`` in the order in which they go, so that ``present``, of which they are, stay even: each the next one of
-    the zone that has the most by then. Within a zone in the order given."""
+    """``claims`` in the order of removal that keeps ``present``, which contains them, even across zones: each the next
+    one of the zone that has the most by then. Within a zone in the order given."""
     if not zones:
         return list(claims)
     counts = Counter(zone_of(claim) for claim in present)

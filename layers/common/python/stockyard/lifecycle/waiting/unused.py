@@ -148,8 +148,8 @@ def _after_report(
 def after_plan(
     memory: Mapping[str, GroupMemory], beside: Mapping[str, Set[str]], bought: Set[str], mark_of: MarkOf, now: str
 ) -> Mapping[str, GroupMemory]:
-    """What is remembered after a plan that has room for pods of these groups on nodes that are ready. Of the groups
-    ``bought`` it is remembered since when they wait: nodes are made for them, or were by earlier plans."""
+    """The memory after a plan in which pods of these groups have room on ready nodes. Of the groups ``bought`` it is
+    remembered since when they wait: nodes are made for them, or were by earlier plans."""
     remembered = {group: entry for group, entry in memory.items() if group in bought or not entry.is_empty}
     for group, names in beside.items():
         before = memory.get(group)

@@ -75,7 +75,7 @@ def own_address() -> str:
 
 
 def is_own(member: dict[str, Any]) -> bool:
-    """Whether it is this machine, which has no name in etcd before its first start."""
+    """Whether the member is this machine, which has no name in etcd before the first start."""
     hosts = [urllib.parse.urlsplit(url).hostname for url in member.get("peerURLs", [])]
     return member.get("name") == load("member.json")["node_name"] or own_address() in hosts
 

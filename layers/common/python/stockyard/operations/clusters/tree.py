@@ -28,8 +28,8 @@ def node(
 
 
 def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
-    """The cluster, its operation's phases, the resources on its ledger, its profiles, its pools and claims with their
-    price, and what is billed beside them. The price of the cluster is the sum of these, which its costs say too."""
+    """The cluster, the phases of its operation, the resources on its ledger, profiles, pools and claims with their
+    price, and other costs. The price of the cluster is the sum of these, which its costs say too."""
     operation = services.store.get(Operation, cluster.operation_id or "")
     below: list[dict[str, Any]] = []
     if operation is not None:

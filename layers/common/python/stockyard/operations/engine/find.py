@@ -34,6 +34,6 @@ def _find(services: Services, kind: type[S], prefix: str, noun: str, id_or_name:
 
 
 def children_of(store: Store, operation: Operation) -> list[Operation]:
-    """The operations that are parts of this one, in the order in which they were begun."""
+    """The child operations of an operation, the oldest first."""
     children = (store.get(Operation, child) for child in operation.children)
     return [child for child in children if child is not None]

@@ -19,7 +19,8 @@ SINCE = "since"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose things they are, and for which attempt of its work. ``region`` and ``account_id`` say where they stand."""
+    """The owner of the resources, and the attempt for which they are made. ``region`` and ``account_id`` say where they
+    stand."""
 
     id: str
     cluster_id: str

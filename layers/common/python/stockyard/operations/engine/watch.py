@@ -32,8 +32,8 @@ def watch(services: Services, cluster_id: str, seconds: int = 0, *, begin: bool 
 
 
 def note_failures(services: Services, cluster_id: str, claims: Sequence[NodeClaim]) -> None:
-    """Tell the decision that is being carried out in the cluster which claims of ``claims`` have failed that were to
-    come for it, and have it looked at now. Their pools may give them back afterwards: the reason is not lost."""
+    """Tell a disruption that waits for new nodes which claims of ``claims`` have failed, and have its cluster looked at
+    now. Their pools may give them back afterwards: the reason is not lost."""
     for _ in range(TRIES):
         record = services.store.get(ClusterDisruption, cluster_id)
         failures = failed_replacements(record, claims) if record is not None else {}

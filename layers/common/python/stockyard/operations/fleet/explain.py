@@ -97,8 +97,8 @@ def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
 def _evaluations(
     services: Services, claim: NodeClaim, *, ahead: bool = False
 ) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str, str]:
-    """Every node type, those of them that tell something, why the claim cannot be placed at all, if it cannot, and what
-    it would save to ask for more. ``ahead``: as it will be when the claim's cluster is ready."""
+    """Every node type, the instructive ones among them, the reason of a claim that cannot be placed, and the savings of
+    a wider request. ``ahead``: as it will be when the claim's cluster is ready."""
     catalog = load(services)
     request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
     if isinstance(request, Refused):
@@ -156,8 +156,8 @@ def kept_for_pods(types: Sequence[NodeType], asked_keys: Collection[str] = ()) -
 
 
 def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
-    """The node types that the claim, or one that asks for what only some have, could get now or when they are free and
-    its cluster is ready, each with the price of the cheapest way to it."""
+    """The node types that the claim, or a narrower one, could get now or once they are free and the cluster is ready,
+    each with the price of its cheapest launch."""
     evaluations, *_ = _evaluations(services, claim, ahead=True)
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 

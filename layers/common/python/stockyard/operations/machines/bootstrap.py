@@ -1,4 +1,4 @@
-"""Give a control plane that proves which machine it is what it needs, and no more."""
+"""Give a control plane its configuration once the machine has proven its identity, and nothing else."""
 
 from __future__ import annotations
 

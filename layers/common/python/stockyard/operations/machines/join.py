@@ -1,4 +1,4 @@
-"""Tell a claim's machine how to join its cluster, once it has proven which machine it is."""
+"""Tell a claim's machine how to join its cluster, after a proof of identity."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def waiting_claim(services: Services, claim_id: str, proof: Mapping[str, Any]) -
 
 
 def proven_claim(services: Services, claim_id: str, proof: Mapping[str, Any]) -> NodeClaim:
-    """The claim of the machine that proves itself by a signed request, also when it is on its way out."""
+    """The claim of the machine behind a signed request, even if the claim is being deleted."""
     return _by_signature(services, claim_id, proof, leaving=True)[0]
 
 

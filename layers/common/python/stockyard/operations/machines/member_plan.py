@@ -1,4 +1,4 @@
-"""What the action that changes a control plane's members wants of the one that joins, and what that one has said.
+"""The instructions of a change of a control plane's members for the joining member, and that member's reports.
 
 The action writes the plan, the joining machine reads it and reports: so neither side knows the other.
 """

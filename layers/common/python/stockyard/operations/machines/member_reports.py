@@ -1,4 +1,4 @@
-"""A member of a control plane says that it has joined, and is told which members it takes out of etcd."""
+"""A member of a control plane reports that it has joined, and the answer names the members to take out of etcd."""
 
 from __future__ import annotations
 

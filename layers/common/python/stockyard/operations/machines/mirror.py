@@ -1,4 +1,4 @@
-"""What a cluster's agent mirrors of its pools and their claims, and by what it knows that there is something new.
+"""The pools and claims that a cluster's agent mirrors, and the mark by which the agent notices changes.
 
 Passes over the pools keep a digest of what they saw. The version that the agent is answered with is made of it and of
 the claims in hand, so that both come from what each post reads anyway. A version may change without news, but never

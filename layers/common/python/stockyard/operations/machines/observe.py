@@ -82,7 +82,7 @@ class AgentReply:
 def observe(
     services: Services, in_hand: InHand, key: bytes, cluster: Cluster, observation: Mapping[str, Any]
 ) -> AgentReply:
-    """Keep what is new of the claims that are being worked on, and say what is to be done for them.
+    """Keep new observations of the claims in work, and return the next steps for them.
 
     A post that is older than the last one changes nothing. ``in_hand`` gives the claims of a cluster that are being
     worked on; ``key`` is what join tokens are derived from.

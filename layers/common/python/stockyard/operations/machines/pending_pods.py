@@ -69,8 +69,8 @@ class Received:
 
 
 def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
-    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait or none any more,
-    when what is there for those that wait is another, and when a node has gone by itself. The first report wakes them.
+    """Keep a report of the cluster's pods. Wake the passes over its pools when more pods or none wait, when the nodes
+    for waiting pods are others, and when a node has gone by itself. The first report wakes them.
 
     A report that is older than the last one, or that changes another than the last one, changes nothing and is
     answered with ``resync``. Raises ``Throttled`` when reports come too fast, ``InvalidInput`` for a report that does

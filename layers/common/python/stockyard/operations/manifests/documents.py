@@ -22,7 +22,7 @@ _MOST_FIELDS, _LONGEST_KIND, _LONGEST_VERSION = 10, 63, 253
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents that are read, where each was sent, and warnings of what is left out of them or beside them."""
+    """The documents as models, the place of each in the request, and warnings about parts that are left out."""
 
     documents: tuple[Mapping[str, Any], ...]
     places: tuple[Place, ...]

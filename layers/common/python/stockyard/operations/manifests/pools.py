@@ -1,4 +1,4 @@
-"""Pools that documents ask for, compared with those that their clusters have: checked before anything is written."""
+"""Pools of documents compared with the pools of their clusters: checked before anything is written."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ VCLUSTER = "autoNodes"
 
 
 def settled(desired: Sequence[D], *, prune: bool) -> list[D]:
-    """The manifests, of which those of pools say what becomes of pools that none of them names. With ``prune`` they are
-    the ``unnamed`` ones of the first document of their cluster; else a warning says that each of them stays.
+    """The manifests, in which pools also state the fate of pools that no manifest names. With ``prune`` they are the
+    ``unnamed`` ones of the first document of their cluster; else a warning says that each of them stays.
 
     ``InvalidInput`` at the parameter where it is given and no document is the pools of a vcluster.yaml.
     """

@@ -1,4 +1,4 @@
-"""Compare nodes with what their provider and their pool would make now, and say on their claims by what they differ."""
+"""Compare nodes with new nodes of their provider and pool, and write the differences on their claims."""
 
 from __future__ import annotations
 

@@ -189,7 +189,8 @@ def _moved(services: Services, environment: NodeEnvironment, *, removing: bool) 
 
 
 def look_again(services: Services, cluster: Cluster) -> None:
-    """Say of the cluster's environments that its network has changed, so that the next claim finds it again."""
+    """Note on the cluster's environments that the network has changed, so that the next claim looks for the network
+    again."""
     for environment in list(every(services.store, NodeEnvironment, where={"cluster_id": cluster.id})):
         current: NodeEnvironment | None = environment
         while current is not None and not current.is_stale:

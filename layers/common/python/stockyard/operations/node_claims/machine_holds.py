@@ -1,4 +1,4 @@
-"""Which claim has which machine of a node group that makes its machines by itself: one record for each machine.
+"""Holds of claims on machines of a node group that makes its machines by itself: one record for each machine.
 
 A machine is taken by making its record, so that two claims never have one. Whoever holds a machine ends it, and the
 record goes after it.

@@ -96,8 +96,8 @@ def provider_node_types(services: Services, provider: NodeProvider) -> list[Node
 
 
 def source_of(services: Services, provider: NodeProvider) -> NodeSource | None:
-    """The provider's source, with what its cloud account was last offered where its node types are that; None of a kind
-    that is not built."""
+    """The provider's source, with the last offer to its cloud account where the node types come from there; None of a
+    kind that is not built."""
     source = services.node_sources.get(provider.kind)
     number = block_of(provider).get("cloudAccount")
     seller: object = source

@@ -123,8 +123,8 @@ class ProfileChange:
 def profile_change(
     services: Services, cluster: Cluster, target: Cluster, choices: Sequence[Choice], rights: str
 ) -> ProfileChange:
-    """What it means for the cluster that somebody with these rights chooses these profiles, when it has become the
-    target. ``InvalidInput`` with every fault."""
+    """The consequence for the cluster when a person with these rights chooses these profiles, now the target.
+    ``InvalidInput`` with every fault."""
     check_driver(services, cluster.driver, choices)
     record = packs_record(services, cluster)
     after = resolve(services, with_rights(choices, rights), cluster.driver, record.profiles)
@@ -185,8 +185,8 @@ def packs_work(services: Services, work: CloudWork) -> CloudWork:
 
 
 def compare(services: Services, cluster: Cluster, actor: str) -> None:
-    """Look which objects are not as they were applied, by an apply that changes nothing, and which packs have become
-    ready; and write both down.
+    """Find objects that differ from their applied form, by an apply without changes, and packs that have become ready;
+    and write both down.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it; ``UnexpectedBehavior`` when it gives no
     answer.

@@ -332,7 +332,7 @@ def _version(
 
 
 def content_digest(content: Content) -> str:
-    """What a version with this content, which is complete, has as its digest."""
+    """The digest of a version with this complete content."""
     return f"sha256:{digest(_text_of(content))}"
 
 

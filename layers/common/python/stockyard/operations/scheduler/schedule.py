@@ -108,7 +108,7 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
 
 
 def _entered(services: Services, claim: NodeClaim, cluster_id: str, report: Report) -> list[NodeClaim]:
-    """The claim with its entry in its cluster, which may have come after it; none when it was changed meanwhile."""
+    """The claim with its entry in its cluster, even if the entry came later; none when it was changed meanwhile."""
     if claim.cluster_id == cluster_id:
         return [claim]
     entered = replace(claim, cluster_id=cluster_id, version=claim.version + 1)
@@ -198,7 +198,7 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
 
 
 def _uses(current: _Round, batch: Sequence[_Selection]) -> list[Put]:
-    """What tells the platform who has nodes of its providers, unless it knows."""
+    """The message to the platform about the tenants with nodes of its providers, or None if nothing is new."""
     store, now = current.services.store, current.services.now()
     names = sorted({selection.choice.node_type.provider for selection in batch})
     shared = [provider for name in names if is_shared(provider := current.catalog.providers[name])]

@@ -106,7 +106,7 @@ class _Round:
         return end if end != self.since else end + times.TICK
 
     def to_text(self, following: datetime | None) -> str:
-        """What is remembered of it when it goes on at that moment; None when it is over."""
+        """The memory of the claim for the moment when it is tried again; None when it is over."""
         if following is None:
             return ""
         return json.dumps({"since": times.to_text(following), "served": list(self.served)[-REMEMBERED:]})

@@ -81,7 +81,7 @@ class Scheduler:
     seconds: Callable[[], float] = time.monotonic
 
     def woken(self, claims: Claims, now: datetime, roomier: Collection[str] = ()) -> Mapping[str, int]:
-        """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
+        """Place these claims, and with them older waiting claims of the same tenants and of the tenants in ``roomier``:
         a place was given back, or what may be placed has changed. Of what the platform shares that is so for all."""
         all_of_them = PLATFORM in roomier
         waiting = Waiting(self.registry, {tenant: {} for tenant in roomier if tenant != PLATFORM})

@@ -184,7 +184,7 @@ def look_at_machine(services: Services, claim_id: str) -> str | None:
 
 
 def look_at_nodes(services: Services, cluster_id: str, tally: Tally) -> None:
-    """Ask for the machines of a cluster whose agent says that their nodes are not ready, and look at its members."""
+    """Look for the machines of a cluster whose agent reports nodes that are not ready, and inspect its members."""
     report = picture_of(services, cluster_id)
     claims = [claim for claim in claims_of(services, cluster_id) if lost_machines.has_machine(claim)]
     for claim in unready_nodes(report[1].get("nodes") if report is not None else None, claims)[: lost_machines.MOST]:

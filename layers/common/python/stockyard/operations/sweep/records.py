@@ -48,8 +48,8 @@ def sweep_kept_claim(services: Services, claim_id: str) -> str | None:
 
 
 def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str | None:
-    """Bring a claim that nobody works on back to work, and look whether its node is still what its provider would
-    make; ``providers`` by id."""
+    """Resume work on a claim without a worker, and compare its node with a new one of the provider; ``providers`` by
+    id."""
     # Whether a workflow should be at work on it.
     if claim.deleting or claim.power_wish or (claim.phase == PENDING and claim.due_at is None):
         rested = services.seconds_since(claim.updated_at) >= services.settings.retry_deletion_seconds

@@ -80,7 +80,7 @@ class KubernetesApi:
         self._impersonated: dict[str, str] = {}
 
     def acting_as(self, user: str, group: str) -> KubernetesApi:
-        """A client of its own with which this one's user acts as another, who is in the group and in no other of ours.
+        """A second client that acts with this client's user as another person, in that group and in no other of ours.
         The API server refuses it where the user may not."""
         other = KubernetesApi(self._server, self._authority, self._token, self._transport, self._certificate)
         other._impersonated = {"Impersonate-User": user, "Impersonate-Group": group}

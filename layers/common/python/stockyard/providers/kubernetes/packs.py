@@ -39,7 +39,7 @@ _TRIES = 5
 
 
 def documents() -> Iterator[dict[str, Any]]:
-    """The account, whom it may act as, and what these may do, in a namespace in which nobody else has to be let."""
+    """The account, the groups that it may impersonate, and their rights, in a namespace without access for others."""
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     yield {
         "apiVersion": "v1",

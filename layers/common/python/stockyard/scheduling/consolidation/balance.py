@@ -10,7 +10,7 @@ BALANCE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class BalancedScore:
-    """How a change compares what it saves with whom it disturbs. ``score`` is None where it disturbs nobody."""
+    """The savings of a change in relation to the pods that it disturbs. ``score`` is None where it disturbs nobody."""
 
     score: float | None
     approved: bool
@@ -24,7 +24,7 @@ class BalancedScore:
 def balanced_score(
     savings: float, cost: float, pool_price: float, pool_cost: float, balance: float = BALANCE
 ) -> BalancedScore:
-    """The part of a pool's price that is saved, divided by the part of its disruption that is done for it.
+    """The saved part of a pool's price, divided by the used part of its disruption budget.
 
     It is approved from ``1 / balance``. Without a saving it is 0. ``cost`` and ``pool_cost`` are sums of
     ``disruption_cost``, ``savings`` and ``pool_price`` USD an hour.

@@ -126,7 +126,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The nodes that go, those that come in their place, and where the pods have room.
+    """The nodes to remove, their replacements, and the new places of the pods.
 
     ``possible`` is what could be saved at best, if every node that may go did and its pods cost what they are worth; it
     is None where that is not known.

@@ -217,7 +217,7 @@ class Search:
                 return
 
     def _hopeful(self) -> Sequence[Verdict]:
-        """Candidates that would save something by themselves, those that save most first."""
+        """Candidates with savings of their own, the largest savings first."""
         hopeful = [verdict for verdict in self.verdicts if verdict.outcome in (DELETE, REPLACE)]
         return sorted(hopeful, key=lambda verdict: (-verdict.saving, verdict.node.name))[:FEW]
 

@@ -204,7 +204,8 @@ class FreePart:
         return by_size is not None and lower_bound(by_size).bound > MISLED * lower_bound(self.problem).bound
 
     def _forms(self, forms: Iterable[FreeProblem], price: int) -> Iterator[tuple[FreeProblem, bool]]:
-        """The problem in other forms, whose answers are answers to it, and whether their bounds hold for it too."""
+        """The problem in other forms with valid answers for it, each with a mark whether the form's bound is valid
+        too."""
         yield from ((form, True) for form in forms)
         for share in SMALLEST:
             barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < price * share)

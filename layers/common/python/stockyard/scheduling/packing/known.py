@@ -210,7 +210,7 @@ def counted_pods(pods: Sequence[PlacedPod]) -> list[tuple[PlacedPod, int]]:
 
 
 def universe_of(level: Level, key: str, rows: Rows, known_nodes: KnownNodes, meter: Meter) -> list[Domain]:
-    """The domains that the pod may use, of nodes that are there and of those that pools can make. The level keeps them.
+    """The domains for the pod, of present nodes and of nodes that pools can make. The level keeps them.
 
     None is the last of them, for nodes without the label, where the pod does not need it.
     """
@@ -230,7 +230,7 @@ def universe_of(level: Level, key: str, rows: Rows, known_nodes: KnownNodes, met
 
 
 def _counted(where: NodeFilter, key: str, rows: Rows, known_nodes: KnownNodes, meter: Meter) -> list[Domain]:
-    """The domains that a rule counts by its policies, which may be others than those that the pod may use."""
+    """The domains that a rule counts by its policies; they may differ from the domains for the pod."""
     counting, column = rows.counting(where), rows.column(key)
     meter.spent += len(known_nodes.nodes) + len(column)
     nodes = (known_node.node for known_node in known_nodes.nodes)

@@ -207,7 +207,7 @@ class Pod:
         return self._hash[0]
 
     def amounts(self, resources: Sequence[str]) -> tuple[int, ...]:
-        """What it takes of each resource, places for its volumes (``VOLUMES``) among them."""
+        """The amount of each resource, with places for volumes (``VOLUMES``) among them."""
         amounts = dict(self.requests)
         for driver, count in self.attachments:
             amounts[VOLUMES + driver] = count * 1000
@@ -265,7 +265,7 @@ class Pool:
 
     @cached_property
     def template(self) -> Requirements:
-        """Its requirements together with those that its labels and its name make."""
+        """The pod's requirements together with the requirements from its labels and its name."""
         template = Requirements(self.requirements)
         for label, value in {**self.labels, NODE_POOL: self.name}.items():
             key, requirement = normal_key(label), Requirement(False, frozenset({value}))

@@ -196,7 +196,7 @@ class SelectorIndex(Generic[Item]):
         self._others.append(entry)
 
     def matching(self, labels: Labels) -> list[Item]:
-        """The items that select a pod with these labels, in the order in which they came."""
+        """The items that select a pod with these labels, in their original order."""
         by_key = dict(labels)
         entries = [*self._others, *(entry for label in by_key.items() for entry in self._by_label.get(label, ()))]
         return [item for _, selector, item in sorted(entries, key=itemgetter(0)) if selector.matches(by_key)]

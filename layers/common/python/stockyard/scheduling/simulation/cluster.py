@@ -38,8 +38,8 @@ class SimulatedPod:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A node as the packer reads it, its pods with those that are to come, what it costs to disrupt it, and until when
-    some pod protects it. ``awaited`` are the pods that are to come."""
+    """A node for the packer: present and coming pods, the cost of its disruption, and the end of its protection by a
+    pod. ``awaited`` are the pods that are to come."""
 
     node: Node
     pods: tuple[tuple[Pod, int], ...]
@@ -184,7 +184,7 @@ class Cluster:
         return {name: count - counts[name] for name, count in self._trace.places.items()}
 
     def rooms(self, now: int, going: Set[str] = frozenset()) -> tuple[Node, ...]:
-        """The nodes that pods may be planned onto, those on their way among them, without those of ``going``."""
+        """The nodes for planned pods, with those on their way, without the nodes of ``going``."""
         staying = (node for node in self.nodes.values() if not node.leaving and node.name not in going)
         return tuple(node.contents(now).node for node in staying)
 

@@ -226,7 +226,7 @@ class _Replay:
             self._ask_for_pass(now + SETTLING_SECONDS)
 
     def _queue(self) -> list[SimulatedPod]:
-        """The pods that wait, those of a higher priority first, then those that came first."""
+        """The pods that wait, ordered by priority, then by arrival."""
         return sorted(
             self._waiting.values(), key=lambda pod: (-pod.kind.pod.priority, pod.since, pod.kind.app, pod.number)
         )

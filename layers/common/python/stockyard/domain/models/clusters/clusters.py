@@ -117,8 +117,8 @@ class ClusterSettings(Input):
         return None
 
     def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:  # noqa: ARG002 - all may change
-        """What of ``before``, a ready cluster's settings as its record keeps them, cannot become these: pointers below
-        the settings."""
+        """The settings of ``before``, as the record of a ready cluster keeps them, that cannot become these: pointers
+        below the settings."""
         return ()
 
     def normal(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def settings_for(
 
 
 def changed_settings(cluster: Cluster, settings_sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a cluster as its record is to keep them, when all of them are to be those that are sent.
+    """The settings for a cluster's record when a request replaces all of them.
 
     ``InvalidInput`` for what cannot change after creation, and for what they then would be.
     """

@@ -1,4 +1,4 @@
-"""What control planes send before and after they have a token, and what they get."""
+"""Bodies of control planes' requests before and after there is a token, and of the answers."""
 
 from __future__ import annotations
 

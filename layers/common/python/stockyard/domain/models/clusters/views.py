@@ -161,7 +161,7 @@ class SnapshotsView(View):
 
 
 class ForcedDeletionView(View):
-    """A cluster that was forgotten though its deletion had not ended, and what may be left of it."""
+    """A cluster that was forgotten before the end of its deletion, with all possible leftovers."""
 
     id: str
     """The id of the cluster."""

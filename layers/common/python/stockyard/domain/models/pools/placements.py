@@ -49,7 +49,7 @@ class PlannedNodeView(View):
 
 
 class NodePodsView(View):
-    """A node that is there or on its way, and the pods that it has room for."""
+    """A node that is there or on its way, and the pods for which there is room on the node."""
 
     node: str
     """The name of the node."""

@@ -70,7 +70,7 @@ class _Requirement(Input):
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Pools that one part of the document has, and what it says of all of them."""
+    """Pools from one part of the document, and the settings of that part for all of them."""
 
     place: Place
     pools: AutoNodes

@@ -11,8 +11,8 @@ from stockyard.operations.services import Services
 
 
 def agent_documents(services: Services, cluster: Cluster) -> tuple[Mapping[str, Any], ...]:
-    """What ``GET /agent`` gives a control plane's machine, with the credentials of the cluster's client as a Secret
-    right after its namespace, in the order in which they are made."""
+    """The answer of ``GET /agent`` to a control plane's machine: objects in the order of creation, with the credentials
+    of the cluster's client as a Secret right after the namespace."""
     from agent import manifest, roles  # beside the function that runs phases, and not part of this layer
 
     settings = services.settings

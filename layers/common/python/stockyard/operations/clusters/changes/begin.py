@@ -39,9 +39,9 @@ def begin(
     profiles: ProfileChange | None = None,
     queued: Operation | None = None,
 ) -> tuple[Cluster, list[Write]]:
-    """The cluster with the operation that brings what is there to it, and what is written with it. ``changes`` are
-    those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn. ``InvalidInput``
-    for ``profiles`` that cannot change with the rest."""
+    """The cluster with the operation that changes its resources, and the other records of the same write. ``changes``
+    are those that are no fields of a patch; ``queued`` is the operation where it has waited for its turn.
+    ``InvalidInput`` for ``profiles`` that cannot change with the rest."""
     procedure = services.procedure(kind, target.driver)
     new = new_operation(services.new_id(ids.OPERATION), procedure, target, actor, services.now())
     operation = new if queued is None else _out_of_queue(queued, new)

@@ -1,4 +1,4 @@
-"""What a cluster costs now with every node that is there, and what it would cost after a change: lines of a bill."""
+"""The price of a cluster with all its nodes, now and after a change: lines of a bill."""
 
 from __future__ import annotations
 

@@ -227,8 +227,8 @@ def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
 
 
 def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """What the second has that the first has not, and the other way round, as their driver names it, and their pools.
-    What both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
+    """Settings of the second that the first does not have, and the reverse, with the driver's names and the pools. What
+    both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
     driver: object = services.cluster_drivers[before.driver]
     if isinstance(driver, PlansChanges):
         plans = driver.things_of_change(before, after)

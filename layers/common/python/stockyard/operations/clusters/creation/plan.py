@@ -21,7 +21,7 @@ def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
 
 
 def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
-    """What is billed while the cluster stands as it says, with the nodes that its groups have by themselves."""
+    """The bill of the cluster while it stands, with the nodes that every group has at the start."""
     driver: object = services.cluster_drivers[cluster.driver]
     nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *nodes]

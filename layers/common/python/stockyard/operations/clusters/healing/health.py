@@ -57,8 +57,8 @@ def attend_members(services: Services, cluster_id: str) -> str | None:
 
 
 def mark_members(services: Services, cluster_id: str) -> str | None:
-    """Give the members of a ready cluster the mark that those of an earlier release lack, and say on the cluster what
-    keeps it from them. Nothing is said of what is as it should be."""
+    """Give the members of a ready cluster the mark that an earlier release did not give, and write on the cluster the
+    obstacle if there is one. Nothing is said of what is as it should be."""
     cluster = services.store.get(Cluster, cluster_id)
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     if cluster is None or cluster.status != "ready" or not isinstance(driver, MarksMembers):
@@ -80,8 +80,8 @@ def _nodes(services: Services, cluster: Cluster) -> Mapping[str, Any]:
 
 
 def _observed_claim(services: Services, claim: NodeClaim, state: str, nodes: Mapping[str, Any]) -> NodeClaim:
-    """The claim with what is seen of its member, which is written where it is new. Of one that comes or goes, or that
-    the balancer does not send to, nothing is said."""
+    """The claim with the latest observation of its member, written if something is new. Of one that comes or goes, or
+    that the balancer does not send to, nothing is said."""
     if claim.phase != AVAILABLE or claim.deleting or state in ("", DRAINING, GONE):
         return claim
     facts = nodes.get(node_of_member(claim))

@@ -1,4 +1,4 @@
-"""Forget a cluster whose deletion does not come to its end, and name what may be left of it."""
+"""Forget a cluster whose deletion does not end, and name the resources that may be left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what a cluster has cost beyond the life of its record, in the very write that removes it."""
+"""Keeps a cluster's costs beyond the life of its record, by the same write that removes the record."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from stockyard.ports import Put, Write
 
 
 def cluster_usage(services: Services, cluster: Cluster) -> list[Write]:
-    """What the cluster has cost until now, without its nodes, at the price of its settings as they are; nothing for one
-    that got no endpoint."""
+    """The cost of the cluster until now, without nodes, at the price of its present settings; nothing for one that got
+    no endpoint."""
     if cluster.endpoint is None or cluster.driver not in services.cluster_drivers:
         return []
     now, total = services.now(), price(price_items(services, cluster))

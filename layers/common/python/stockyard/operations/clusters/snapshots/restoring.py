@@ -93,7 +93,7 @@ class _Restore:
         return self._hand_over(claim, former, targets) or self._end(claim, former) or self._done(claim)
 
     def _make(self, pool: Pool) -> Outcome:
-        """A claim for the member, and the plan by which its machine knows what it is to begin from."""
+        """A claim for the member, and the plan from which the machine learns where to begin."""
         services, cluster, snapshot = self.services, self.work.cluster, str(self.wish["snapshot"])
         store = self.keeper.snapshot_store(cluster)
         if store is None:

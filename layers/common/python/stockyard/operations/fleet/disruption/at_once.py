@@ -37,8 +37,8 @@ def repair(
 
 
 def evacuate(services: Services, record: ClusterDisruption, claims: Sequence[NodeClaim]) -> ClusterDisruption:
-    """Give nodes back that their cloud may take at any moment, as their pods have a place without them. A decision that
-    is being carried out goes on."""
+    """Give back nodes that their cloud may interrupt at any moment, once their pods have room elsewhere. A decision
+    that is being carried out goes on."""
     text = f"{len(claims)} nodes leave ({INTERRUPTED}): {few(claim.name for claim in claims)}."
     due_at = later_than(services.now(), LOOK_SECONDS)
     record = write(services, record, (DISRUPTED, text), message=text, due_at=due_at)

@@ -207,7 +207,7 @@ def _let_go(
 
 
 def _evenly(view: View, leaving: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those that leave now, so that the zones of their pools stay even; the others are decided on anew."""
+    """The nodes to remove now, so that the zones of their pools stay even; the others are decided on anew."""
     ordered: list[NodeClaim] = []
     for name in dict.fromkeys(claim.pool for claim in leaving):
         pool = view.pools.get(name)

@@ -24,7 +24,7 @@ MOST_OF_STATIC = 10
 
 
 def decide(view: View, settings: Settings | None = None, *, for_price: bool = True) -> Decision | None:
-    """What a cloud may take back goes first, then empty nodes, those that expired or drifted, and those that cost too
+    """Decide the order: interruptible nodes first, then empty ones, expired or drifted ones, and those that cost too
     much; None when none may. Without ``for_price`` nodes that cost too much stay."""
     endangered = interrupted(view)
     return (
@@ -59,9 +59,8 @@ def without_types(fleet: Fleet, names: Set[str]) -> Fleet:
 
 
 def interrupted(view: View, leaving: Set[str] = frozenset()) -> tuple[RunningNode, ...]:
-    """The nodes that their cloud may take back, as soon as their pods have a place without them, and without the nodes
-    of ``leaving``, which are ids of claims. What comes in their place is made by the pools, for which they count no
-    more."""
+    """Interruptible nodes with room for their pods elsewhere, on nodes outside ``leaving``, a set of ids of claims.
+    What comes in their place is made by the pools, for which they count no more."""
     staying = tuple(node for node in view.fleet.nodes if view.claims[node.name].id not in leaving)
     fleet = replace(view.fleet, nodes=staying)
     nodes = view.replaceable.get(INTERRUPTED, ())

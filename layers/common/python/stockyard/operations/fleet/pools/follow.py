@@ -103,7 +103,7 @@ def follow_settings(services: Services, cluster: Cluster) -> Outcome:
 
 
 def as_group(pool: Pool, target: Pool) -> NewPool:
-    """The pool with all that its group says of it, which ``target`` is."""
+    """The pool with all settings of its group ``target``."""
     fields = {name: getattr(target, name) for name in GROUP_FIELDS}
     # What its nodes may cost or have together, only the pool says.
     fields["limits"] = {**pool.limits, **target.limits}

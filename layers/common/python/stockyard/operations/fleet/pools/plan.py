@@ -99,8 +99,8 @@ def _price_items(planned: Sequence[Claim]) -> list[PriceItem]:
 
 
 def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
-    """What to say of limits that are below the smallest node type that the pool may have, and of those for a resource
-    that no node type has yet."""
+    """Warnings about limits below the smallest node type of the pool, and about limits of a resource that no node type
+    has yet."""
     if not new_pool.limits:
         return []
     unused = [name for name in new_pool.limits if "/" in name]

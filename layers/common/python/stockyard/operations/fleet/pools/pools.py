@@ -285,6 +285,6 @@ def group_changes(pool: Pool, changed: NewPool) -> list[str]:
 
 
 def changes_of(pool: Pool, changed: NewPool) -> dict[str, Any]:
-    """Field -> what it would become, of those that differ."""
+    """Fields that differ, each with its new value."""
     before = pool.spec()
     return {name: value for name, value in changed.spec().items() if value != before[name]}

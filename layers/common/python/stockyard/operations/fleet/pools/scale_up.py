@@ -105,8 +105,7 @@ def believed_plan(
     going: Set[str] = frozenset(),
     seconds: int = DEADLINE_SECONDS,
 ) -> tuple[Plan, Belief]:
-    """Where the pods that wait would go, onto what is there or on its way and onto new nodes, and what is believed of
-    room for them.
+    """The placement of waiting pods on present, coming and new nodes, and the assumptions about room for them.
 
     Pods of nodes that leave wait too. Pools that pause get no new node. ``going`` are ids of claims whose nodes are
     being replaced: they have no room. After so many ``seconds`` the plan ends with what it has.
@@ -320,7 +319,7 @@ def _example(group: PendingGroup | None, count: int) -> str:
 
 
 def waiting_groups(workload: Workload, losing: Iterable[NodeClaim] = ()) -> tuple[model.PodGroup, ...]:
-    """The pods that wait for a node, as the packer takes them, and those that will: they are still on a node of
+    """The pods that wait for a node, in the packer's form, and the pods that are expected: they are still on a node of
     ``losing``. So their next node is asked for before they have left."""
     waiting = (model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending)
     leaving = (

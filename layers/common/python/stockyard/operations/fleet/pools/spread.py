@@ -45,8 +45,8 @@ class Spread:
         self._claims: dict[str, list[NodeClaim]] = {}
 
     def bound(self, pool: Pool, draft: NodeClaim) -> NodeClaim:
-        """The draft, bound to the zone in which the fewest nodes stay of those that it may be in; as it was where its
-        pool names no zones. What was bound before counts."""
+        """The draft, bound to the possible zone in which the fewest nodes stay; as it was where its pool names no
+        zones. What was bound before counts."""
         if not pool.zones:
             return draft
         if pool.name not in self._claims:

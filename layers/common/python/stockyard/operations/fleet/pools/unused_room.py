@@ -163,7 +163,7 @@ def believe(
     fleet: FleetState,
     groups: Sequence[model.PodGroup],
 ) -> Belief:
-    """What is believed of room for these groups, by what is remembered and what is reported now."""
+    """The assumption about room for these groups, from memory and the present report."""
     belief = Belief(fleet, services.clock.now(), Marks(fleet), services.store.get(UnusedRoom, cluster_id))
     stored = belief.record.groups if belief.record is not None else {}
     memory = {group: GroupMemory.read(entry) for group, entry in stored.items()}

@@ -68,7 +68,8 @@ class FleetState:
 def fleet_state(
     services: Services, cluster: Cluster, stock: Stock, claims: Sequence[NodeClaim], workload: Workload
 ) -> FleetState:
-    """The nodes of ``claims`` as their cluster's report and, until that has them, claims and catalogue tell of them.
+    """The nodes of ``claims``, by the report of their cluster, or by claims and catalogue where the report does not
+    have the node yet.
 
     A claim in flight is the node that it will be: of its type once it is placed, before that of the type that it would
     be bound to now. Of members of the control plane those count that stay, and the first machine that no claim has.

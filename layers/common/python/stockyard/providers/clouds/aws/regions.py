@@ -1,4 +1,4 @@
-"""The regions of AWS as botocore lists them, and sessions that share what botocore reads from its files."""
+"""The regions of AWS in botocore's data, and sessions with a shared cache of botocore's files."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def full(owner: Owner, kind: str, key: str, name: str, since: str) -> dict[str, 
 
 
 def of_instances(tags: Mapping[str, str]) -> dict[str, str]:
-    """Those that an instance may have which reads its tags from its metadata: EC2 refuses other letters in a key."""
+    """Tags that are legal on an instance with tags in its metadata: EC2 refuses other letters in a key."""
     return {key: value for key, value in tags.items() if _READABLE.fullmatch(key)}
 
 

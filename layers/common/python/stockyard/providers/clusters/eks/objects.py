@@ -119,8 +119,8 @@ def manifest(name: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def balancers(api: KubernetesApi) -> str | None:
-    """Let the cluster remove the load balancers that it has made, since it marks them in its own way. What is waited
-    for. Raises ``VendorError`` where the cluster does not answer or refuses."""
+    """Let the cluster remove its own load balancers, which have the cluster's marks. What is waited for. Raises
+    ``VendorError`` where the cluster does not answer or refuses."""
     services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]
     for service in services:
         meta = service["metadata"]

@@ -17,7 +17,7 @@ LEFTOVERS = "leftovers"
 
 
 def leftovers(builder: Builder, make_api: objects.MakeApi) -> Outcome:
-    """What the cluster's controllers made, while they are there to remove it themselves.
+    """Remove what the cluster's controllers made, while the controllers are there for the removal.
 
     A deletion does not hang on a cluster that answers no more or refuses: then its load balancers are deleted in the
     cloud, and the phase says why."""
@@ -58,8 +58,8 @@ def remove(phase: str, builder: Builder) -> Outcome:
 
 
 def _interfaces(builder: Builder) -> str | None:
-    """Interfaces of pods, which outlive their machine where it ended before it could remove them: they would keep
-    security groups and subnets for ever. They carry our tags, and are of no instance. What is waited for."""
+    """Interfaces of pods that outlive a machine which ended without removing them: they would keep security groups and
+    subnets for ever. They carry our tags, and are of no instance. What is waited for."""
     for thing in ec2_kinds.NETWORK_INTERFACE.search(builder.calls, tags.of_owner(builder.owner), None):
         described = ec2_kinds.NETWORK_INTERFACE.describe(builder.calls, thing.vendor_id)
         if not described or described.get("Status") != "available":

@@ -66,7 +66,7 @@ def sent_groups(cluster: Cluster) -> Iterator[tuple[str, Group]]:
 
 
 def version_findings(version: str, support: str, versions: Sequence[ClusterVersion], day: str) -> Iterator[Finding]:
-    """Of a version that a cluster shall have on that day, with ``support`` as its settings have it."""
+    """Findings about a version for a cluster on that day, with ``support`` from its settings."""
     offered = next((offer for offer in versions if offer.version == version), None)
     if offered is None or not offered.support(day):
         supported = ", ".join(offer.version for offer in versions if offer.support(day))

@@ -126,8 +126,8 @@ def group_of(calls: Calls, cluster: Cluster, owner: tags.Owner, key: str) -> Map
 
 
 def usable_subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
-    """The provider's subnets, else those that the cluster names, else all private ones of its VPC that have a way out,
-    in the zones that it names."""
+    """The provider's subnets, else the cluster's subnets, else all private ones of its VPC with a way out, in the named
+    zones."""
     named: Sequence[str] = setting(provider, "subnets") or ()
     if named:
         return _named(calls, provider, named, vpc)

@@ -57,7 +57,8 @@ def launch(attempt: Launch, group: Group, owner: tags.Owner) -> Outcome:
 
 
 def settle(maker: Maker, claim: NodeClaim, group: Group, owner: tags.Owner) -> Outcome | None:
-    """Bring the claim's share of its group onto its own ledger, so that it is ended with what else stands there.
+    """Bring the claim's share of its group onto the claim's own ledger, so that a deletion ends the share with the
+    rest.
 
     An outcome, not done, while a call for it may be under way.
     """

@@ -109,8 +109,8 @@ class Launch:
         return requirement is None or requirement.has(zone)
 
     def _grow(self, group: ScalingGroup, line: Resource, elsewhere: int) -> Outcome:
-        """Have the group as large as its claims need it, unless it has told that it cannot be. ``elsewhere``: so many
-        claims have machines of former groups."""
+        """Give the group the size for its claims, unless the group has answered that the size is impossible.
+        ``elsewhere``: so many claims have machines of former groups."""
         shown_activities = scaling.activities(self.maker.calls, group)
         failure = self._failure(shown_activities, group, line)
         if failure is not None:

@@ -19,7 +19,7 @@ TARGET = "stockyard:snapshots"
 
 
 def target(cluster_id: str) -> dict[str, str]:
-    """The tag of the volumes with etcd's data of this cluster, by which its policy finds them."""
+    """The tag of the volumes with etcd's data of this cluster, for the selection by its policy."""
     return {TARGET: cluster_id}
 
 
@@ -53,7 +53,7 @@ def _describe(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
 
 
 def policy(calls: Calls, policy_id: str) -> Mapping[str, Any] | None:
-    """A policy with its ARN, its tags and its details, of which a listing has only some; None when it is gone."""
+    """A policy with ARN, tags and details; a listing has only some of them; None when it is gone."""
     try:
         described: dict[str, Any] = calls.call("dlm", "get_lifecycle_policy", PolicyId=policy_id)["Policy"]
     except VendorNotFound:

@@ -67,7 +67,7 @@ MADE_BY_EKS, GROUP_OF_EKS = "eks:cluster-name", "aws:eks:cluster-name"
 
 
 def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
-    """Clusters on EKS with all that is in them, and what they need of EC2."""
+    """Rights over clusters on EKS with all their parts, and over the parts of EC2 for them."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     every = [here.arn("eks", f"{kind}/*") for kind in THINGS]
     # EKS has no condition that tells a new thing from one that is there: only ours have such a name.

@@ -47,8 +47,8 @@ def laid_out(vpc_cidr: str, counts: Sequence[int]) -> dict[str, str]:
 
 
 def counts_of(generations: Iterable[Sequence[str]], wanted_zones: int) -> list[int]:
-    """The numbers of zones that a VPC has had, as its subnets tell whose zones they were laid out with, and then the
-    wanted one."""
+    """The numbers of zones with which a VPC was laid out, read from the zones of its subnets, and then the wanted
+    number."""
     return sorted({*(len(zones) for zones in generations), wanted_zones})
 
 

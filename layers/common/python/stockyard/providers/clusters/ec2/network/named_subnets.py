@@ -39,7 +39,7 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
 
 
 def findings(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
-    """Everything that is wrong with them, and the tags that they lack."""
+    """All faults of the named subnets, and their missing tags."""
     settings = cluster.settings
     vpc = tenant_network.vpc_of(calls, str(settings["vpc_id"]))
     if isinstance(vpc, Finding):

@@ -1,4 +1,4 @@
-"""What a cluster's record says of its network, with what holds where it says nothing."""
+"""The network of a cluster's record, with the defaults for missing settings."""
 
 from __future__ import annotations
 

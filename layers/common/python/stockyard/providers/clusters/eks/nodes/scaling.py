@@ -54,8 +54,8 @@ def has_begun(builder: Builder, reservation: str) -> bool:
 
 
 def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int], size: int) -> dict[str, int]:
-    """The limits that a group has to have which EKS tells these of, and which really shall have ``size`` machines. No
-    machine goes because a limit is lowered: the claims see to that.
+    """The limits for a group with these settings in EKS and really ``size`` machines. No machine goes because a limit
+    is lowered: the claims see to that.
 
     The desired size is among them only where EKS would refuse the others for want of it."""
     desired = int(present.get("desiredSize") or 0)
