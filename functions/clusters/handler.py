@@ -118,9 +118,10 @@ def get_cluster(request: Request, services: Services, cluster: Cluster) -> Answe
     answers={200: "clusters.views:ClusterView", 202: "clusters.views:ClusterView"},
     if_match=True,
     dry_run=True,
-    description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
-    " background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver lets change"
-    " are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names"
+    description="Description, tags, `expires_at` and the setting `mirror` are on the record at once; tags reach what is"
+    " there in the background. `kubernetes_version`, one minor at a time, `profiles` and the settings that its driver"
+    " lets change are changed by an operation on the ready cluster, which goes on serving: the answer is 202, and"
+    " `Location` names"
     " the operation. Of a cluster whose creation has failed at its packs `profiles` are on the record at once, and a"
     " resume applies them. Another operation that works on the cluster is named by a 409; with `queue` the change"
     " stands behind it: `Location` names an operation in status `queued`, and `If-Match` is not compared. With"
@@ -130,6 +131,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters.changes import change, queue, reconfigure
     from stockyard.operations.clusters.changes.alignment import aligned
+    from stockyard.operations.clusters.creation.expiry import check_expiry_change
     from stockyard.operations.profiles.clusters import difference, profile_change
 
     body, cluster = request.body, aligned(services, cluster)
@@ -145,8 +147,9 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     if request.dry_run:
         kind = reconfigure.operation_kind(services, cluster, target, profiles=profiles is not None)
         request.check_version("cluster", cluster.version)
+        check_expiry_change(services, cluster, wanted_change)
         fields = wanted_change.fields()
-        changes = {name: value for name, value in fields.items() if name in ("description", "tags")}
+        changes = {name: value for name, value in fields.items() if name in ("description", "tags", "expires_at")}
         packs = None if profiles is None else profile_change(services, cluster, target, profiles, wanted_change.rights)
         if kind:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))

@@ -8,6 +8,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.clusters import kubeconfig, renewals, secrets, snapshots
+from stockyard_client.cli.clusters.expiry import Expires, expire, expires_at
 from stockyard_client.cli.clusters.profiles import ProfileNames, choices_from, of_cluster
 from stockyard_client.cli.documents.assignments import Set
 from stockyard_client.cli.documents.origins import Origin
@@ -42,6 +43,7 @@ app.command()(renewals.certificates)
 app.command("update")(updates.update_cluster)
 app.command("edit")(updates.edit_cluster)
 app.command("change", hidden=True)(updates.update_cluster)
+app.command()(expire)
 app.command()(kubeconfig.kubeconfig)
 app.command("client-secret")(secrets.client_secret)
 app.command("agent")(secrets.agent)
@@ -64,6 +66,7 @@ def create(
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     profile: ProfileNames = None,
     keep_failed: KeepFailed = None,
+    expires: Expires = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -80,9 +83,12 @@ def create(
         "/settings/key_pair": key_pair and "--key-pair",
         "/tags": tag and "--tag",
         "/profiles": profile and "--profile",
+        "/expires_at": expires and "--expires",
     }
     context.origins.append(Origin(options={pointer: option for pointer, option in options_given.items() if option}))
     _override(body, {"name": name, "description": description, "keep_failed": keep_failed})
+    if expires is not None:
+        body["expires_at"] = expires_at(expires, context.now())
     settings = {"region_name": region, "key_pair": key_pair}
     if any(value is not None for value in settings.values()):
         body["settings"] = _override(dict(body.get("settings") or {}), settings)

@@ -56,6 +56,7 @@ def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
         "Tags": ", ".join(f"{key}={value}" for key, value in sorted(cluster.tags.items())),
         "Last snapshot": extra.get("last_snapshot"),
         "Certificates": extra.get("certificates_expire_at") and f"end at {extra['certificates_expire_at']}",
+        "Expires": extra.get("expires_at") and f"its deletion begins at {extra['expires_at']}",
         "Kept until": extra.get("kept_until"),
         "Queued": ", ".join(cluster.queue),
         "Client": cluster.client_id,

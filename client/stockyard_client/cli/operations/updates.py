@@ -32,7 +32,7 @@ Account = Annotated[
 ]
 Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.", autocompletion=provider_names)]
 Claim = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)]
-CLUSTER_FIELDS = ("description", "tags", "kubernetes_version", "settings")
+CLUSTER_FIELDS = ("description", "tags", "kubernetes_version", "expires_at", "settings")
 ACCOUNT_FIELDS = ("name", "description", "attributes", "tags")
 PROVIDER_FIELDS = ("display_name", "properties", "price_per_cost_unit", "spec", "labels", "annotations")
 CLAIM_FIELDS = ("display_name", "power", "labels", "annotations")

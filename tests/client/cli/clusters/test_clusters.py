@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -360,3 +361,20 @@ def test_wait_ends_where_the_members_could_not_be_made(cli, three_members, opera
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert (result.exit_code, result.stdout) != (0, "")
     assert "failed" in result.stderr
+
+
+def test_a_cluster_gets_an_end_and_more_time(cli, api, cluster_document):
+    api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+    body = json.dumps({"name": "demo", "cloud_account_id": 1, "cluster_type": "k8s"})
+    assert cli("cluster", "create", "-f", "-", "--expires", "1h", stdin=body).exit_code == 0
+    renewed = {**cluster_document(), "expires_at": "2027-01-01T00:00:00.000Z"}
+    api.answer("GET", "/v1/clusters/demo", renewed).answer("PATCH", f"/v1/clusters/{renewed['id']}", renewed)
+    assert "begins at 2027-01-01T00:00:00.000Z" in cli("cluster", "expire", "demo", "2027-01-01T00:00:00Z").stderr
+    api.answer("PATCH", f"/v1/clusters/{renewed['id']}", cluster_document())
+    for when in ("2d", "never"):
+        cli("cluster", "expire", "demo", when)
+    first, moment, days, never = (sent["expires_at"] for sent in (*api.bodies("POST"), *api.bodies("PATCH")))
+    assert (moment, never) == ("2027-01-01T00:00:00Z", None)
+    hour, two_days = (datetime.fromisoformat(text) for text in (first, days))
+    assert timedelta(hours=46) < two_days - hour < timedelta(hours=48)
+    assert cli("cluster", "expire", "demo", "soon").exit_code == 2

@@ -114,6 +114,28 @@ def test_a_changed_group_and_a_changed_pool_are_told_at_their_places(eks: Manage
     assert actions(apply(eks, larger)) == {"west": "changed", "web": "changed"}
 
 
+def test_what_changes_on_the_record_alone_is_told_too(eks: ManagedWorld) -> None:
+    """A description, tags and an end need no operation; a diff that left them out would say that nothing changes."""
+    soon, later = "2027-01-01T00:00:00.000Z", "2027-02-01T00:00:00Z"
+    ready(eks, manifest(description="a", tags={"team": "a"}, expiresAt=soon))
+    document = manifest(description="b", tags={"team": "b"}, expiresAt=later, settings={"mirror": False})
+    changes = {change["pointer"]: (change["before"], change["after"]) for change in plan(eks, document)["changes"]}
+    assert changes == {
+        "/0/spec/description": ("a", "b"),
+        "/0/spec/tags/team": ("a", "b"),
+        "/0/spec/expiresAt": (soon, "2027-02-01T00:00:00.000Z"),
+        "/0/spec/settings/mirror": (True, False),
+    }
+    assert actions(apply(eks, document)) == {"west": "changed"}
+    assert actions(apply(eks, manifest())) == {"west": "unchanged"}
+    assert eks.cluster.expires_at == "2027-02-01T00:00:00.000Z"
+    assert actions(apply(eks, manifest(expiresAt=None))) == {"west": "changed"}
+    assert eks.cluster.expires_at is None
+    refused = faults(eks, manifest(expiresAt="2020-01-01T00:00:00Z"))
+    assert list(refused) == ["/0/spec/expiresAt"]
+    assert "must be later than now" in refused["/0/spec/expiresAt"]
+
+
 @pytest.mark.parametrize(
     ("document", "expected"),
     [

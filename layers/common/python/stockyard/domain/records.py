@@ -150,6 +150,10 @@ class Cluster(VersionedRecord):
     cloud_prefix: str = ""
     """How the cluster's name in its cloud begins, so that rights can be given by it. Empty: a cluster of an earlier
     release, whose name there begins with its own."""
+    expires_at: str | None = None
+    """When its deletion begins by itself; None for never."""
+    expiry_announced: str | None = None
+    """The ``expires_at`` that an event has announced; None before."""
 
     @property
     def node_minor(self) -> str:

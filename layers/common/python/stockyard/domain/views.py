@@ -35,6 +35,7 @@ _CLUSTER = (
     "last_snapshot",
     "keep_failed",
     "kept_until",
+    "expires_at",
     "tags",
     *CHANGES,
     "operation_id",

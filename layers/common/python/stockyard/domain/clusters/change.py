@@ -10,6 +10,13 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.rights import OPERATOR
 
 
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When the deletion of a cluster begins by itself: ``at`` as the record has it, None for never."""
+
+    at: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChange:
     """The fields of a cluster as they are to be; None leaves one as it is."""
@@ -22,13 +29,16 @@ class ClusterChange:
     """All profiles, each as a document with its ``name``."""
     document: dict[str, Any] | None = None
     """What its manifest says beside the settings."""
+    expiry: Expiry | None = None
     rights: str = OPERATOR
     """Of who chooses the profiles, see ``pack_rights``."""
 
     def fields(self) -> dict[str, Any]:
         """What is to change, by name."""
-        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "rights"}
-        return {name: value for name, value in values.items() if value is not None}
+        names = {part.name for part in fields(self)} - {"rights", "expiry"}
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name in names}
+        expiry = {} if self.expiry is None else {"expires_at": self.expiry.at}
+        return {**{name: value for name, value in values.items() if value is not None}, **expiry}
 
     def target(self, cluster: Cluster) -> Cluster:
         """The cluster with the settings and the version that it is to have; itself where neither is to change."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from stockyard.domain.clusters.change import Expiry
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster
@@ -49,6 +50,8 @@ class ClusterDocument:
     """Whether the manifest says the description, so that one that is there gets it."""
     keep_failed: int | None = None
     """Minutes; None where the manifest says none."""
+    expiry: Expiry | None = None
+    """When its deletion begins by itself; None where the manifest says nothing of it."""
     pools: tuple[NewPool, ...] = ()
     """The pools that come with the cluster, in the order of ``spec.pools``."""
 

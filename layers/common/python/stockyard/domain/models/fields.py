@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
@@ -12,6 +13,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import patterns
 from stockyard.domain.models.base import Fault, check, repeated
+from stockyard.domain.values import times
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -132,6 +134,20 @@ def no_nul(text: str) -> str:
     return text
 
 
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _moment(text: str) -> str:
+    """The time as records have it. ``ValueError`` for what is no time of RFC 3339."""
+    try:
+        moment = datetime.fromisoformat(text.upper()) if _RFC_3339.fullmatch(text) else None
+        if moment is not None:
+            return times.to_text(moment)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("must be a time with an offset, such as 2026-12-24T18:00:00Z")
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024, pattern=patterns.PLAIN_TEXT)]
@@ -149,6 +165,14 @@ Cidr = Annotated[
 ]
 """A range of IPv4 addresses such as ``203.0.113.0/24``."""
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
+ExpiresAt = Annotated[
+    str,
+    StringConstraints(max_length=40),
+    AfterValidator(_moment),
+    Field(json_schema_extra={"format": "date-time"}),
+]
+"""When its deletion begins by itself, as RFC 3339 has times: ``2026-12-24T18:00:00Z``, or with an offset such as
+``+01:00``."""
 KeepFailed = Annotated[int, Field(ge=0, le=1440)]
 """Minutes for which a machine is kept that did not come up, at most a day. It is billed meanwhile."""
 Subdomain = Annotated[str, AfterValidator(subdomain)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -16,12 +17,13 @@ from stockyard.domain.pools.node_groups import follows, name_of, worker_groups
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.profiles.pack_rights import with_rights
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
-from stockyard.domain.values.field_changes import field_at
+from stockyard.domain.values.field_changes import change_views, field_at, field_changes
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, QuotaExceeded
 from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster, plan_creation
+from stockyard.operations.clusters.creation.expiry import check_expiry
 from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
@@ -143,6 +145,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         kubernetes_version=document.kubernetes_version or None,
         driver=document.driver,
         keep_failed=document.keep_failed or 0,
+        expires_at=document.expiry.at if document.expiry is not None else None,
         tags=dict(document.tags or {}),
         profiles=document.profiles or (),
         rights=rights,
@@ -214,20 +217,43 @@ def _changes(
         fields["description"] = document.description
     if document.tags is not None and document.tags != current.tags:
         fields["tags"] = dict(document.tags)
+    if document.expiry is not None and document.expiry.at != current.expires_at:
+        check_expiry(services, document.expiry.at)
+        fields["expiry"] = document.expiry
     if document.document != current.document:
         fields["document"] = document.document
     return fields
 
 
 def _plan(services: Services, current: Cluster, change: ClusterChange) -> Mapping[str, Any]:
-    """The plan of a change; empty where no operation is needed."""
+    """The plan of a change; of one that no operation is needed for what changes of the record."""
     target = change.target(current)
     choices = change.profiles
+    of_record = {name: value for name, value in change.fields().items() if name in _OF_RECORD}
     if not operation_kind(services, current, target, profiles=choices is not None):
-        return {}
-    described = {} if change.description is None else {"description": change.description}
+        of_record |= {} if target is current else {"settings": target.settings}
+        changes = (field_changes(getattr(current, name), value, (name,), name) for name, value in of_record.items())
+        return {"changes": change_views(chain.from_iterable(changes), kind="cluster", name=current.name)}
     packs = None if choices is None else profile_change(services, current, target, choices, change.rights)
-    return plan_change(services, current, target, described, packs)
+    return plan_change(services, current, target, of_record, packs)
+
+
+_OF_RECORD = frozenset({"description", "tags", "expires_at"})
+"""What is on the record at once."""
+
+
+def _metadata_changes(desired: DesiredCluster) -> list[dict[str, Any]]:
+    """What changes of the labels and annotations that the record keeps for the manifest."""
+    current, document = desired.current, desired.fields.get("document")
+    if current is None or document is None:
+        return []
+    changes = (
+        field_changes(
+            current.document.get(name) or {}, document.get(name) or {}, ("metadata", name), f"metadata.{name}"
+        )
+        for name in ("labels", "annotations")
+    )
+    return change_views(chain.from_iterable(changes), *desired.place, kind="cluster", name=current.name)
 
 
 def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
@@ -243,7 +269,7 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
     return {
         "creates": creates,
         "deletes": list(plan.get("deletes", ())),
-        "changes": moved(plan.get("changes", [])),
+        "changes": [*moved(plan.get("changes", [])), *_metadata_changes(desired)],
         "warnings": moved(plan.get("warnings", [])),
         "items": list(plan.get("price", {}).get("items", ())),
     }

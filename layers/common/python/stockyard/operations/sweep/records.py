@@ -10,6 +10,7 @@ from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.clusters.creation.undo_acceptance import undo
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
 from stockyard.operations.clusters.phases import start_following
+from stockyard.operations.clusters.removal.expiry import look_at_expiry
 from stockyard.operations.clusters.snapshots.snapshots import look_at_snapshots
 from stockyard.operations.engine.keep import sweep_kept
 from stockyard.operations.engine.sweep import sweep_operation
@@ -27,9 +28,11 @@ def sweep_lease(services: Services, cluster: Cluster) -> str | None:
 
 
 def sweep_cluster(services: Services, cluster: Cluster) -> str | None:
-    """Bring a cluster that nobody works on back to work, and begin what waits for it: a change, or tags."""
+    """Bring a cluster that nobody works on back to work, and begin what waits for it: a change, or tags. The
+    deletion of one whose time ends is announced, and begins."""
     return (
-        sweep_operation(CLUSTER_RUNNER, services, cluster)
+        look_at_expiry(services, cluster)
+        or sweep_operation(CLUSTER_RUNNER, services, cluster)
         or start_following(services, cluster.id)
         or look_at_snapshots(services, cluster.id)
     )

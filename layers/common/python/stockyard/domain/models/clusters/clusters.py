@@ -231,6 +231,8 @@ class LenientClusterCreate(Input):
     """Who makes it, where the account's cloud has more than one driver; the cloud's first when none is given."""
     kubernetes_version: KubernetesVersion | None = None
     keep_failed: fields.KeepFailed = 0
+    expires_at: fields.ExpiresAt | None = None
+    """When its deletion begins by itself; null for never."""
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)] = Field(
         default_factory=dict

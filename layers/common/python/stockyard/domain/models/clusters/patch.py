@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, cast, get_args, get_origin
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.clusters.change import ClusterChange
+from stockyard.domain.clusters.change import ClusterChange, Expiry
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import (
     AnyOf,
@@ -89,7 +89,7 @@ def _settings(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class ClusterPatch(Input):
-    """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them.
+    """Changes of a cluster: absent means as it was; ``null`` removes ``expires_at``, a tag, or all of them.
 
     ``kubernetes_version``, ``profiles``, which are replaced as a whole, and most settings are changed by an operation,
     while the cluster goes on serving. With
@@ -105,6 +105,8 @@ class ClusterPatch(Input):
     """The settings to change; those that are absent stay."""
     profiles: Irremovable[Choices] = None
     """All profiles that the cluster is to have, in place of those that it has."""
+    expires_at: fields.ExpiresAt | None = None
+    """When its deletion begins by itself; null for never."""
     queue: bool = False
     """Wait for the operation that is at work, in place of a refusal."""
 
@@ -131,6 +133,7 @@ class ClusterPatch(Input):
             settings=self.settings_after(cluster),
             kubernetes_version=self.kubernetes_version,
             profiles=self.profile_choices(),
+            expiry=Expiry(self.expires_at) if "expires_at" in self.model_fields_set else None,
         )
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:

@@ -73,6 +73,8 @@ class ClusterView(View):
     """For how many minutes a control plane is kept that did not come up."""
     kept_until: str | None
     """Until when a machine that did not come up is kept; null when none is."""
+    expires_at: str | None
+    """When its deletion begins by itself; null for never."""
     tags: dict[str, str]
     """Tags by key."""
     created_at: CreatedAt

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from pydantic.alias_generators import to_camel, to_snake
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import Expiry
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import check, read, repeated, without_nulls
@@ -58,6 +59,8 @@ class OwnClusterSpec(Camel):
     description: fields.Description | None = None
     kubernetes_version: KubernetesVersion | None = None
     keep_failed: fields.KeepFailed | None = None
+    expires_at: fields.ExpiresAt | None = None
+    """When its deletion begins by itself; null for never."""
     tags: fields.Tags | None = None
     profiles: Annotated[list[CamelChoice], Field(max_length=MAX_PROFILES)] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -116,12 +119,19 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
         is_described=spec.description is not None,
         kubernetes_version=spec.kubernetes_version or "",
         keep_failed=spec.keep_failed,
+        expiry=Expiry(spec.expires_at) if _says_expiry(document) else None,
         account=spec.cloud_account or "",
         account_place=(*at, "spec", "cloudAccount"),
         tags=None if spec.tags is None else dict(spec.tags),
         profiles=None if spec.profiles is None else choice_documents(list(spec.profiles)),
         pools=tuple(pool.new_pool() for pool in spec.pools),
     )
+
+
+def _says_expiry(document: Mapping[str, Any]) -> bool:
+    """Whether the document says when the cluster's deletion begins, be it by ``null``."""
+    spec = document.get("spec")
+    return isinstance(spec, Mapping) and to_camel("expires_at") in spec
 
 
 def _without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,6 +213,7 @@ def own_cluster_manifest(
     optional = {
         "description": cluster.description,
         "keepFailed": cluster.keep_failed,
+        "expiresAt": cluster.expires_at,
         "tags": dict(cluster.tags),
         "profiles": [camel_document(ProfileChoice, profile) for profile in profiles],
         "settings": camel_document(model, model.written(cluster.settings)),

@@ -25,11 +25,15 @@ from stockyard.operations.clusters.changes.reconfigure import (
     operation_kind,
     warnings_of,
 )
+from stockyard.operations.clusters.creation.expiry import check_expiry_change
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.clusters import profile_change
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
+
+_OF_RECORD = frozenset({"description", "document", "expires_at"})
+"""What changes on the record alone."""
 
 
 def change_cluster(
@@ -51,13 +55,13 @@ def change_cluster(
     """
     cluster = aligned(services, find_cluster(services, id_or_name))
     target = change.target(cluster)
-    kind, warnings = _checked(services, cluster, target, version, profiles=change.profiles is not None)
+    kind, warnings = _checked(services, cluster, target, version, change)
     choices = change.profiles
     packs = None if choices is None else profile_change(services, cluster, target, choices, change.rights)
     names = ("manifest" if name == "document" else name for name in change.fields())
     message = f"Changed: {', '.join(names) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
-    fields = {name: value for name, value in change.fields().items() if name in ("description", "document")}
+    fields = {name: value for name, value in change.fields().items() if name in _OF_RECORD}
     changed = replace(target, **fields)
     if change.tags is not None:
         changed = MOVES.change_tags(changed, change.tags, services.now())
@@ -79,15 +83,16 @@ def change_cluster(
 
 
 def _checked(
-    services: Services, cluster: Cluster, target: Cluster, version: int | None, *, profiles: bool
+    services: Services, cluster: Cluster, target: Cluster, version: int | None, change: ClusterChange
 ) -> tuple[str | None, list[dict[str, str]]]:
     """The kind of operation that the change needs, None for none, and what it is warned of."""
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
-    kind = operation_kind(services, cluster, target, profiles=profiles)
+    kind = operation_kind(services, cluster, target, profiles=change.profiles is not None)
     if version not in (None, cluster.version):
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
+    check_expiry_change(services, cluster, change)
     if not kind or target is cluster:
         return kind, []
     # Asked for before the change is written: afterwards the nodes of before would be those of the target.

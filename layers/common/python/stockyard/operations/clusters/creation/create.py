@@ -26,6 +26,7 @@ from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.clusters.creation.check import account_of, check
 from stockyard.operations.clusters.creation.deployment import remember_organization
+from stockyard.operations.clusters.creation.expiry import check_expiry
 from stockyard.operations.clusters.creation.plan import plan
 from stockyard.operations.clusters.creation.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
@@ -54,6 +55,8 @@ class NewCluster:
     driver: str | None = None
     """None: the first driver of the account's cloud."""
     keep_failed: int = 0
+    expires_at: str | None = None
+    """See ``Cluster.expires_at``."""
     secret: str | None = field(default=None, repr=False)
     organization_id: str = ""
     """Of the caller's organization in the realm; empty where no token says it."""
@@ -86,6 +89,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         or cloud_kinds.default_version(driver)
         or services.settings.kubernetes_version,
         keep_failed=new_cluster.keep_failed,
+        expires_at=new_cluster.expires_at,
         provider=provider,
         driver=driver,
         cloud_account_id=new_cluster.cloud_account_id,
@@ -117,6 +121,7 @@ def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resol
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
     check_groups(services, draft.driver, draft.settings)
+    check_expiry(services, draft.expires_at)
     return check(services, draft, account)
 
 

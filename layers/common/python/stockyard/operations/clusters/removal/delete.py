@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.clusters.snapshots import SETTING
-from stockyard.domain.records import Cluster, Operation, OperationError
-from stockyard.domain.values import ids
+from stockyard.domain.records import UNSEEN, Cluster, Operation, OperationError
+from stockyard.domain.values import ids, times
+from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.clusters.changes.queue import closed_writes
 from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.creation.plan import price_items
-from stockyard.operations.engine.advance import change_writes, until_written
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import lines_of, places, planned_removals
 from stockyard.operations.pricing import plan_of, removal_verdict
@@ -33,21 +35,51 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     from stockyard.operations.node_claims.delete import delete_claim
 
     cluster = find_cluster(services, id_or_name)
-    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     if cluster.status == "deleting":
+        current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
         for claim in claims_of(services, cluster):
             if claim.deleting:
                 delete_claim(services, claim.id, actor)
         is_blocked = current is not None and current.error is not None
         return resume_cluster(services, cluster.id, actor) if is_blocked else cluster
+    return _begin(services, cluster, actor)
+
+
+@until_written("cluster changes too often to be deleted")
+def delete_expired(services: Services, cluster_id: str) -> bool:
+    """Whether the deletion of a cluster has begun whose time has come. Nothing happens to one that somebody has given
+    more time just now."""
+    cluster = services.store.get(Cluster, cluster_id)
+    if cluster is None or cluster.expires_at is None or cluster.status in {"deleting", *UNSEEN}:
+        return False
+    if times.from_text(cluster.expires_at) > services.clock.now():
+        return False
+    detail = f"Its time ended at {cluster.expires_at}."
+    audit = services.audit_record(WORKFLOW_ACTOR, "DeleteCluster", cluster.id, "", detail)
+    expired = Transition("Cluster", cluster.status, cluster.status, "Expired", detail)
+    _begin(services, cluster, WORKFLOW_ACTOR, [expired], [Create(audit)])
+    return True
+
+
+def _begin(
+    services: Services,
+    cluster: Cluster,
+    actor: str,
+    before: Sequence[Transition] = (),
+    writes_beside: Sequence[Write] = (),
+) -> Cluster:
+    """The cluster, whose deletion has begun; ``before`` is told first."""
+    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     now = services.now()
     procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
     operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster, actor, now)
     overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
     change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
+    change = replace(change, transitions=(*before, *change.transitions))
     moved, operation_record, writes = change_writes(services, actor, change)
     moved = replace(moved, queue=())
-    services.store.commit(Replace(moved), Create(operation_record), *writes, *_unqueued(services, cluster, actor))
+    queue_ends = _unqueued(services, cluster, actor)
+    services.store.commit(Replace(moved), Create(operation_record), *writes, *queue_ends, *writes_beside)
     return moved
 
 
