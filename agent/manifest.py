@@ -37,7 +37,8 @@ _USER = 65532
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the agent reports, and as which cluster. ``image`` needs Python 3.11 or newer, and no packages."""
+    """Address that the agent reports to, and the cluster that it reports for. ``image`` needs Python 3.11 or newer, and
+    no packages."""
 
     api_url: str
     cluster_id: str
@@ -121,7 +122,7 @@ def _deployment(settings: Settings, digest: str) -> Document:
 
 
 def _items() -> list[dict[str, str]]:
-    """Where the keys of the ConfigMap are files."""
+    """Items of the volume: the path of the file for each key of the ConfigMap."""
     paths = [path.relative_to(_SOURCES) for path in _modules()]
     return [{"key": ".".join(path.parts), "path": path.as_posix()} for path in paths]
 

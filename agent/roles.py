@@ -72,8 +72,8 @@ def documents() -> list[Document]:
 
 
 def _joining() -> list[Document]:
-    """What a machine needs until its kubelet has its certificate: what kubeadm gives to those with its own tokens, but
-    not the approval of every request."""
+    """Rights that a machine needs until its kubelet has its certificate: what kubeadm gives to those with its own
+    tokens, but not the approval of every request."""
     group = {"kind": "Group", "apiGroup": RBAC, "name": JOINERS}
     configuration = ("kubeadm-config", "kubelet-config", "kube-proxy")
     return [
@@ -194,8 +194,8 @@ def _policy(
     everybody: bool = False,
     warns: bool = False,
 ) -> list[Document]:
-    """What holds for the agent's writes of resources, or for everybody's: expressions by what they demand, and its
-    binding. ``warns``: it refuses nothing, not even where it cannot be judged."""
+    """Admission policy for the agent's writes of resources, or for everybody's: expressions by what they demand, and
+    its binding. ``warns``: it refuses nothing, not even where it cannot be judged."""
     resources = [resource] if isinstance(resource, str) else list(resource)
     by_agent = {"name": "by-the-agent", "expression": f"request.userInfo.username == '{USER}'"}
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": resources}

@@ -274,7 +274,7 @@ def _read_cloudfront(key: str, value: Any) -> CloudFront | None:
 
 
 def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
-    """Of the ARN of something of ``service``, or of nothing; with ``region`` only there."""
+    """Check the ARN of something of ``service``; an empty text passes; with ``region`` only an ARN of that region."""
     place = region or "[a-z0-9-]+"
     where = f" in {region}" if region else ""
     return _pattern(rf"(arn:[a-z-]+:{service}:{place}:\d{{12}}:{resource})?", meaning + where)

@@ -1,4 +1,4 @@
-"""What must outlive the service, in a stack of its own: the table, the key of what is sealed in it, and the key of
+"""Stack of the resources that must outlive the service: the table, the key of what is sealed in it, and the key of
 machines' tokens."""
 
 from __future__ import annotations

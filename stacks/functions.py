@@ -81,7 +81,7 @@ turns hold tenants apart."""
 
 
 def reserved(name: str, quota: int) -> int | None:
-    """How many processes are kept for the function in an account of this concurrency; None where none are."""
+    """Number of processes that are kept for the function in an account of this concurrency; None where none are."""
     return int(SHARES[name] * quota) if name in SHARES and quota >= LEAST_QUOTA else None
 
 

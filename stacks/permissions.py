@@ -1,4 +1,4 @@
-"""What each of our roles may do, as data: the stack turns it into policies, a test evaluates recorded calls against it.
+"""Rights of each of our roles, as data: the stack turns it into policies, a test evaluates recorded calls against it.
 
 Resources are templates with ``{partition}``, ``{region}``, ``{account}`` and ``{stream}``, the ARN of the table's
 stream, which AWS chooses. An action is always spelt out. A statement

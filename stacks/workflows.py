@@ -99,7 +99,7 @@ def _phase(procedure: Procedure, phase: Phase, following: str) -> dict[str, Stat
 
 
 def _failure(procedure: Procedure) -> dict[str, State]:
-    """What follows a phase that failed for good."""
+    """States that follow a phase that failed for good."""
     _, failed = procedure.ends
     failure = {"error.$": "$.error"}
     if procedure.on_failure == BLOCK:

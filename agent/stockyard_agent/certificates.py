@@ -1,5 +1,5 @@
-"""Which certificates kubelets get: a machine's first one under the name of its token alone, and serving certificates
-for what is the node's own. Everything else of these signers is refused, or left to others."""
+"""Approval of certificates for kubelets: a machine's first one under the name of its token alone, and serving
+certificates for what is the node's own. Everything else of these signers is refused, or left to others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGE = 100
 
 
 class Unfit(Exception):
-    """Why a request is denied."""
+    """Reason why a request is denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Approvals:
         self.log(f"certificate request {name} {kind.lower()}: {text}")
 
     def _first(self, spec: Mapping[str, Any]) -> str | None:
-        """Why a machine's first certificate is approved; None when the request is not of one of our tokens.
+        """Reason to approve a machine's first certificate; None when the request is not of one of our tokens.
 
         Raises ``Unfit``.
         """
@@ -92,7 +92,7 @@ class Approvals:
         return f"the token is for the node {node}"
 
     def _serving(self, spec: Mapping[str, Any]) -> str | None:
-        """Why a kubelet's serving certificate is approved; None when that is not known yet. Raises ``Unfit``."""
+        """Reason to approve a kubelet's serving certificate; None when that is not known yet. Raises ``Unfit``."""
         user = str(spec.get("username"))
         if not user.startswith(NODE_USER) or NODES not in (spec.get("groups") or ()):
             raise Unfit("only a node asks for the certificate that it serves with")

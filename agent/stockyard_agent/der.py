@@ -49,7 +49,7 @@ def _elements(data: bytes) -> Iterator[Element]:
 
 
 def _head(data: bytes, position: int) -> tuple[int, int]:
-    """Where an element's content starts, and how long it is."""
+    """Position and length of an element's content."""
     if position + 2 > len(data):
         raise ValueError("it is cut off")
     if data[position] & _LONG_TAG == _LONG_TAG:

@@ -73,7 +73,7 @@ class Kubernetes:
         return response
 
     def watch(self, path: str, query: Mapping[str, str], seconds: int) -> Iterator[tuple[str, Object]]:
-        """What a watch says within some seconds: kind and object of each event, in order.
+        """Events of a watch within some seconds: kind and object of each event, in order.
 
         Raises ``Refused``, also for an event that is an error (410: the server no longer knows what has changed since
         the version asked for), and ``Unreachable``.

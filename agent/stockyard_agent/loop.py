@@ -23,14 +23,14 @@ LOOK_SECONDS = 1.0
 
 
 class ReportsOfPods(Protocol):
-    """What the loop has to do with the reports of pods; see ``pod_reports.PodReports``."""
+    """Calls of the loop to the reports of pods; see ``pod_reports.PodReports``."""
 
     @property
     def state(self) -> Mapping[str, Any] | None:
-        """How far they are."""
+        """Progress of the reports; None before the first one."""
 
     def ask(self, seconds: float | None) -> None:
-        """How soon they are to tell what moved."""
+        """Set the seconds within which moves are reported."""
 
 
 class Agent:

@@ -44,7 +44,8 @@ class Mirrored:
 
 @dataclass(slots=True)
 class _Round:
-    """What is left of a round: documents to look at, where Stockyard's next part begins, and what there shall be."""
+    """Work that a round has still to do: documents to look at, where Stockyard's next part begins, and what there shall
+    be."""
 
     version: str
     after: str = ""

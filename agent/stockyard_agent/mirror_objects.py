@@ -25,7 +25,7 @@ _KIB = 1024
 
 
 def path_of(kind: str, *names: str) -> str:
-    """Where the objects of a kind are, without names all of them."""
+    """Path of the objects of a kind, without names of all objects."""
     return "/".join([f"/apis/{VERSION}/{PLURALS[kind]}", *names])
 
 

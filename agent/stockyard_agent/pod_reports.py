@@ -95,8 +95,8 @@ class PodReports:
 
     @property
     def state(self) -> dict[str, Any] | None:
-        """What the posts of the loop say of the reports: the sequence of the last one that Stockyard has, and until
-        when the cluster is known to be as it says. None before a first report. Another thread may ask."""
+        """Progress of the reports, for the posts of the loop: the sequence of the last one that Stockyard has, and
+        until when the cluster is known to be as it says. None before a first report. Another thread may ask."""
         return self._state
 
     def ask(self, seconds: float | None) -> None:
@@ -196,7 +196,7 @@ class PodReports:
 
     @property
     def _pace(self) -> float:
-        """How soon it is told, in seconds, that pods have moved while none waits."""
+        """Seconds within which a move of pods is reported while none waits."""
         return min(self._interval, self._asked)
 
     def _is_due(self) -> bool:

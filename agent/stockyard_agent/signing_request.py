@@ -1,4 +1,4 @@
-"""What a certificate signing request (PKCS#10) asks for. Strict: what this does not know, it does not take."""
+"""Contents of a certificate signing request (PKCS#10). Strict: what this does not know, it does not take."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def read_whole(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes
 
 
 def described(error: Exception) -> str:
-    """What went wrong, without anything that was sent."""
+    """Describe an error without anything that was sent."""
     if isinstance(error, ValueError) and not isinstance(
         error, OSError
     ):  # its text repeats the header that could not be sent, which may be a token

@@ -47,7 +47,7 @@ def _change_plan(account: CloudAccount, fields: Mapping[str, Any], secrets: Mapp
 
 
 def _check_unused(services: Services, account: CloudAccount) -> None:
-    """What a plan refuses as the change itself would: ``InUse`` when clusters stand on the account."""
+    """Refuse in a plan what the change itself would refuse: ``InUse`` when clusters stand on the account."""
     users = accounts.clusters_of(services, account.id)
     if users:
         raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")

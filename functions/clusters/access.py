@@ -1,4 +1,4 @@
-"""How people and machines get into a cluster: kubeconfigs, tokens, the secret of its client."""
+"""Ways of people and machines into a cluster: kubeconfigs, tokens, the secret of its client."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_cluster_token(request: Request, services: Services, cluster: Cluster) -
 
 
 def _role_in_cluster(roles: Roles) -> str:
-    """What the caller may be in a cluster that the cloud admits people to: the most that a role of theirs allows."""
+    """Role of the caller in a cluster that the cloud admits people to: the most that a role of theirs allows."""
     from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
 
     if roles & Roles.ADMINISTRATORS:

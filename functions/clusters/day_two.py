@@ -1,4 +1,4 @@
-"""What is done to a cluster that is there: resumed, cancelled, repaved, renewed, restored."""
+"""Routes of operations on a cluster that is there: resume, cancel, repave, renew, restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the routes of clusters share."""
+"""Router and answers that the routes of clusters share."""
 
 from __future__ import annotations
 

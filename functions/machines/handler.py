@@ -1,4 +1,4 @@
-"""What a cluster's own machines say: prove who they are, report ready."""
+"""Routes that a cluster's own machines call: to prove who they are, and to report ready."""
 
 from __future__ import annotations
 

@@ -149,7 +149,8 @@ def list_node_claims(request: Request, services: Services) -> Answer:
 
 
 def _clusters(services: Services, reference: str | None) -> set[str] | None:
-    """How claims may name a cluster: what was given, and the id and name of the cluster that it means."""
+    """References by which claims may name a cluster: what was given, and the id and name of the cluster that it
+    means."""
     from stockyard.operations.engine.find import find_cluster
 
     if reference is None:
@@ -234,7 +235,7 @@ def delete_node_claim(request: Request, services: Services, claim: NodeClaim) ->
     "GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "nodes.node_claims:ExplanationView"}
 )
 def explain_node_claim(request: Request, services: Services) -> Answer:
-    """Why a claim got its node type, or none. For each node type the first rule that ruled it out."""
+    """Explain why a claim got its node type, or none. For each node type the first rule that ruled it out."""
     from stockyard.operations.fleet.explain import explain_claim
 
     return Answer(200, explain_claim(services, request.params["id"]))

@@ -115,7 +115,7 @@ def get_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
 
 
 def _state(services: Services, pool_id: str) -> tuple[int, str]:
-    """What changes with what is shown of a pool: its record, or the newest event, since each change of a claim has one.
+    """Version of all that is shown of a pool: its record, or the newest event, since each change of a claim has one.
     Less to read than all claims of the pool."""
     pool = services.store.get(Pool, pool_id)
     newest = services.store.list(Event, limit=1, newest_first=True).items

@@ -1,4 +1,4 @@
-"""What is read: operations, events, audit, quotas, prices, health. And what no other function serves."""
+"""Routes that read: operations, events, audit, quotas, prices, health. And what no other function serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each request event does. Each loads its own use case, because an event needs one of them."""
+"""Handlers of request events. Each loads its own use case, because an event needs one of them."""
 
 from __future__ import annotations
 

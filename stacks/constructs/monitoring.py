@@ -113,7 +113,7 @@ class Monitoring(Construct):
         )
 
     def _watch_limits(self) -> None:
-        """What AWS or the realm refuses us."""
+        """Alarms for what AWS or the realm refuses us."""
         self._alarm(
             "functions-throttled",
             lambda_.Function.metric_all_throttles(period=_FIVE, statistic="Sum"),
@@ -197,7 +197,7 @@ class Monitoring(Construct):
         below: bool = False,
         silence: bool = False,
     ) -> None:
-        """Of a metric above the threshold; with ``below`` of one below it; with ``silence`` of that, or of none."""
+        """Alarm on a metric above the threshold; with ``below`` on one below it; with ``silence`` also on none."""
         alarm = cloudwatch.Alarm(
             self,
             "".join(part.capitalize() for part in name.replace("_", "-").split("-")),
@@ -270,7 +270,7 @@ class Monitoring(Construct):
         )
 
     def _own_rows(self) -> list[list[cloudwatch.IWidget]]:
-        """What our own metrics tell, a row of graphs after the other."""
+        """Graphs of our own metrics, row by row."""
         return [
             [
                 _graph(

@@ -78,7 +78,8 @@ class WebAcl(Construct):
         self._log(config, names)
 
     def _log(self, config: StageConfig, names: Names) -> None:
-        """What was blocked or counted; what was let through is in the access log. Tokens stay out of it."""
+        """Log requests that were blocked or counted; what was let through is in the access log. Tokens stay out of
+        it."""
         group = log_group(self, "Logs", names.web_acl_log_group, config)
         actions = ("BLOCK", "COUNT", "EXCLUDED_AS_COUNT")
         waf.CfnLoggingConfiguration(

@@ -1,1 +1,1 @@
-"""What the agent knows of its cluster beside pods: nodes, storage, DaemonSets and namespaces."""
+"""Facts of the cluster that the agent knows beside pods: nodes, storage, DaemonSets and namespaces."""

@@ -1,4 +1,4 @@
-"""Which CSI driver serves a volume, and how many volumes of each a node takes."""
+"""CSI drivers of volumes, and the number of volumes of each driver that a node takes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Handle = tuple[str, str]
 
 
 def limits(kube: Kubernetes) -> dict[str, dict[str, int]]:
-    """How many volumes of each driver a node takes, by the node's name. Raises ``Refused``, ``Unreachable``."""
+    """Number of volumes of each driver that a node takes, by the node's name. Raises ``Refused``, ``Unreachable``."""
     return dict(kube.collect(CSI_NODES, {}, _limits, _PAGE))
 
 

@@ -1,4 +1,4 @@
-"""What a pod of a DaemonSet takes: as its newest pod, which admission has made larger than its template."""
+"""Resources that a pod of a DaemonSet takes: as its newest pod, which admission has made larger than its template."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Defaults = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """What a DaemonSet makes. ``name`` has its namespace before a slash."""
+    """Pods that a DaemonSet makes. ``name`` has its namespace before a slash."""
 
     name: str
     namespace: str
@@ -97,7 +97,8 @@ class _Sight:
         return now - self.seen_at >= self.seconds.get(self.pod.part, FIRST_SECONDS)
 
     def seconds_after(self, now: float) -> Mapping[str, float]:
-        """How long pods are remembered from now on: twice as long as before, for one that was just forgotten."""
+        """Seconds for which pods are remembered from now on: twice as long as before, for one that was just
+        forgotten."""
         if not self.is_over(now):
             return self.seconds
         doubled = 2 * self.seconds.get(self.pod.part, FIRST_SECONDS)
@@ -138,7 +139,8 @@ def sized(template: Mapping[str, Any], running: Mapping[str, Any]) -> dict[str, 
 
 
 def defaults(kube: Kubernetes) -> Mapping[str, Defaults]:
-    """What containers request that say nothing, by namespace: LimitRanges. Raises ``Refused``, ``Unreachable``."""
+    """Requests of containers that say nothing themselves, by namespace: LimitRanges. Raises ``Refused``,
+    ``Unreachable``."""
     by_namespace: dict[str, dict[str, str]] = {}
     for namespace, quantities in sorted(kube.collect(LIMIT_RANGES, {}, _defaults, _PAGE), key=lambda item: item[0]):
         by_namespace[namespace] = {**quantities, **by_namespace.get(namespace, {})}

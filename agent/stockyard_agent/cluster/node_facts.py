@@ -1,4 +1,5 @@
-"""What the agent tells of nodes: what they have for pods, and who holds whom since when, which says which may go."""
+"""Facts of nodes that the agent reports: what they have for pods, and who holds whom since when, which says which may
+go."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def facts_of(
 def _attached(
     pods: Iterable[KnownPod], volumes: Callable[[KnownPod], Iterable[Handle]], limits: Mapping[str, int] | None
 ) -> dict[str, Any]:
-    """How many volumes of each driver the node takes, and how many different ones its pods have."""
+    """Count the volumes of each driver that the node takes, and the different ones that its pods have."""
     counts = Counter(driver for driver, _ in {handle for pod in pods for handle in volumes(pod)})
     facts = {"volume_limits": dict(sorted((limits or {}).items())), "volumes": dict(sorted(counts.items()))}
     return {name: numbers for name, numbers in facts.items() if numbers}
@@ -112,7 +113,7 @@ class _Guards:
         self._known: dict[Any, Sequence[Budget]] = {}
 
     def of(self, pod: KnownPod) -> Sequence[Budget]:
-        """Those that its eviction needs."""
+        """Budgets that have to allow the pod's eviction."""
         here = self._budgets.get(pod.namespace)
         if not here:
             return ()
@@ -124,7 +125,7 @@ class _Guards:
 
 
 def _keeping(pods: Sequence[KnownPod], guards: _Guards) -> dict[str, Any]:
-    """What of a node's pods may hold it: those with the annotation, and those under budgets."""
+    """Facts of a node's pods that may hold it: those with the annotation, and those under budgets."""
     facts: dict[str, Any] = {}
     # Of Karpenter's rule: pods of DaemonSets and static ones protect their node as well, those that end do not.
     annotated = sorted((pod for pod in pods if pod.protection and not pod.ending), key=_lasting, reverse=True)
@@ -147,7 +148,7 @@ def _keeping(pods: Sequence[KnownPod], guards: _Guards) -> dict[str, Any]:
 
 
 def _lasting(pod: KnownPod) -> tuple[float, str, str]:
-    """How long the annotation protects the pod: until when, or without end. What protects nothing comes first."""
+    """Time for which the annotation protects the pod: until when, or without end. What protects nothing comes first."""
     seconds = protected_for(pod.protection)
     if seconds and pod.started_at and seconds != float("inf"):
         end = datetime.fromisoformat(pod.started_at) + timedelta(seconds=seconds)

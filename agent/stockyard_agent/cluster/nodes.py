@@ -42,7 +42,7 @@ class Nodes:
 
     @property
     def facts(self) -> dict[str, Facts]:
-        """What is told of each node, by its name."""
+        """Facts to report of each node, by its name."""
         return dict(self._following)
 
     def follow(self) -> None:

@@ -62,7 +62,7 @@ class Picture:
         return more or (bool(self.pending) and rooms != (self.running, self.nominated, self.daemon_sets, self.nodes))
 
     def changes(self, before: Picture) -> dict[str, Any]:
-        """What changed since an earlier picture; null takes an entry away."""
+        """Changes since an earlier picture; null takes an entry away."""
         maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}
         facts = {name: _changed_facts(getattr(before, name), getattr(self, name)) for name in FACTS}
         return {**maps, **facts, "omitted": self.omitted}

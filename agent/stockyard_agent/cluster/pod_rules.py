@@ -55,7 +55,7 @@ def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, str]
 
 
 def protection_of(pod: Object) -> str:
-    """What its annotation says of disruption; empty for nothing."""
+    """Value of the pod's annotation about disruption; empty for nothing."""
     return str((pod["metadata"].get("annotations") or {}).get(DO_NOT_DISRUPT) or "")
 
 

@@ -1,4 +1,5 @@
-"""What of a pod decides where it may go: the part of its manifest that Stockyard reads, the same for equal pods."""
+"""Scheduling part of a pod, which decides where it may go: the part of its manifest that Stockyard reads, the same for
+equal pods."""
 
 from __future__ import annotations
 
@@ -154,8 +155,8 @@ def waits(pod: Object) -> bool:
 
 
 def refusal_of(pod: Object) -> str:
-    """What the scheduler says of a pod that waits, such as ``Insufficient cpu; node(s) had untolerated taint {a: }``;
-    empty for nothing.
+    """Reason of the scheduler why a pod waits, such as ``Insufficient cpu; node(s) had untolerated taint {a: }``; empty
+    for nothing.
 
     How many nodes there are, and for how many each reason holds, is left out: it changes all the time. So is what
     preemption adds. Characters that are not printed become spaces.

@@ -1,4 +1,4 @@
-"""What a report needs beside pods and nodes, read when one is made: volumes, DaemonSets and namespaces."""
+"""Sources of a report beside pods and nodes, read when one is made: volumes, DaemonSets and namespaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Permits:
         self._denied: set[str] = set()
 
     def read(self, subject: str, read: Callable[[], T]) -> T | None:
-        """What ``read`` returns; None where it is forbidden. Raises ``Refused``, ``Unreachable``."""
+        """Return the answer of ``read``; None where it is forbidden. Raises ``Refused``, ``Unreachable``."""
         try:
             value = read()
         except Refused as refused:

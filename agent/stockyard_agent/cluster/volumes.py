@@ -124,7 +124,7 @@ def _volume(item: Object) -> tuple[str, list[Entries], Handle | None]:
 
 
 def _class(item: Object) -> list[tuple[str, list[Entries] | None, str]]:
-    """Of the default class also under an empty name."""
+    """Names, places and driver of a storage class; the default class has also an empty name."""
     meta, places = item["metadata"], None
     if item.get("volumeBindingMode") == _LATE:
         places = [_entries(term.get("matchLabelExpressions"), "In") for term in item.get("allowedTopologies") or ()]

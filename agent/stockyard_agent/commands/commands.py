@@ -37,7 +37,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is posted about a command. With status ``running`` the next round tries the command again."""
+    """Result of a command, as it is posted. With status ``running`` the next round tries the command again."""
 
     status: str
     message: str
@@ -55,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What a handler may use. ``progress`` is the data of the command's last result.
+    """Means and facts for the handler of a command. ``progress`` is the data of the command's last result.
 
     ``own_pod`` is namespace and name of the agent's pod. ``out_of_time`` says that the round has to end; the next one
     does the rest.

@@ -74,7 +74,7 @@ class Pod:
 
 @dataclass(slots=True)
 class _Step:
-    """What a step did: how many it evicted and deleted since the agent's start, and what holds which pod."""
+    """Outcome of a step: how many it evicted and deleted since the agent's start, and what holds which pod."""
 
     counts: Counter[str]
     blocked: list[str]
@@ -82,7 +82,7 @@ class _Step:
     calls: int = 0
 
     def data(self, remaining: int) -> dict[str, Any]:
-        """What is posted of it."""
+        """Data of the step that are posted."""
         counts = {"evicted": self.counts["evicted"], "deleted": self.counts["deleted"], "left": remaining}
         return {**counts, "held": sorted(self.holders)[:_NAMES]}
 
