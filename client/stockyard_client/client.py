@@ -88,7 +88,7 @@ class Client:
 
     @cached_property
     def disruption(self) -> Disruption:
-        """What is done to nodes of a cluster."""
+        """Disruption of a cluster's nodes."""
         from stockyard_client.resources.disruption import Disruption
 
         return Disruption(self._transport)
@@ -123,7 +123,7 @@ class Client:
 
     @cached_property
     def events(self) -> Events:
-        """What happened."""
+        """Events of the tenant's resources."""
         from stockyard_client.resources.base import Events
 
         return Events(self._transport, self._pace)
@@ -158,14 +158,14 @@ class Client:
 
     @cached_property
     def prices(self) -> Prices:
-        """What things cost."""
+        """Price lists of regions."""
         from stockyard_client.resources.nodes import Prices
 
         return Prices(self._transport)
 
     @cached_property
     def costs(self) -> CostReports:
-        """What the tenant pays."""
+        """Costs of the tenant."""
         from stockyard_client.resources.costs import CostReports
 
         return CostReports(self._transport)
@@ -179,14 +179,14 @@ class Client:
 
     @cached_property
     def audit(self) -> Audit:
-        """Who did what."""
+        """Records of who did what."""
         from stockyard_client.resources.tenant import Audit
 
         return Audit(self._transport)
 
     @cached_property
     def node_environments(self) -> NodeEnvironments:
-        """What providers set up for clusters."""
+        """Environments that providers set up for clusters."""
         from stockyard_client.resources.tenant import NodeEnvironments
 
         return NodeEnvironments(self._transport)
@@ -206,7 +206,7 @@ class Client:
         return AccountsOfEvents(self._transport)
 
     def _pace(self) -> Pace:
-        """How a follower asks again."""
+        """New pace for a follower's questions."""
         from stockyard_client.following import Pace
 
         return Pace(self._sleep, self._clock)
@@ -320,7 +320,7 @@ class Client:
         return current
 
     def health(self) -> dict[str, Any]:
-        """What ``/v1/health`` says; needs no token."""
+        """Answer of ``/v1/health``; needs no token."""
         return self._transport.send("GET", "/v1/health").object()
 
     def close(self) -> None:

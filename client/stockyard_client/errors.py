@@ -1,4 +1,4 @@
-"""What the SDK raises.
+"""Errors that the SDK raises.
 
 ::
 
@@ -101,7 +101,7 @@ class WaitTimedOut(StockyardClientError):
 
 
 class PoolsNotReady(StockyardClientError):
-    """What was waited for has not its nodes, or is not gone, after ``seconds``. It goes on by itself."""
+    """Nodes that were waited for are not there, or not gone, after ``seconds``. The work on them goes on by itself."""
 
     def __init__(self, name: str, state: str, seconds: float) -> None:
         super().__init__(f"{name} after {seconds:g} s: {state}")

@@ -37,7 +37,7 @@ OnTrouble = Callable[[Exception, float], None]
 
 @dataclass
 class Pace:
-    """When to ask again. ``sleep`` and ``clock`` are in seconds."""
+    """Pace of questions to the API. ``sleep`` and ``clock`` are in seconds."""
 
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -112,7 +112,7 @@ class Feed:
 
     @property
     def cursor(self) -> str | None:
-        """What ``after`` takes to go on from here; None before the first answer."""
+        """Value of ``after`` to go on from here; None before the first answer."""
         return self.after
 
     def poll(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the API answers. Fields that this release does not know are kept and shown, so a newer API does no harm."""
+"""Answers of the API. Fields that this release does not know are kept and shown, so a newer API does no harm."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Resource(Model):
         return self._etag or f'"{self.version}"'
 
     def with_etag(self, etag: str | None) -> Self:
-        """This record, remembering the header it came with."""
+        """Remember the header that the record came with, and return the record."""
         self._etag = etag
         return self
 
     def with_location(self, location: str | None) -> Self:
-        """This record, remembering where the answer pointed to."""
+        """Remember the location that the answer named, and return the record."""
         self._location = location
         return self
 
@@ -112,7 +112,8 @@ class Phase(Model):
 
 
 class OperationError(Model):
-    """Why an operation failed: phase, cause in words (``cause_type`` by name, when there is one), what can be done."""
+    """Reason why an operation failed: phase, cause in words (``cause_type`` by name, when there is one), what can be
+    done."""
 
     error_type: str
     cause_type: str = ""
@@ -147,7 +148,7 @@ class Operation(Resource):
 
 
 class Event(Model):
-    """What happened to a resource; ``sequence`` rises per subject."""
+    """Event of a resource; ``sequence`` rises per subject."""
 
     id: str
     subject: str
@@ -175,7 +176,7 @@ class Price(Model):
 
 
 class Plan(Model):
-    """What a change would do; nothing is written."""
+    """Effects that a change would have; nothing is written."""
 
     creates: tuple[Any, ...] = ()
     changes: tuple[Any, ...] = ()

@@ -1,4 +1,4 @@
-"""What the API answers about nodes: providers, types, claims, and what applying manifests did."""
+"""Answers of the API about nodes: providers, types, claims, and what applying manifests did."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TypeGroup(Model):
 
 
 class Explanation(Model):
-    """Why a claim got its node type, or has none."""
+    """Reason why a claim got its node type, or has none."""
 
     claim: str
     decided_at: str | None = None
@@ -111,7 +111,7 @@ class Explanation(Model):
 
 
 class Applied(Model):
-    """What became of one manifest: created, changed or unchanged."""
+    """Outcome of one manifest: created, changed or unchanged."""
 
     kind: str
     name: str
@@ -122,7 +122,7 @@ class Applied(Model):
 
 
 class PriceOf(Model):
-    """What one thing costs in a region; ``price`` is None where it is not known."""
+    """Price of one thing in a region; ``price`` is None where it is not known."""
 
     region: str
     kind: str = ""

@@ -1,4 +1,4 @@
-"""What the API answers about pools, and about what pods would need."""
+"""Answers of the API about pools, and about the needs of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ POOL_LABEL = "stockyard.dev/pool"
 
 
 class PoolNodes(Model):
-    """How many nodes a pool has to have at least, has asked for, and has; what they cost together in USD an hour."""
+    """Number of nodes that a pool has to have at least, has asked for, and has; what they cost together in USD an
+    hour."""
 
     desired: int = 0
     claims: int = 0
@@ -103,9 +104,9 @@ class LeftOut(Model):
 
 
 class Placements(Model):
-    """Where pods would go. ``bound`` is what every packing of them costs at least, ``gap`` how far the price is above
-    it (0.01 is one per cent); both None where that is not known. All money is in USD an hour. Not
-    ``complete``: some pods had no turn, as the first warning says."""
+    """Nodes where pods would go. ``bound`` is what every packing of them costs at least, ``gap`` how far the price is
+    above it (0.01 is one per cent); both None where that is not known. All money is in USD an hour. Not ``complete``:
+    some pods had no turn, as the first warning says."""
 
     pods: int = 0
     nodes: tuple[PlannedNode, ...] = ()

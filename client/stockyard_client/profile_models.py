@@ -1,4 +1,4 @@
-"""What the API answers about cluster profiles, and about those of a cluster."""
+"""Answers of the API about cluster profiles, and about those of a cluster."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 def cluster_session(issuer: str, client_id: str) -> str:
-    """What the session of a login to a cluster is kept under: no API has such a URL."""
+    """Key of the session of a login to a cluster: no API has such a URL."""
     return f"{issuer.rstrip('/')}#{client_id}"
 
 
@@ -52,7 +52,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAuthorization:
-    """Where a person confirms the login, and the code to compare."""
+    """Page where a person confirms the login, and the code to compare."""
 
     uri: str
     user_code: str
@@ -94,7 +94,7 @@ class SessionStore:
         write_private(self.path, json.dumps({"current": kept_current, "sessions": sessions}, indent=2))
 
     def urls(self) -> list[str]:
-        """What sessions are kept for: APIs, and clusters."""
+        """Keys of the sessions: APIs, and clusters."""
         return list(self._read().get("sessions", {}))
 
     def _keep(self, session: Session, current: str | None) -> None:
@@ -216,7 +216,7 @@ def revoked(session: Session, transport: httpx.BaseTransport | None = None) -> b
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """What ``token`` says of its holder; nothing is verified. Empty where it cannot be read."""
+    """Claims of ``token`` about its holder; nothing is verified. Empty where it cannot be read."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -226,7 +226,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def ends_at(token: str) -> int | None:
-    """When ``token`` says that it ends; nothing is verified, that is its reader's part."""
+    """End of ``token`` by its own claim; nothing is verified, that is its reader's part."""
     try:
         return int(claims_of(token)["exp"])
     except (KeyError, TypeError, ValueError):

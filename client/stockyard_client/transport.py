@@ -195,7 +195,7 @@ def api_error(response: httpx.Response) -> ApiError:
 
 
 def _challenge(response: httpx.Response) -> str:
-    """Why the gateway refused the token, in its own words; empty where it does not say so."""
+    """Reason why the gateway refused the token, in its own words; empty where it does not say so."""
     match = _DESCRIPTION.search(response.headers.get("WWW-Authenticate", "")) if response.status_code == 401 else None
     return f"{match[1][:1].upper()}{match[1][1:]}." if match else ""
 
@@ -231,7 +231,7 @@ def _decoded(response: httpx.Response) -> Any:
 
 
 def _cause(error: Exception) -> str:
-    """What went wrong, in words for people."""
+    """Cause of an error, in words for people."""
     if isinstance(error, httpx.TimeoutException):
         return "it took too long"
     text = _NUMBER.sub("", str(error)).strip() or "the connection broke"

@@ -61,7 +61,7 @@ def wait_until(
     clock: Callable[[], float],
     on_change: Callable[[str], None] | None = None,
 ) -> T:
-    """What is read once it is ``done``; ``timeout`` is in seconds, without one for ever.
+    """Read until the answer is ``done``, and return that answer; ``timeout`` is in seconds, without one for ever.
 
     ``on_change`` sees at first and whenever it differs what ``describe`` says, which the error says too.
     Raises :class:`PoolsNotReady`.
@@ -106,7 +106,7 @@ class _Looks(Generic[T]):
         return LONGEST_WAIT if self._timeout is None else self._timeout - (self._clock() - self._started)
 
     def next(self) -> T:
-        """What is read next."""
+        """Read once more, after news or a pause."""
         if self._earlier is None:
             self._earlier = self._read(None, 0)
             return self._earlier

@@ -1,4 +1,4 @@
-"""What every command works with: the environment, the two consoles, the client. Built once per run."""
+"""Context of every command: the environment, the two consoles, the client. Built once per run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Context:
 
     @property
     def room(self) -> int | None:
-        """How many columns a line of data may have; None where it goes to no terminal, and nothing is shortened."""
+        """Number of columns that a line of data may have; None where it goes to no terminal, and nothing is
+        shortened."""
         return self.out.width if self.out.is_terminal or self.out.file.isatty() else None
 
     @cached_property
@@ -84,7 +85,8 @@ class Context:
         self.err.print(text, style=style, soft_wrap=True)
 
     def place_of(self, pointer: str) -> str:
-        """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
+        """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its
+        path."""
         from stockyard_client.cli.documents.origins import place_of
 
         return place_of(pointer, self.origins)
@@ -95,7 +97,7 @@ class Context:
         return sys.stdin.isatty() if self.terminal is None else self.terminal
 
     def api_url(self) -> str:
-        """Where the API is: the option, the environment, the last login."""
+        """URL of the API: the option, the environment, the last login."""
         url = self.url or self.environment.get("STOCKYARD_URL") or self.store.current_url()
         if not url:
             text = "no API is known: set STOCKYARD_URL, give --url, or log in; of a local cloud: set -a; . .local/env"
@@ -107,7 +109,7 @@ class Context:
 
     @property
     def means_tenant(self) -> str:
-        """Whom somebody of the platform means: the option, the environment; empty for the token's own tenant."""
+        """Tenant that somebody of the platform means: the option, the environment; empty for the token's own tenant."""
         if self.tenant == "":
             raise NotConfigured("--tenant names no tenant")
         name = self.tenant or self.environment.get("STOCKYARD_TENANT") or ""

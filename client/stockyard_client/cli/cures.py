@@ -1,4 +1,4 @@
-"""What helps after a creation of a cluster has failed: a command, with other types where the cloud was short of one."""
+"""Advice after a creation of a cluster has failed: a command, with other types where the cloud was short of one."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _located(context: Context, pointer: str, detail: str) -> str:
 
 
 def _about_token(context: Context) -> str:
-    """Why the token was refused, as far as it can be seen here, and what helps."""
+    """Reason why the token was refused, as far as it can be seen here, and a cure."""
     cure = "log in with `stockyard login`, or set STOCKYARD_TOKEN"
     credential = context.held_token()
     if credential is None:

@@ -15,8 +15,8 @@ from stockyard_client.cli.wording import worded
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command is: a function, or the group of commands that a module calls so. ``help`` is its line in the
-    help of what it belongs to: the first sentence of its own help."""
+    """Place of a command: a function, or the group of commands that a module calls so. ``help`` is its line in the help
+    of what it belongs to: the first sentence of its own help."""
 
     module: str
     attribute: str

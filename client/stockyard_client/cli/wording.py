@@ -26,7 +26,7 @@ def worded(command: Any) -> Any:
 
 
 def _word(option: Any) -> str:
-    """What stands for the value: a number, or the option's own name."""
+    """Word that stands for the value: a number, or the option's own name."""
     if option.type_descriptor.annotation in _NUMBERS:
         return "NUMBER"
     return str(option.name).rpartition("_")[2].upper()

@@ -23,7 +23,7 @@ class Accounts(Collection):
         return self._record(CloudAccount, answer)
 
     def plan_create(self, body: Body) -> Plan:
-        """What :meth:`create` would do."""
+        """Plans what :meth:`create` would do."""
         return self._plan("POST", path(self.name), body)
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[CloudAccount]:
@@ -43,7 +43,7 @@ class Accounts(Collection):
         return self._update(CloudAccount, account, changes)
 
     def plan_update(self, account: CloudAccount, changes: Body) -> Plan:
-        """What :meth:`update` would change."""
+        """Plans what :meth:`update` would change."""
         return self._plan_update(account, changes)
 
     def delete(self, account: str | int) -> None:
@@ -51,7 +51,7 @@ class Accounts(Collection):
         self._transport.send("DELETE", path(self.name, account))
 
     def plan_delete(self, account: str | int) -> Plan:
-        """What :meth:`delete` would do."""
+        """Plans what :meth:`delete` would do."""
         return self._plan("DELETE", path(self.name, account))
 
     def template(self, account: str | int) -> Any:

@@ -37,7 +37,7 @@ def path(*parts: object) -> str:
 
 
 class Collection:
-    """What all resources share: reading one, paging through many, planning."""
+    """Methods that all resources share: reading one, paging through many, planning."""
 
     name = ""
 
@@ -104,7 +104,7 @@ class Collection:
         )
 
     def _watch_by_reading(self, read: Callable[[], M], on_trouble: OnTrouble | None) -> Iterator[M]:
-        """What the API has no versions of is read after pauses, which grow to 15 seconds."""
+        """Watches a resource without versions by reading it after pauses, which grow to 15 seconds."""
         pace = self._new_pace()
         pace.on_trouble = on_trouble
         return watch(lambda _earlier, _wait: read(), pace, lambda: False)
@@ -142,7 +142,7 @@ class Clusters(Collection):
         return self._record(Cluster, answer)
 
     def plan_create(self, body: Body, *, lenient: bool = False) -> Plan:
-        """What :meth:`create` would make and cost."""
+        """Plans what :meth:`create` would make and cost."""
         return self._plan("POST", path(self.name), body, LENIENT if lenient else None)
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Cluster]:
@@ -170,7 +170,7 @@ class Clusters(Collection):
         return self._update(Cluster, cluster, changes)
 
     def plan_update(self, cluster: Cluster | str, changes: Body) -> Plan:
-        """What :meth:`update` would do, and what the cluster costs before and after."""
+        """Plans what :meth:`update` would do, with the costs of the cluster before and after."""
         current = cluster if isinstance(cluster, Cluster) else self.get(cluster)
         return self._plan_update(current, changes)
 
@@ -193,11 +193,11 @@ class Clusters(Collection):
         return self._started(self._transport.send("POST", path(self.name, cluster, "repave")))
 
     def plan_repave(self, cluster: str) -> Plan:
-        """What :meth:`start_repave` would replace, and in which order."""
+        """Plans what :meth:`start_repave` would replace, and in which order."""
         return self._plan("POST", path(self.name, cluster, "repave"))
 
     def certificates(self, cluster: str) -> dict[str, Any]:
-        """When the certificates of the control plane end."""
+        """Times when the certificates of the control plane end."""
         return self._transport.send("GET", path(self.name, cluster, "certificates")).object()
 
     def renew_certificates(self, cluster: str) -> Operation:
@@ -205,7 +205,7 @@ class Clusters(Collection):
         return self._started(self._transport.send("POST", path(self.name, cluster, "certificates", "renew")))
 
     def plan_renewal(self, cluster: str) -> Plan:
-        """What :meth:`renew_certificates` would replace."""
+        """Plans what :meth:`renew_certificates` would replace."""
         return self._plan("POST", path(self.name, cluster, "certificates", "renew"))
 
     def snapshots(self, cluster: str) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class Clusters(Collection):
         return self._started(self._transport.send("POST", path(self.name, cluster, "restore"), body=body))
 
     def plan_restore(self, cluster: str, snapshot: str = "latest") -> Plan:
-        """What :meth:`restore` would replace, and what the cluster would forget."""
+        """Plans what :meth:`restore` would replace, and what the cluster would forget."""
         return self._plan("POST", path(self.name, cluster, "restore"), {"snapshot": snapshot})
 
     def force_delete(self, cluster: str) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Clusters(Collection):
         return self._started(self._transport.send("DELETE", path(self.name, cluster)))
 
     def plan_delete(self, cluster: str) -> Plan:
-        """What :meth:`delete` would remove and save."""
+        """Plans what :meth:`delete` would remove and save."""
         return self._plan("DELETE", path(self.name, cluster))
 
     def resume(self, cluster: str, changes: Mapping[str, Any] | None = None) -> Operation:
@@ -294,7 +294,7 @@ class Operations(Collection):
 
 
 class Events(Collection):
-    """What happened."""
+    """Events of the tenant's resources."""
 
     name = "events"
 
@@ -335,7 +335,7 @@ class Events(Collection):
         on_trouble: OnTrouble | None = None,
         **query: Any,
     ) -> Feed:
-        """What :meth:`follow` reads from: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
+        """Source of :meth:`follow`: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
         filters = {"subject": subject, **query}
         return self._feed("evt", filters, on_trouble, after=after, since=since, newest=newest)
 

@@ -1,4 +1,4 @@
-"""What things cost now, and have cost this month."""
+"""Costs now, and in this month."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Costs(Model):
 
 
 class CostReports(Collection):
-    """What the tenant pays."""
+    """Costs of the tenant."""
 
     name = "costs"
 

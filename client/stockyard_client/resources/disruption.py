@@ -11,7 +11,7 @@ from stockyard_client.resources.base import Collection, parsed, path
 
 
 class PoolSaving(Model):
-    """What decisions of this month have changed in a pool's price, in USD a month."""
+    """Change of a pool's price by the decisions of this month, in USD a month."""
 
     pool: str
     usd_month: float = 0.0
@@ -49,7 +49,7 @@ class PreviewedNode(Model):
 
 
 class DisruptionPreview(Model):
-    """What would leave now, and what comes in its place; ``decision`` is None for nothing."""
+    """Nodes that would leave now, and what comes in their place; ``decision`` is None for nothing."""
 
     message: str = ""
     observed_at: str | None = None
@@ -69,11 +69,11 @@ class Disruption(Collection):
     name = "disruption"
 
     def get(self, cluster: str) -> ClusterDisruption:
-        """What is being done to the cluster's nodes, and what it saves."""
+        """Decisions about the cluster's nodes that are under way, and their saving."""
         return parsed(ClusterDisruption, self._transport.send("GET", _path(cluster)).object())
 
     def preview(self, cluster: str) -> DisruptionPreview:
-        """Which nodes would leave now, why, and what it saves; nothing is done."""
+        """Nodes that would leave now, with reason and saving; nothing is done."""
         return parsed(DisruptionPreview, self._transport.send("GET", f"{_path(cluster)}/preview").object())
 
     def pause(self, cluster: str, *, paused: bool = True) -> ClusterDisruption:

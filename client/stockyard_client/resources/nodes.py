@@ -22,7 +22,7 @@ class NodeProviders(Collection):
         return self._record(NodeProvider, answer)
 
     def plan_create(self, body: Body) -> Plan:
-        """What :meth:`create` would do."""
+        """Plans what :meth:`create` would do."""
         return self._plan("POST", path(self.name), body)
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[NodeProvider]:
@@ -46,7 +46,7 @@ class NodeProviders(Collection):
         return self._update(NodeProvider, provider, changes)
 
     def plan_update(self, provider: NodeProvider, changes: Body) -> Plan:
-        """What :meth:`update` would change."""
+        """Plans what :meth:`update` would change."""
         return self._plan_update(provider, changes)
 
     def delete(self, provider: str) -> Operation:
@@ -54,7 +54,7 @@ class NodeProviders(Collection):
         return self._started(self._transport.send("DELETE", path(self.name, provider)))
 
     def plan_delete(self, provider: str) -> Plan:
-        """What :meth:`delete` would do."""
+        """Plans what :meth:`delete` would do."""
         return self._plan("DELETE", path(self.name, provider))
 
 
@@ -111,7 +111,7 @@ class NodeClaims(Collection):
         return self._update(NodeClaim, claim, changes)
 
     def plan_update(self, claim: NodeClaim, changes: Body) -> Plan:
-        """What :meth:`update` would change."""
+        """Plans what :meth:`update` would change."""
         return self._plan_update(claim, changes)
 
     def delete(self, claim: str, grace_seconds: int | None = None) -> Operation:
@@ -121,11 +121,11 @@ class NodeClaims(Collection):
         return self._started(self._transport.send("DELETE", path(self.name, claim), query=query))
 
     def plan_delete(self, claim: str) -> Plan:
-        """What :meth:`delete` would remove and save, and until when pods may hold the node."""
+        """Plans what :meth:`delete` would remove and save, and until when pods may hold the node."""
         return self._plan("DELETE", path(self.name, claim))
 
     def explain(self, claim: str) -> Explanation:
-        """Why the claim got its node type, or none."""
+        """Explains why the claim got its node type, or none."""
         return parsed(Explanation, self._transport.send("GET", path(self.name, claim, "explanation")).object())
 
     def power(self, claim: str, state: str) -> NodeClaim:
@@ -134,12 +134,12 @@ class NodeClaims(Collection):
         return self._record(NodeClaim, answer)
 
     def plan_power(self, claim: str, state: str) -> Plan:
-        """What :meth:`power` would do."""
+        """Plans what :meth:`power` would do."""
         return self._plan("POST", path(self.name, claim, "power"), {"state": state})
 
 
 class AppliedList(list[Applied]):
-    """What became of each manifest; ``warnings`` are about documents as a whole."""
+    """Outcome of each manifest; ``warnings`` are about documents as a whole."""
 
     def __init__(self, results: Iterable[Applied], warnings: Iterable[dict[str, Any]] = ()) -> None:
         super().__init__(results)
@@ -147,7 +147,7 @@ class AppliedList(list[Applied]):
 
     @property
     def every_warning(self) -> tuple[dict[str, Any], ...]:
-        """Those of the documents, and those of each result."""
+        """Warnings of the documents, and of each result."""
         return (*self.warnings, *(warning for result in self for warning in result.warnings))
 
 
@@ -177,7 +177,7 @@ class Manifests(Collection):
         return AppliedList(results, answer.get("warnings", ()))
 
     def plan(self, documents: Sequence[Body], *, create_only: bool = False, prune: bool = False) -> Plan:
-        """What :meth:`apply` would do."""
+        """Plans what :meth:`apply` would do."""
         query = {**({"create_only": "true"} if create_only else {}), **({"prune": "true"} if prune else {})}
         query["dry_run"] = "true"
         answer = self._transport.send("POST", path(self.name), query=query, body=[*documents]).object()
@@ -185,7 +185,7 @@ class Manifests(Collection):
 
 
 class Prices(Collection):
-    """What things cost."""
+    """Price lists of regions."""
 
     name = "prices"
 

@@ -16,7 +16,7 @@ ATTEMPTS = 5
 
 
 class Pools(Collection):
-    """Where the nodes of a cluster come from. Clusters are named by id or name, pools by name."""
+    """Pools, which give a cluster its nodes. Clusters are named by id or name, pools by name."""
 
     name = "pools"
 
@@ -26,7 +26,7 @@ class Pools(Collection):
         return self._record(Pool, answer)
 
     def plan_create(self, cluster: str, body: Body) -> Plan:
-        """What :meth:`create` would make at first, and cost."""
+        """Plans what :meth:`create` would make at first, and cost."""
         return self._plan("POST", _path(cluster), body)
 
     def list(self, cluster: str, *, page_size: int | None = None, **query: Any) -> Iterator[Pool]:
@@ -68,7 +68,7 @@ class Pools(Collection):
         return self._changed(cluster, self.get(cluster, pool), changes)
 
     def plan_update(self, cluster: str, pool: str, changes: Body) -> Plan:
-        """What :meth:`update` would change."""
+        """Plans what :meth:`update` would change."""
         headers = {"If-Match": self.get(cluster, pool).etag}
         return self._plan("PATCH", _path(cluster, pool), changes, headers)
 
@@ -79,7 +79,7 @@ class Pools(Collection):
         return self._record(Pool, self._transport.send("DELETE", _path(cluster, pool), query=query))
 
     def plan_delete(self, cluster: str, pool: str) -> Plan:
-        """What :meth:`delete` would remove and save."""
+        """Plans what :meth:`delete` would remove and save."""
         return self._plan("DELETE", _path(cluster, pool))
 
     def _changed(self, cluster: str, pool: Pool, changes: Body) -> Pool:
@@ -95,7 +95,7 @@ class PlacementPlans(Collection):
     name = "placements"
 
     def plan(self, manifests: Sequence[Body], *, cluster: str | None = None, preferences: bool = True) -> Placements:
-        """Where the pods of these manifests would go: on a cluster's pools, without one on all providers."""
+        """Plans where the pods of these manifests would go: on a cluster's pools, without one on all providers."""
         body = {"cluster": cluster, "manifests": [*manifests], "preferences": preferences}
         return parsed(Placements, self._transport.send("POST", path(self.name), body=body).object())
 

@@ -26,7 +26,7 @@ class Profiles(Collection):
         return self._profile(answer)
 
     def plan_create(self, body: Body) -> Plan:
-        """What :meth:`create` would do."""
+        """Plans what :meth:`create` would do."""
         return self._plan("POST", path(self.name), body)
 
     def list(self, *, page_size: int | None = None) -> Iterator[ClusterProfile]:
@@ -40,7 +40,8 @@ class Profiles(Collection):
     def watch(
         self, profile: str, *, version: str | None = None, on_trouble: OnTrouble | None = None
     ) -> Iterator[ClusterProfile]:
-        """What :meth:`get` gives, and again after each change, which is seen within 15 seconds, until it is gone."""
+        """Gives the profile as :meth:`get` does, and again after each change, which is seen within 15 seconds, until it
+        is gone."""
         return self._watch_by_reading(lambda: self.get(profile, version=version), on_trouble)
 
     def manifest(self, profile: str, *, version: str | None = None) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class Profiles(Collection):
         return self._profile(self._transport.send("PUT", url, body=body, headers=headers))
 
     def plan_version(self, profile: str, body: Body) -> Plan:
-        """What :meth:`add_version` would do."""
+        """Plans what :meth:`add_version` would do."""
         return self._plan("PUT", path(self.name, profile), body, {"If-Match": self.get(profile).etag})
 
     def delete(self, profile: str) -> Operation:
@@ -63,7 +64,7 @@ class Profiles(Collection):
         return self._started(self._transport.send("DELETE", path(self.name, profile)))
 
     def plan_delete(self, profile: str) -> Plan:
-        """What :meth:`delete` would remove."""
+        """Plans what :meth:`delete` would remove."""
         return self._plan("DELETE", path(self.name, profile))
 
     def of_cluster(self, cluster: str, *, refresh: bool = False) -> ClusterProfiles:
@@ -73,7 +74,7 @@ class Profiles(Collection):
         return parsed(ClusterProfiles, answer.object())
 
     def plan_of_cluster(self, cluster: str, profiles: Sequence[Choice]) -> Plan:
-        """What it would mean for a cluster to have these profiles."""
+        """Plans what it would mean for a cluster to have these profiles."""
         url, headers = self._of(cluster)
         return self._plan("PUT", url, {"profiles": [*profiles]}, headers)
 

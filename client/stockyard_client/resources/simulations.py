@@ -11,7 +11,7 @@ from stockyard_client.resources.base import Body, Collection, parsed, path
 
 
 class Waits(Model):
-    """How often a pod waited for a node, one that moved among them, and for how many seconds."""
+    """Waits of pods for a node, moved pods among them: their number and seconds."""
 
     count: int = 0
     longest_seconds: int = 0
@@ -27,7 +27,7 @@ class WithoutPlace(Model):
 
 
 class Simulation(Model):
-    """What comes of a trace under one policy, counted up to ``ended_at``: the end of the trace if ``complete``."""
+    """Outcome of a trace under one policy, counted up to ``ended_at``: the end of the trace if ``complete``."""
 
     complete: bool
     ended_at: str
@@ -53,6 +53,6 @@ class Simulations(Collection):
     name = "simulations"
 
     def run(self, trace: Body, *, policy: Body | None = None) -> Simulation:
-        """What comes of the trace under ``policy``, or under what its pools say."""
+        """Replays the trace under ``policy``, or under what its pools say."""
         body = {**trace, "policy": policy} if policy is not None else dict(trace)
         return parsed(Simulation, self._transport.send("POST", path(self.name), body=body).object())

@@ -1,4 +1,5 @@
-"""What a tenant has beside clusters and nodes: quotas, audit, allowed node types, accounts of events, environments."""
+"""Resources of a tenant beside clusters and nodes: quotas, audit, allowed node types, accounts of events,
+environments."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Quota(Model):
 
 
 class AuditRecord(Model):
-    """Who did what, when; ``outcome`` is ``done`` or the error's type."""
+    """Record of who did what, when; ``outcome`` is ``done`` or the error's type."""
 
     id: str
     time: str | None = None
@@ -36,7 +37,7 @@ class AuditRecord(Model):
 
 
 class NodeEnvironment(Resource):
-    """What a provider set up once for a cluster. ``phase`` is Pending, Available or Failed."""
+    """Environment that a provider set up once for a cluster. ``phase`` is Pending, Available or Failed."""
 
     id: str
     cluster_id: str = ""
@@ -93,12 +94,12 @@ class Quotas(Collection):
         return parsed(Quota, answer.object())
 
     def plan_set(self, quota: str, limit: int | None) -> Plan:
-        """What :meth:`set` would change."""
+        """Plans what :meth:`set` would change."""
         return self._plan("PUT", path(self.name, quota), {"limit": limit}, {"If-Match": f'"{self.get(quota).version}"'})
 
 
 class Audit(Collection):
-    """Who did what."""
+    """Records of who did what."""
 
     name = "audit"
 
@@ -116,7 +117,7 @@ class Audit(Collection):
         on_trouble: OnTrouble | None = None,
         **query: Any,
     ) -> Feed:
-        """What :meth:`follow` reads from: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
+        """Source of :meth:`follow`: ``poll()`` gives what is new, ``cursor`` is where another one goes on."""
         return self._feed("aud", query, on_trouble, after=after, since=since, newest=newest)
 
     def follow(self, **start: Any) -> Iterator[AuditRecord]:
@@ -128,7 +129,7 @@ class Audit(Collection):
 
 
 class NodeEnvironments(Collection):
-    """What providers set up for clusters."""
+    """Environments that providers set up for clusters."""
 
     name = "node-environments"
 
@@ -151,11 +152,11 @@ class AllowedTypes(Collection):
     name = "allowed-node-types"
 
     def get(self) -> AllowedNodeTypes:
-        """What may be used now."""
+        """Node types that may be used now."""
         return parsed(AllowedNodeTypes, self._transport.send("GET", path(self.name)).object())
 
     def watch(self, *, on_trouble: OnTrouble | None = None) -> Iterator[AllowedNodeTypes]:
-        """What may be used now, and again after each change, which is seen within 15 seconds."""
+        """Gives the node types that may be used now, and again after each change, which is seen within 15 seconds."""
         return self._watch_by_reading(self.get, on_trouble)
 
     def set(self, allowed: Sequence[str] | None) -> AllowedNodeTypes:
@@ -164,7 +165,7 @@ class AllowedTypes(Collection):
         return parsed(AllowedNodeTypes, answer.object())
 
     def plan_set(self, allowed: Sequence[str] | None) -> Plan:
-        """What :meth:`set` would change."""
+        """Plans what :meth:`set` would change."""
         return self._plan("PUT", path(self.name), _allowed(allowed), self._match())
 
     def _match(self) -> dict[str, str]:

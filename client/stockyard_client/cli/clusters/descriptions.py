@@ -43,7 +43,7 @@ def describe(context: Context, client: Client, cluster: Cluster, operation: Oper
 
 
 def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
-    """Where the cluster is, how old, and what it costs."""
+    """Place, age and price of the cluster."""
     extra = cluster.model_extra or {}
     return {
         "Kubernetes": " ".join(filter(None, (version_of(cluster), _kind_of(cluster)))),
@@ -70,7 +70,7 @@ def _kind_of(cluster: Cluster) -> str:
 
 
 def _control_plane(cluster: Cluster) -> str | None:
-    """How many members, of which group, on which machine; None where the cloud runs the control plane."""
+    """Number of members, their group and their machine; None where the cloud runs the control plane."""
     settings = cluster.settings
     size, kind = settings.get("control_plane_size"), settings.get("control_plane_instance_type")
     if not size:
@@ -85,7 +85,7 @@ def _control_plane(cluster: Cluster) -> str | None:
 
 
 def endpoint_of(cluster: Cluster) -> str | None:
-    """Where its Kubernetes API is; None before it is known."""
+    """URL of the cluster's Kubernetes API; None before it is known."""
     if endpoint := (cluster.model_extra or {}).get("endpoint"):
         return str(endpoint)
     condition = next((c for c in cluster.conditions if c.type == "EndpointReady" and c.status == "True"), None)
@@ -93,7 +93,7 @@ def endpoint_of(cluster: Cluster) -> str | None:
 
 
 def _price(client: Client, cluster: Cluster) -> str | None:
-    """What the cluster costs; None of an API that cannot say it."""
+    """Price of the cluster; None of an API that cannot say it."""
     try:
         costs = client.costs.get(cluster.id)
     except ApiError as error:

@@ -94,7 +94,7 @@ def _repave_facts(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _certificate_facts(document: dict[str, Any]) -> dict[str, Any]:
-    """When the first certificate of the control plane ends, and whether they are being renewed."""
+    """End of the control plane's first certificate, and whether certificates are being renewed."""
     end, since = document.get("expire_at"), document.get("renewed_since")
     return {
         "End": str(end) if end else "not known: no member of the control plane has told it yet",

@@ -1,4 +1,4 @@
-"""What a cluster's own client is given: ``stockyard cluster client-secret`` and ``agent``."""
+"""Commands for a cluster's own client and agent: ``stockyard cluster client-secret`` and ``agent``."""
 
 from __future__ import annotations
 

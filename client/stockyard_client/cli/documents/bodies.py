@@ -38,7 +38,7 @@ _RECORD = frozenset({"version", "created_at", "updated_at"})
 
 
 def noun_of(value: Mapping[str, Any]) -> str:
-    """What a document is: ``manifest``, the noun of a request's body, or empty where its fields do not tell."""
+    """Kind of a document: ``manifest``, the noun of a request's body, or empty where its fields do not tell."""
     if is_manifest(value):
         return MANIFEST
     return next((noun for noun, signs in _SIGNS if signs & set(value)), "")

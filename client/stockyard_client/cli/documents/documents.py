@@ -254,7 +254,7 @@ _Plain.yaml_implicit_resolvers.setdefault("", []).append((f"{_TAG}null", re.comp
 
 
 def _inner(node: yaml.Node, token: str) -> tuple[yaml.Node, int] | None:
-    """What a key or a number leads to, and the line that says it (from 0)."""
+    """Node below a key or a number, and the line of the key or the entry (from 0)."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value == token:

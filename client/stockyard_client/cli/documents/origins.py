@@ -1,4 +1,4 @@
-"""Where the fields of a request come from, so that a refusal names what a person wrote, and not the request."""
+"""Origins of a request's fields, so that a refusal names what a person wrote, and not the request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Origin:
 
 
 def place_of(pointer: str, origins: Iterable[Origin]) -> str:
-    """What a person calls the field at ``pointer`` of the request: an option, a line of a file, else its path."""
+    """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its path."""
     fitting = [origin for origin in origins if _is_below(pointer, origin.at)]
     for origin in fitting:
         for pointer_given, option in origin.options.items():

@@ -1,4 +1,4 @@
-"""Where documents come from: files, folders and standard input."""
+"""Sources of documents: files, folders and standard input."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _files(path: str, *, recursive: bool) -> list[str]:
 
 
 def _refuse_url(path: str) -> None:
-    """What is read is sent with the caller's rights, so it is not fetched unseen from a network."""
+    """Refuse a URL, because a document is sent with the caller's rights and so is not fetched unseen from a network."""
     if path.startswith(("http://", "https://")):
         text = "is a URL, and what it holds would be sent with your rights unseen: download it, look at it, then give"
         raise BadInput(f"{path} {text} the file, as in `curl -fsSLo manifest.yaml {path}`")

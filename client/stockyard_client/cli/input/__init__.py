@@ -1,1 +1,1 @@
-"""What commands take: options, files, questions and the person's editor."""
+"""Input of commands: options, files, questions and the person's editor."""

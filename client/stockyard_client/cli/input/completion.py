@@ -1,4 +1,4 @@
-"""What the shell proposes for an argument or an option: names that the API has, one page of them, asked for once.
+"""Proposals of the shell for an argument or an option: names that the API has, one page of them, asked for once.
 
 Silent about every failure, because a prompt is no place for one.
 """
@@ -82,7 +82,7 @@ def operation_ids(ctx: typer.Context, incomplete: str) -> Proposals:
 
 
 def operation_subjects(ctx: typer.Context, incomplete: str) -> Proposals:
-    """What has operations: clusters and claims by their names; operations themselves once an id is begun."""
+    """Propose subjects of operations: clusters and claims by their names; operations themselves once an id is begun."""
 
     def subjects(client: Client, ctx: typer.Context) -> Iterable[tuple[str, str]]:
         if incomplete.startswith("op_"):
@@ -161,7 +161,7 @@ def _cluster_of(ctx: typer.Context) -> str | None:
 
 
 def _proposed(ctx: typer.Context, incomplete: str, source: Source) -> Proposals:
-    """What of the first page begins with what is written."""
+    """Entries of the first page that begin with the text at the prompt."""
     import stamina
 
     # a shell that waits is worse than one that proposes nothing

@@ -30,8 +30,8 @@ _EDITOR = "vi"
 
 @dataclass(frozen=True, slots=True)
 class Editable(Generic[R]):
-    """What is edited: ``noun`` and ``name`` for people, how the record is read, which of its fields may change (or
-    all but the ``fixed`` ones), and what sends a merge patch with the record's ETag."""
+    """Record that can be edited: ``noun`` and ``name`` for people, how the record is read, which of its fields may
+    change (or all but the ``fixed`` ones), and what sends a merge patch with the record's ETag."""
 
     noun: str
     name: str

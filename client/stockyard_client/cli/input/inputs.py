@@ -1,4 +1,4 @@
-"""What comes in: documents from files or standard input, durations, pairs."""
+"""Readers of input: documents from files or standard input, durations, pairs."""
 
 from __future__ import annotations
 

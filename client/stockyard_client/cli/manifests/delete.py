@@ -49,7 +49,7 @@ class Doomed:
 
     @property
     def title(self) -> str:
-        """What a person calls it."""
+        """Name of the thing, as people call it."""
         return f"{self.noun} {self.name}" + (f" of cluster {self.cluster}" if self.cluster else "")
 
 
@@ -100,7 +100,7 @@ def delete(
 
 
 def _plan(context: contexts.Context, things: Sequence[Doomed], *, ignore_missing: bool) -> None:
-    """What would be deleted, by the API's checks. Each thing is looked at while all others are there."""
+    """Show what would be deleted, by the API's checks. Each thing is looked at while all others are there."""
     codes: list[int] = []
     with context.client() as client:
         for thing in things:
@@ -142,7 +142,7 @@ def ordered(things: Sequence[Doomed]) -> list[Doomed]:
 
 
 def doomed(document: Document, cluster: str | None) -> list[Doomed]:
-    """What a document names. Raises :class:`BadInput` for one that names nothing that can be deleted so."""
+    """Things that a document names. Raises :class:`BadInput` for one that names nothing that can be deleted so."""
     value, noun = document.value, noun_of(document.value)
     if "privateNodes" in value and not document.kind:
         return [Doomed("pool", name, _cluster(document, cluster)) for name in _pools_of(value)]

@@ -105,7 +105,7 @@ def _origin(
     require: list[str] | None,
     label: list[str] | None,
 ) -> Origin:
-    """Which option gave which field of the request."""
+    """Options of the request's fields."""
     field_options = {f"/{name}": f"--{name.replace('_', '-')}" for name in options}
     field_options |= {pointer("resources", name): named.get(name) or f"--resource {name}" for name in resources}
     lists = (("/requirements", require and "--require"), ("/labels", label and "--label"))

@@ -1,4 +1,4 @@
-"""Why a claim got its node type: the verdict first, then what fits, then what does not, by reason."""
+"""Explanation of a claim's node type: the verdict first, then what fits, then what does not, by reason."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
 
 
 def node_text(node: Mapping[str, Any]) -> str:
-    """What the claim's node is now, in words: who says so, what keeps pods away, and what is free."""
+    """Describe the claim's node as it is now: who says so, what keeps pods away, and what is free."""
     source = "as its cluster reports it" if node.get("reported") else "as it is expected to be"
     free = ", ".join(f"{amount} {name}" for name, amount in (node.get("free") or {}).items()) or "nothing"
     taints = f" Taints: {', '.join(node['taints'])}." if node.get("taints") else ""
@@ -149,7 +149,7 @@ def fitting_types(explanation: Explanation) -> list[Fitting]:
 
 
 def grouped(explanation: Explanation) -> tuple[int, list[RuledOut]]:
-    """How many types fit, and those that do not by rule, as the API counts them; an older one lists them."""
+    """Number of types that fit, and the other types by rule, as the API counts them; an older one lists them."""
     if not explanation.groups:
         # candidates are some of the types, and are counted whole beside them
         rows = [

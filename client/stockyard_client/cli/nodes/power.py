@@ -16,7 +16,7 @@ from stockyard_client.cli.output.output import Form, Output, show_one
 
 
 class State(StrEnum):
-    """What the machine shall do."""
+    """Command to the machine."""
 
     ON = "on"
     OFF = "off"

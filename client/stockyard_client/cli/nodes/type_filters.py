@@ -1,5 +1,4 @@
-"""Which node types of a list are wanted: by what they have, where they are and what they cost; what GPUs a claim asks
-for."""
+"""Filters of node types in a list: by what they have, where they are and what they cost; what GPUs a claim asks for."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ def check_memory(text: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TypeFilter:
-    """What a node type has to have; None for whatever it has."""
+    """Demands on a node type; None for no demand."""
 
     cpu: str | None = None
     memory: str | None = None

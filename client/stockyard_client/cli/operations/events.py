@@ -27,7 +27,7 @@ class Names:
         self._names: dict[str, str] = {}
 
     def of_event(self, event: Event) -> str:
-        """What an event is about, as people call it."""
+        """Subject of an event, as people call it."""
         return event.name or self.of(event.subject)
 
     def of(self, subject: str) -> str:

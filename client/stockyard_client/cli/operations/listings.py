@@ -1,4 +1,4 @@
-"""What list commands list, as ``watching`` needs it: how it is read, and which events are about it."""
+"""Listings of the list commands, as ``watching`` needs them: how a list is read, and which events are about it."""
 
 from __future__ import annotations
 

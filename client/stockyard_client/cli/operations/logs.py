@@ -102,7 +102,7 @@ class _Log:
         self._ended = False
 
     def show(self, operation: Operation) -> None:
-        """What is new of the operation, and its end."""
+        """Write what is new of the operation, and its end."""
         for entry in entries(operation):
             # what runs is told of once, though its time is that of the last look
             name = entry if entry.state != "running" else Entry("", entry.phase, entry.state, entry.text)
@@ -128,7 +128,7 @@ class _Log:
 
 
 def entries(operation: Operation) -> list[Entry]:
-    """What is known of the phases' changes, in order of time."""
+    """Entries of the phases' known changes, in order of time."""
     return sorted((entry for phase in operation.phases for entry in _of_phase(operation, phase)), key=lambda e: e.time)
 
 

@@ -47,7 +47,7 @@ def option_of(name: str) -> str:
 
 
 class Source(Protocol):
-    """What a list in order of time is read from."""
+    """Source of a list in order of time."""
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Any]: ...
 
@@ -65,7 +65,7 @@ class Timeline(Generic[M]):
     command: str
 
     def again(self, cursor: str) -> str:
-        """What somebody types to go on from there."""
+        """Command that goes on from ``cursor``."""
         options = "".join(
             f" --{option_of(name)} {shlex.quote(str(value))}" for name, value in self.query.items() if value
         )
@@ -74,7 +74,8 @@ class Timeline(Generic[M]):
 
 @dataclass(frozen=True)
 class Part:
-    """Which part is wanted: the ``limit`` newest, what came ``since`` a time, or ``after`` an id or a cursor."""
+    """Part of a list that is wanted: the ``limit`` newest, what came ``since`` a time, or ``after`` an id or a
+    cursor."""
 
     since: str | None = None
     limit: int | None = None
@@ -86,7 +87,7 @@ class Part:
 
 
 def show(context: Context, form: Form, timeline: Timeline[M], part: Part, *, follow: bool) -> None:
-    """That part on stdout, the newest last; with ``follow`` what comes after it, until somebody interrupts."""
+    """Show a part on stdout, the newest last; with ``follow`` what comes after it, until somebody interrupts."""
     context.origins.append(Origin(options={f"/{name}": f"--{option_of(name)}" for name in timeline.query}))
     moment = moment_of(context, part.since)
     if follow:

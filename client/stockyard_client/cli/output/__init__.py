@@ -1,1 +1,1 @@
-"""What people see: tables, descriptions, plans, progress, trees and watches."""
+"""Output for people: tables, descriptions, plans, progress, trees and watches."""

@@ -17,7 +17,7 @@ def seconds_since(moment: str | None, now: float) -> float | None:
 
 
 def age(moment: str | None, now: float) -> str | None:
-    """How long ago ``moment`` was, as kubectl writes it: ``45s``, ``3m20s``, ``5h``, ``2d4h``, ``40d``."""
+    """Time since ``moment``, as kubectl writes it: ``45s``, ``3m20s``, ``5h``, ``2d4h``, ``40d``."""
     seconds = seconds_since(moment, now)
     if seconds is None:
         return None

@@ -61,7 +61,7 @@ OFFERINGS: Sheet[Offering] = Sheet(
 
 
 def _more(record: Model) -> dict[str, Any]:
-    """What this release has no field for."""
+    """Fields of the record that this release does not know."""
     return record.model_extra or {}
 
 

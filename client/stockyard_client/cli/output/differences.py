@@ -1,4 +1,4 @@
-"""What differs between two values, field by field, and merge patches (RFC 7386) that lead from one to the other."""
+"""Differences between two values, field by field, and merge patches (RFC 7386) that lead from one to the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Absent:
-    """What is not there, which is something else than null."""
+    """Absence of a value, which is something else than null."""
 
 
 ABSENT = _Absent()
@@ -69,7 +69,7 @@ def show(context: Context, rows: list[Difference], indent: str = "") -> None:
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes ``after`` of ``before``: a key that goes becomes null, a list is replaced as a whole."""
+    """Merge patch that makes ``after`` of ``before``: a key that goes becomes null, a list is replaced as a whole."""
     patch: dict[str, Any] = {key: None for key in before if key not in after}
     for key, value in after.items():
         old = before.get(key, ABSENT)

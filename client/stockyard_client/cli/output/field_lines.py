@@ -30,7 +30,8 @@ def is_change(entry: Any) -> bool:
 
 
 def _title(context: Context, change: dict[str, Any]) -> str:
-    """What is changed: as the plan says it, else the document that asks for it; empty for the one that is planned."""
+    """Name of the thing that a change concerns: as the plan says it, else the document that asks for it; empty for the
+    one that is planned."""
     if change.get("name"):
         return f"{str(change.get('kind') or '').replace('-', ' ')} {change['name']}".strip()
     tokens = tokens_of(str(change.get("pointer", "")))

@@ -1,4 +1,4 @@
-"""What is lost by a deletion, in sentences, for the question before it."""
+"""Losses by a deletion, in sentences, for the question before it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_cluster(client: Client, cluster: str, *, force: bool = False) -> Iterator
 
 
 def of_restore(client: Client, cluster: str, snapshot: str) -> Iterator[str]:
-    """What the cluster forgets, and which machines are replaced."""
+    """Warnings about what the cluster forgets, and the machines that are replaced."""
     plan = client.clusters.plan_restore(cluster, snapshot)
     yield from (str(warning["detail"]) for warning in plan.warnings)
     yield from plan.steps
@@ -67,7 +67,7 @@ def of_profile(client: Client, profile: str) -> Iterator[str]:
 
 
 def _kinds(plan: Plan) -> str:
-    """How many things of each kind go, the most numerous first."""
+    """Number of things of each kind that go, the most numerous first."""
     counts = Counter(_kind(line) for line in plan.deletes)
     return ", ".join(f"{count} {_plural(kind) if count > 1 else kind}" for kind, count in counts.most_common())
 

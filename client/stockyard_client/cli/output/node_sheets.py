@@ -1,4 +1,4 @@
-"""How records of nodes are tabulated."""
+"""Tables of records of nodes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def provider_of(claim: NodeClaim) -> str:
 
 
 def placed(claim: NodeClaim, field: str) -> Any:
-    """What the scheduler has decided of the claim; None before."""
+    """Field of the scheduler's decision about the claim; None before the decision."""
     return (claim.placement or {}).get(field)
 
 
@@ -113,7 +113,7 @@ MOST_VALUES = 6
 
 
 def requirements_text(rules: Iterable[Mapping[str, Any]]) -> str:
-    """What the labels of a node must be, in a line; of many values the first ones, and how many more there are."""
+    """Requirements of a node's labels, in a line; of many values the first ones, and how many more there are."""
     parts = ((rule.get("key"), rule.get("operator"), _values_text(rule.get("values") or ())) for rule in rules)
     return "; ".join(" ".join(str(part) for part in rule if part) for rule in parts)
 

@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Form(StrEnum):
-    """How records are written."""
+    """Format of records."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -52,7 +52,8 @@ def unmet(conditions: Iterable[Condition]) -> list[Condition]:
 
 
 def why_of(cluster: Cluster) -> str | None:
-    """What somebody who sees the list wants to know of a cluster: the phase it is in, why it failed, what it lacks."""
+    """Most important fact of a cluster for somebody who sees the list: the phase it is in, why it failed, what it
+    lacks."""
     extra = cluster.model_extra or {}
     if cluster.status in {"preparing", "deleting"} and not extra.get("message"):
         return cluster.phase

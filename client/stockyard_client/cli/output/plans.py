@@ -79,7 +79,7 @@ def _money_clause(plan: Plan) -> str:
 
 
 def amount(price: Price) -> str:
-    """What all lines of a price cost an hour and a month; of a price that is not known in full, at least."""
+    """Price of all lines an hour and a month; of a price that is not known in full, at least."""
     hour, month = _total(price)
     return f"{hour}/hour, {month}/month"
 
@@ -112,7 +112,7 @@ def _counted(names: Sequence[str]) -> list[str]:
 
 
 def _show_groups(context: Context, plan: Plan) -> None:
-    """What is ruled out: by reason, where the API says it so, else line by line."""
+    """Show what is ruled out: by reason, where the API says it so, else line by line."""
     groups = (plan.model_extra or {}).get("groups") or ()
     if not groups:
         for line in plan.rejected:
@@ -134,7 +134,7 @@ def _is_known(price: Price) -> bool:
 
 
 def _total(price: Price) -> tuple[str, str]:
-    """What all lines cost together, an hour and a month, in words: at least what is known of it."""
+    """Price of all lines together, an hour and a month, in words: at least what is known of it."""
     if price.complete:
         return money(price.hour, price.currency, 4), money(price.month, price.currency, 2)
     if not _is_known(price):

@@ -1,4 +1,4 @@
-"""How pools, and what pods would need, are tabulated."""
+"""Tables of pools, and of the needs of pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def title(pool: Pool) -> str:
 
 
 def nodes(pool: Pool) -> str:
-    """How many nodes are available, of how many asked for; and how many more are on their way out, and still paid."""
+    """Number of nodes that are available, of those asked for; and how many more are on their way out, and still
+    paid."""
     leaving = f" ({pool.nodes.leaving} leave)" if pool.nodes.leaving else ""
     return f"{pool.nodes.available}/{pool.nodes.claims}{leaving}"
 
@@ -36,12 +37,13 @@ def state(pool: Pool) -> str:
 
 
 def message(pool: Pool) -> str:
-    """What its condition says."""
+    """Message of the pool's condition."""
     return pool.condition.message if pool.condition is not None else ""
 
 
 def why(pool: Pool) -> str:
-    """Why it lacks nodes: what its condition says, or which limit keeps pods waiting; empty for neither."""
+    """Reason why the pool lacks nodes: what its condition says, or which limit keeps pods waiting; empty for
+    neither."""
     if pool.condition is not None and pool.condition.status != "True":
         return pool.condition.message
     limits = (condition for condition in pool.conditions if condition.type == "WithinLimits")

@@ -54,7 +54,7 @@ def wait_for_cluster(context: Context, client: Client, cluster: Cluster, timeout
 
 
 def say_how_to_follow(context: Context, operation: str) -> None:
-    """How to wait for what was begun, for whom has not asked for that."""
+    """Say how to wait for the operation, to somebody who has not asked for that."""
     context.say(f"To follow: stockyard operation wait {operation}", "dim")
 
 
@@ -68,14 +68,14 @@ def duration(seconds: float) -> str:
 
 
 def phase_seconds(phase: Phase) -> float | None:
-    """How long a phase took by the API's times; None for one that has not ended."""
+    """Seconds that a phase took by the API's times; None for one that has not ended."""
     if not phase.started_at or not phase.ended_at:
         return None
     return seconds_of(phase.ended_at) - seconds_of(phase.started_at)
 
 
 def lines(context: Context) -> Callable[[str], None]:
-    """What prints a line on stderr for each text that it gets, with the seconds since now."""
+    """Printer on stderr: a line for each text, with the seconds since now."""
     started = context.clock()
 
     def line(text: str) -> None:
@@ -122,7 +122,7 @@ def _watcher(context: Context) -> Iterator[Watcher]:
 
 
 class _Picture:
-    """What is seen of an operation on a terminal, with the seconds of it and of each phase."""
+    """Picture of an operation on a terminal, with the seconds of it and of each phase."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

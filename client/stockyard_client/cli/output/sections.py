@@ -1,4 +1,4 @@
-"""What descriptions are made of: facts, and sections below them. Nothing is cut: long lines wrap between words."""
+"""Parts of descriptions: facts, and sections below them. Nothing is cut: long lines wrap between words."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def table(context: Context, name: str, sheet: Sheet[Any], records: Sequence[Mode
 
 
 def conditions(context: Context, all_conditions: Iterable[Condition]) -> None:
-    """What does not hold, each with its reason; one line where everything does."""
+    """Show the conditions that do not hold, each with its reason; one line where everything does."""
     listed = list(all_conditions)
     lacking = unmet(listed)
     if not listed:
@@ -117,7 +117,7 @@ def events(context: Context, newest: Sequence[Event], more: str = "") -> None:
 
 
 def following(context: Context, *commands: str) -> None:
-    """What to type next."""
+    """Show the commands to type next."""
     if commands:
         heading(context, "Next")
         for command in commands:

@@ -43,7 +43,7 @@ class Column(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Sheet(Generic[M]):
-    """How records of one kind are tabulated, and what ``-o name`` prints."""
+    """Columns of the table of one kind of record, and the text that ``-o name`` prints."""
 
     columns: tuple[Column[M], ...]
     name: Callable[[M], Any]
@@ -149,7 +149,8 @@ def fitted(widths: Sequence[int], headings: Sequence[str], give: Sequence[int], 
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal the text takes: a wide letter of East Asia takes two, a combining mark none."""
+    """Number of cells of a terminal that the text takes: a wide letter of East Asia takes two, a combining mark
+    none."""
     return len(text) if text.isascii() else cell_len(text)
 
 

@@ -26,7 +26,7 @@ def draw(context: Context, document: Mapping[str, Any]) -> None:
 def _lines(
     document: Mapping[str, Any], guides: Mapping[bool, tuple[str, str]], here: str, below: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What stands before a node, and the node: itself, then all that is below it."""
+    """Nodes of the tree, each with the text before it: first the node itself, then all that is below it."""
     yield here, document
     children = list(document.get("children") or ())
     for place, child in enumerate(children):

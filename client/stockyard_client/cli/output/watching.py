@@ -55,7 +55,7 @@ class Lines(Generic[R]):
         self._has_heading = self._is_narrow = False
 
     def start(self, records: Mapping[str, R]) -> None:
-        """What is there at first, by key; the heading comes with the first row."""
+        """Show the records of the start, by key; the heading comes with the first row."""
         rows = {key: self._row(record) for key, record in records.items()}
         for row in rows.values():
             self._make_room(row)
@@ -130,10 +130,10 @@ class Lines(Generic[R]):
 
 @dataclass(frozen=True)
 class Listing(Generic[R]):
-    """What a list command lists: ``read`` gives all of it, ``get`` one by its key. ``keys`` says which records an event
-    may be about, among those that are shown. ``filtered``: one that has changed may belong to the list no more.
-    ``again``: some changes have no event, so it is read again after so many seconds. Without ``get`` it is always read
-    as a whole, and what is not in it any more is gone."""
+    """Records that a list command lists: ``read`` gives all of it, ``get`` one by its key. ``keys`` says which records
+    an event may be about, among those that are shown. ``filtered``: one that has changed may belong to the list no
+    more. ``again``: some changes have no event, so it is read again after so many seconds. Without ``get`` it is always
+    read as a whole, and what is not in it any more is gone."""
 
     sheet: Sheet[R]
     read: Callable[[], Iterable[R]]
@@ -188,7 +188,8 @@ def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]
 
 
 class _ListWatch(Generic[R]):
-    """What is shown of a list. ``stale``: some news could not be read, so the next look is at the whole list."""
+    """Records of a list that are on the screen. ``stale``: some news could not be read, so the next look is at the
+    whole list."""
 
     def __init__(self, listing: Listing[R], lines: Lines[R]) -> None:
         self._listing, self._lines = listing, lines

@@ -29,7 +29,7 @@ app.command("edit")(updates.edit_account)
 
 
 def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str] | None) -> Origin:
-    """Which option gave which field of the request."""
+    """Options of the request's fields."""
     field_options = {f"/{name}": f"--{name}" for name, value in options.items() if value is not None}
     field_options |= {
         f"/attributes/{name}": f"--{name.replace('_', '-')}" for name, value in attributes.items() if value is not None
@@ -41,7 +41,8 @@ Account = Annotated[str, typer.Argument(help="The account's number or name.", au
 
 
 def _attributes(provider: str, named: dict[str, str | None]) -> dict[str, str | None]:
-    """What options and environment say of the account. The environment's counts only where its part is asked for."""
+    """Attributes of the account from options and environment. The environment's counts only where its part is asked
+    for."""
     attributes = {name: named[name] for name in ("role_arn", "region", "data_center_id")}
     if provider == "cudo":
         attributes |= {"project_id": named["project_id"], "api_key": os.environ.get("CUDO_API_KEY")}

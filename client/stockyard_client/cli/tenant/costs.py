@@ -19,7 +19,7 @@ from stockyard_client.resources.costs import CLUSTER, NODES, CostLine, Costs
 
 
 class By(StrEnum):
-    """What a row of the table is."""
+    """Meaning of a row of the table."""
 
     CLUSTER = "cluster"
     POOL = "pool"

@@ -1,4 +1,4 @@
-"""What a tenant may use ``quota``, ``event-account``, ``environment``, ``type allow``."""
+"""Commands for what a tenant may use: ``quota``, ``event-account``, ``environment``, ``type allow``."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def whoami(run: typer.Context, output: Output = Form.TABLE) -> None:
 
 
 def identity_of(claims: dict[str, Any], tenant: str) -> dict[str, Any]:
-    """What the claims say, in the words of the product: user, tenant, roles, client, issuer, end."""
+    """Identity by the claims, in the words of the product: user, tenant, roles, client, issuer, end."""
     realm = claims.get("realm_access")
     names = realm.get("roles") if isinstance(realm, dict) else None
     roles = [str(name).removeprefix(_PREFIX) for name in names or () if str(name).startswith(_PREFIX)]
