@@ -1,4 +1,4 @@
-"""How fast the core decides: ``python benchmarks/claims.py --seed 1``.
+"""Speed of the core's decisions: ``python benchmarks/claims.py --seed 1``.
 
 10,000 claims as JSON documents, most with a set of requirements of their own, against every EC2 type that has a
 price. Timed are the index and the decision: reading the claims' requirements and quantities, and choosing. Loading
@@ -237,7 +237,7 @@ def _free_nodes_after(free: Mapping[str, int], choices: Sequence[SelectedOfferin
 
 
 def distinct(batch: Sequence[str]) -> int:
-    """How many different sets of requirements there are, whatever the order of entries and values."""
+    """Number of different sets of requirements, whatever the order of entries and values."""
     return len(
         {
             frozenset(

@@ -1,4 +1,4 @@
-"""What the first request of each function costs in a fresh interpreter, against what no function could do without.
+"""Cost of the first request of each function in a fresh interpreter, against the cost that no function can avoid.
 
 The baseline is a bare handler: a powertools Logger, one DynamoDB client, one read. A function imports its handler and
 answers one event: its GET, or the event that it usually has. The services behind it are one server on loopback that

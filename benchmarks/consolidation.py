@@ -1,4 +1,4 @@
-"""What consolidation finds, and how long it takes: ``python -m benchmarks.consolidation [--nodes 100 1000]``.
+"""Findings of consolidation, and the time that it takes: ``python -m benchmarks.consolidation [--nodes 100 1000]``.
 
 Types are those of ``packing_cost.py``, on demand in three zones. Each node has 5 to 20 pods of as many deployments as a
 third of the nodes, and was the cheapest for them once, beside up to as many others that have left since. Pods have no

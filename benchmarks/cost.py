@@ -1,4 +1,4 @@
-"""What a default stage costs idle, and what one cluster adds: a table for people, then one JSON line of figures.
+"""Cost of a default stage when idle, and of one cluster in addition: a table for people, then one JSON line of figures.
 
 Counts of resources are read off the synthesized template and its memory sizes and schedules, so a new alarm or a
 faster schedule shows. What a run does (reads, writes, seconds) is assumed, and written down below.
@@ -112,12 +112,12 @@ ACCESS_LOG_KB = 0.6
 
 
 def counts(template: Mapping[str, Any]) -> Counter[str]:
-    """How many resources of each type the template has."""
+    """Number of resources of each type in the template."""
     return Counter(resource["Type"] for resource in template["Resources"].values())
 
 
 def alarm_metrics(template: Mapping[str, Any]) -> int:
-    """How many metrics the alarms look at: each is paid for, also when one alarm looks at several."""
+    """Number of metrics that the alarms look at: each is paid for, also when one alarm looks at several."""
     alarms = (each for each in template["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm")
     queries = (alarm.get("Properties", {}).get("Metrics", ()) for alarm in alarms)
     return sum(max(1, sum("MetricStat" in query for query in alarm)) for alarm in queries)

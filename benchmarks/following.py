@@ -1,4 +1,4 @@
-"""What it costs to follow, and how soon a follower knows: ``python -m benchmarks.following``.
+"""Cost of following, and delay until a follower knows: ``python -m benchmarks.following``.
 
 Runs against the API of ``STOCKYARD_URL`` and ``STOCKYARD_TOKEN``, such as that of ``make serve``, while nobody else
 uses it. Measured are the requests of a follower in quiet seconds; the time from the answer to a change until ``claim
@@ -54,7 +54,7 @@ def connect(transport: httpx.BaseTransport | None = None) -> Client:
 
 
 def quiet_requests(seconds: float) -> int:
-    """How many requests a follower sends while nothing happens, without the one that it begins with."""
+    """Number of requests that a follower sends while nothing happens, without the one that it begins with."""
     transport = Counting()
     with connect(transport) as client:
         feed = client.events.feed()
@@ -68,7 +68,7 @@ def quiet_requests(seconds: float) -> int:
 
 @contextmanager
 def watched_lines() -> Iterator[Queue[tuple[float, dict[str, Any]]]]:
-    """What ``claim list --watch -o json`` writes, with the time at which each line came."""
+    """Lines of ``claim list --watch -o json``, with the time at which each line came."""
     command = [sys.executable, "-m", "stockyard_client", "claim", "list", "--watch", "-o", "json"]
     lines: Queue[tuple[float, dict[str, Any]]] = Queue()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -116,7 +116,7 @@ def _patch(client: Client, name: str, value: str) -> None:
 
 
 def _line_of(lines: Queue[tuple[float, dict[str, Any]]], name: str, value: str | None) -> float:
-    """When the line came that shows the claim so; 30 seconds later when none does."""
+    """Time of the line that shows the claim so; 30 seconds later when none does."""
     while True:
         try:
             moment, document = lines.get(timeout=PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""What one tenant can do to another: tenant A does its worst for minutes, tenant B goes on working.
+"""Harm that one tenant can do to another: tenant A does its worst for minutes, tenant B goes on working.
 
 A served local cloud with the stage's rate limits. Tenant A (acme) has a cluster whose users may create pods, an EC2
 provider of all types, and ``--claims`` claims that nothing fits; its people ask for plans, simulations, profiles and
@@ -110,7 +110,8 @@ def explain_cpu_ms() -> float:
 
 
 def prepared(served: Served, claims: int) -> Target:
-    """What A holds: a provider of all types, claims that nothing fits, and a cluster with a pool for its pods."""
+    """Prepare the possessions of A: a provider of all types, claims that nothing fits, and a cluster with a pool for
+    its pods."""
     accepted(patient(served, "POST", "/v1/node-providers", PROVIDER))
     wishes = list(shapes().values())
     raise_quota(served, claims + 10)
@@ -135,7 +136,7 @@ def prepared(served: Served, claims: int) -> Target:
 
 @dataclass(slots=True)
 class Attack:
-    """What came of one attack: answers by status, and the share of A's core that it took alone."""
+    """Outcome of one attack: answers by status, and the share of A's core that it took alone."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     alone: float = 0.0
@@ -224,7 +225,7 @@ def flood(served: Served, count: int, over: threading.Event) -> None:
 
 
 def ratio(quiet: Mapping[str, float], hostile: Mapping[str, float], name: str) -> float:
-    """How many times as long it takes beside A."""
+    """Ratio of the time beside A to the time alone."""
     return round(max(hostile[name], LEAST_SECONDS) / max(quiet[name], LEAST_SECONDS), 2)
 
 

@@ -1,4 +1,4 @@
-"""What a hostile user of a tenant asks for, without end: one function for each attack of ``benchmarks/hostile.py``.
+"""Attacks of a hostile user of a tenant, without end: one function for each attack of ``benchmarks/hostile.py``.
 
 Each is a request that is heavy for its size and within all limits, or beyond one by little. A refusal is an answer like
 any other: what counts is what it costs, and that none is 5xx.
@@ -31,7 +31,7 @@ TOKEN_SECONDS = 240.0
 
 @dataclass(slots=True)
 class Target:
-    """What attacks are made on: the served cloud, acme's cluster, and the id and secret of the cluster's own client."""
+    """Target of attacks: the served cloud, acme's cluster, and the id and secret of the cluster's own client."""
 
     served: Served
     cluster_id: str

@@ -1,4 +1,4 @@
-"""How soon the local cloud answers ``GET /v1/clusters``: ``python -m benchmarks.list_latency``.
+"""Latency of ``GET /v1/clusters`` of the local cloud: ``python -m benchmarks.list_latency``.
 
 A local cloud of its own is started, with some clusters whose creation has begun, and the list is asked for again and
 again, each time over a new connection, as a command line does. The first answers, for which a function starts, do not

@@ -127,7 +127,7 @@ def _term(key: str, labels: Mapping[str, str], weight: int = 0) -> PodTerm:
 
 
 def bound(groups: Sequence[PodGroup], nodes: int) -> float:
-    """What so many nodes cost at least: by cores, by memory, and by the steps in which large pods take memory."""
+    """Least cost of so many nodes: by cores, by memory, and by the steps in which large pods take memory."""
     cpu = memory = steps = 0.0
     for group in groups:
         amounts = dict(group.pod.requests)
@@ -158,7 +158,7 @@ def run(name: str, problem: Problem, lowest: float | None, documents: Sequence[J
 
 
 def judged(documents: Sequence[Json], plan: Plan) -> list[str]:
-    """What Kubernetes' rules say against the plan."""
+    """Faults of the plan by Kubernetes' rules."""
     pods = [
         {
             "name": f"pod-{document['i']}",
@@ -224,7 +224,7 @@ def estimate_pods() -> list[tuple[str, Pod]]:
 
 
 def estimate(pods: Sequence[tuple[str, Pod]]) -> Problem:
-    """Those pods on nodes of one template: a core, 5,000 bytes, 100 pods."""
+    """Problem of those pods on nodes of one template: a core, 5,000 bytes, 100 pods."""
     room = {"cpu": 1000, "memory": 5000 * 1000, "pods": 100_000}
     kind = NodeType("t.template", "t", {ARCH: ("amd64",)}, room, room, 0, (Offering("on-demand", ("zone",), 1.0),))
     return Problem(grouped(pods), (Pool("template", (kind,), limits={"nodes": 3_000_000}),))

@@ -1,4 +1,4 @@
-"""How near to a proven bound pods are packed on EC2: ``python benchmarks/packing_cost.py``.
+"""Distance of packings on EC2 from a proven bound: ``python benchmarks/packing_cost.py``.
 
 Types: those of the product's own catalogue that are of the current generation, x86, not bare metal, without a GPU, of
 the families c, m and r from generation 5. Their room is what the product reckons where each pod has an address of the

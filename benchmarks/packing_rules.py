@@ -1,4 +1,4 @@
-"""What rules between pods cost on EC2: ``python -m benchmarks.packing_rules [--sizes 50 200] [--seeds 1] [--check]``.
+"""Cost of rules between pods on EC2: ``python -m benchmarks.packing_rules [--sizes 50 200] [--seeds 1] [--check]``.
 
 Types are those of ``packing_cost.py``, on demand in three zones at one price. Workloads: ``services`` are deployments
 of 2 to 30 pods, half of which spread over zones; of a fifth of them a node has at most one pod, and some stay in one

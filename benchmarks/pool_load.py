@@ -52,7 +52,7 @@ GIB = 2**30 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is of each."""
+    """Sizes of the load."""
 
     nodes: int = 1_000
     running: int = 50_000

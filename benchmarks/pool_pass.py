@@ -1,4 +1,4 @@
-"""What one pass over the pools of a large cluster takes: ``python -m benchmarks.pool_pass [--seed N]``.
+"""Resources that one pass over the pools of a large cluster takes: ``python -m benchmarks.pool_pass [--seed N]``.
 
 A tenant has a cluster with 1,000 nodes on EC2 in five pools and 50,000 running pods in 300 groups; its agent posts them
 as gzip, with 1,000 pods that wait in 40 groups. A fresh process takes the post with the function's own handler, and

@@ -83,7 +83,7 @@ def _synthesized(root: Path, cache: Path, target: Path) -> Path:
 
 
 def digest(root: Path) -> str:
-    """What the inputs are, as one value."""
+    """Digest of all inputs."""
     whole = hashlib.sha256()
     for path in sorted(_files(root)):
         whole.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -102,7 +102,8 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _routes(root: Path) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """What the stacks read of the contract: each route and what is said to the gateway. The rest is for people."""
+    """Routes of the contract, as the stacks read them: each route and what is said to the gateway. The rest is for
+    people."""
     paths = json.loads((root / CONTRACT).read_text(encoding="utf-8"))["paths"]
     return [
         (path, method, {name: value for name, value in operation.items() if name.startswith("x-stockyard-")})

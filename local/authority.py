@@ -60,7 +60,7 @@ class Authority:
 
     @property
     def key(self) -> str:
-        """Its private key."""
+        """Private key of the authority, PEM."""
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     @property
@@ -99,8 +99,8 @@ class Authority:
 
 @contextmanager
 def trusted(authority: Authority) -> Iterator[dict[str, str]]:
-    """This process trusts the authority, and no other. So do programs that get these variables. Its files go with the
-    context."""
+    """Let this process trust the authority, and no other. So do programs that get these variables. Its files go with
+    the context."""
     variables = {name: str(authority.path) for name in TRUST}
     try:
         with patch.dict(os.environ, variables):

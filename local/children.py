@@ -28,7 +28,7 @@ class Warden:
         self._running: tuple[subprocess.Popen[bytes], int] | None = None
 
     def pipe(self) -> int:
-        """Where children name themselves."""
+        """Pipe on which children name themselves."""
         with self._lock:
             if self._running is None:
                 command = [sys.executable, "-S", "-E", str(Path(__file__).with_name("warden.py"))]

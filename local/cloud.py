@@ -127,7 +127,7 @@ class LocalCloud:
 
     @property
     def url(self) -> str:
-        """Where the API is."""
+        """URL of the API."""
         return self.gateway.url
 
     def start(self) -> None:
@@ -266,7 +266,7 @@ class LocalCloud:
         return deploy(maker, assembly, pseudo, {stage["issuer"]: self.identity.issuer})
 
     def _seed_secrets(self, own: Mapping[str, str]) -> None:
-        """What the operator fills in before the first deploy."""
+        """Store the secrets that the operator fills in before the first deploy."""
         value = {"client_id": self.identity.admin_client_id, "client_secret": self.identity.admin_client_secret}
         secrets = self.aws.client("secretsmanager", own)
         secrets.create_secret(Name="stockyard/dev/identity-admin", SecretString=json.dumps(value))

@@ -75,9 +75,9 @@ Operation = Annotated[str, StringConstraints(pattern=re.compile(r"^[A-Z][A-Za-z0
 
 
 class CudoPlan(BaseModel):
-    """Of the simulated Cudo. ``failing``: how many of the next machines (``CreateVM``), disks (``CreateStorageDisk``)
-    or networks (``CreateNetwork``) become ``FAILED``. ``unavailable``, ``throttled``: how many of the next calls are
-    refused so. ``free_vcpus``: by machine type and data center, how many vCPUs are left of it."""
+    """Faults of the simulated Cudo. ``failing``: how many of the next machines (``CreateVM``), disks
+    (``CreateStorageDisk``) or networks (``CreateNetwork``) become ``FAILED``. ``unavailable``, ``throttled``: how many
+    of the next calls are refused so. ``free_vcpus``: by machine type and data center, how many vCPUs are left of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -102,7 +102,7 @@ class Block(BaseModel):
 
 
 class Insight(BaseModel):
-    """What EKS says of the upgrade of every cluster. One with ``ERROR`` stops it."""
+    """Insight of EKS about the upgrade of every cluster. One with ``ERROR`` stops it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -113,10 +113,10 @@ class Insight(BaseModel):
 
 
 class AccountPlan(BaseModel):
-    """Of the tenant's account. ``linked_roles``: services whose own roles it has to begin with; without, it is new, and
-    never had a load balancer, a spot machine, a file system or anything on EKS. ``template``: which version of our
-    template was deployed in it; None: the current one. ``volume_key``: id of a key of the account's own by which new
-    volumes are encrypted; empty: the key of AWS."""
+    """State of the tenant's account at the start. ``linked_roles``: services whose own roles it has to begin with;
+    without, it is new, and never had a load balancer, a spot machine, a file system or anything on EKS. ``template``:
+    which version of our template was deployed in it; None: the current one. ``volume_key``: id of a key of the
+    account's own by which new volumes are encrypted; empty: the key of AWS."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

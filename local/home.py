@@ -64,5 +64,5 @@ def check(home: Path, port: int) -> None:
 
 
 def port_error(port: int, error: OSError) -> StartError:
-    """What is said of a port that cannot be listened on."""
+    """Error for a port that cannot be listened on."""
     return StartError(f"port {port} cannot be used ({(error.strerror or '').lower()}): PORT=0 takes a free one")

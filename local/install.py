@@ -68,7 +68,7 @@ def lends_pip() -> bool:
 
 
 def commands(selection: str, root: Path, python: Path) -> list[list[str]]:
-    """What installs, in order."""
+    """Commands that install, in order."""
     pins, uv = root / "requirements", str(python.with_name("uv"))
     uv_pip = [uv, "pip", "install", "--quiet", "--python", str(python)]
     packages = [*uv_pip, "--require-hashes", "-r", str(pins / "run.txt")]
@@ -82,7 +82,7 @@ def commands(selection: str, root: Path, python: Path) -> list[list[str]]:
 
 
 def _for_uv(python: Path, uv: str, uv_pip: list[str]) -> list[str]:
-    """What installs uv: the pip of this Python, the uv that is there already, or the environment's own pip.
+    """Command that installs uv: the pip of this Python, the uv that is there already, or the environment's own pip.
 
     Who has ``.venv/bin`` first in PATH runs this by the Python of ``.venv``, which has no pip.
     """
@@ -104,7 +104,7 @@ def install(selection: str, root: Path = ROOT) -> None:
 
 
 def cause(output: str) -> str:
-    """Why pip or uv failed, in a sentence."""
+    """Reason why pip or uv failed, in a sentence."""
     if any(word in output for word in NETWORK):
         return "the package index cannot be reached. Is there a network? PIP_INDEX_URL and UV_INDEX_URL name a mirror"
     lines = [line.strip() for line in output.splitlines() if line.strip()]

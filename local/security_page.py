@@ -1,4 +1,4 @@
-"""What may come in from outside, as a page: each route, each message, each call of a machine. See ``local.openapi``.
+"""Page of what may come in from outside: each route, each message, each call of a machine. See ``local.openapi``.
 
 Routes are those of the functions, messages those of the template that the local cloud deploys.
 """

@@ -1,4 +1,4 @@
-"""What a new local cloud has: the tenant's key pair, role and verified account, and accounts that send events."""
+"""Contents of a new local cloud: the tenant's key pair, role and verified account, and accounts that send events."""
 
 from __future__ import annotations
 

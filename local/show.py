@@ -66,7 +66,7 @@ def name_of(document: Mapping[str, Any]) -> str:
 
 
 def next_commands(home: str, cluster: str = "") -> str:
-    """What to type next, in a second terminal. ``cluster`` is one that is ready, if any is."""
+    """Commands to type next, in a second terminal. ``cluster`` is one that is ready, if any is."""
     lines = [f"set -a; . {home}/env; set +a", 'PATH="$PWD/.venv/bin:$PATH"']
     if cluster:
         lines += [f"stockyard cluster describe {cluster}", "stockyard provider create -f examples/lab.yaml"]
@@ -79,7 +79,7 @@ def next_commands(home: str, cluster: str = "") -> str:
 
 
 def read_example(path: Path) -> dict[str, Any]:
-    """What is in the file, JSON or YAML. Raises ``ExampleError``."""
+    """Read the document in the file, JSON or YAML. Raises ``ExampleError``."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

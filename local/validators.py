@@ -101,7 +101,7 @@ def synthesize(folder: Path) -> None:
 
 
 def commands(assembly: Path, packages: Path | None) -> Iterator[Sequence[str]]:
-    """What is run, in order."""
+    """Commands to run, in order."""
     templates = sorted(str(path) for path in assembly.glob("**/*.template.json"))
     yield [str(BIN / "cfn-lint"), "--regions", "us-east-1", "--ignore-checks", *CDK_OWN, "--", *templates]
     if packages is not None:

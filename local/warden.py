@@ -20,7 +20,7 @@ SLACK_SECONDS = 2.0
 
 
 def started_at(pid: int) -> float | None:
-    """When a process was started, in seconds since 1970; None when there is none."""
+    """Start of a process, in seconds since 1970; None when there is none."""
     status = Path("/proc/self/stat")
     if not status.exists():
         listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
-"""What a tenant's template makes in its account: the role that we assume, its policies and the boundaries of others; in
-the template's current version or, as an account may have it, in an earlier one."""
+"""Roles and policies that a tenant's template makes in its account: the role that we assume, its policies and the
+boundaries of others; in the template's current version or, as an account may have it, in an earlier one."""
 
 from __future__ import annotations
 

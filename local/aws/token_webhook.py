@@ -1,4 +1,4 @@
-"""What EKS asks about a bearer token: the checks of aws-iam-authenticator's server, and the cluster's access entries.
+"""Checks of EKS on a bearer token: the checks of aws-iam-authenticator's server, and the cluster's access entries.
 
 It takes and gives the body of a Kubernetes ``TokenReview``, as an API server sends it to a webhook.
 """
@@ -46,7 +46,7 @@ class Unanswered(WebhookFailed):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who has signed. ``canonical_arn`` of a session is that of its role."""
+    """Signer of a token. ``canonical_arn`` of a session is that of its role."""
 
     arn: str
     canonical_arn: str
@@ -104,7 +104,7 @@ class TokenWebhook:
         return {"apiVersion": version, "kind": "TokenReview", "status": status}
 
     def identity(self, token: str) -> Identity:
-        """Who has signed the token. Raises ``Rejected`` unless it is for this cluster, and of now."""
+        """Identity of the token's signer. Raises ``Rejected`` unless it is for this cluster, and of now."""
         url = _url(token)
         _require(url.scheme == "https", "its scheme is not https")
         _require(_HOST.fullmatch(url.netloc) is not None, "its host is not that of STS")
@@ -236,7 +236,8 @@ def policy_group(policy: str) -> str:
 
 
 def policy_bindings() -> list[dict[str, Any]]:
-    """What gives the groups of access policies their rights: EKS has an authorizer of its own for this."""
+    """Cluster roles and bindings that give the groups of access policies their rights: EKS has an authorizer of its own
+    for this."""
     group = "rbac.authorization.k8s.io"
     return [
         {

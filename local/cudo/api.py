@@ -58,7 +58,7 @@ class SimulatedCudo:
         self._numbers = 0
 
     def transport(self) -> httpx.MockTransport:
-        """What a client is given in place of the network."""
+        """Transport for a client in place of the network."""
         return httpx.MockTransport(self.answer)
 
     def answer(self, request: httpx.Request) -> httpx.Response:
@@ -112,7 +112,7 @@ class SimulatedCudo:
             raise Failure(429, "RESOURCE_EXHAUSTED", "Too many requests.", [delay])
 
     def _pass(self, project: Project) -> None:
-        """What has happened since: machines expire, and those that were ended are gone."""
+        """Catch up with the clock: machines expire, and those that were ended are gone."""
         now = self._now()
         for vm_id, machine in list(project.machines.items()):
             if machine.gone_at is None and machine.expires_at is not None and machine.expires_at <= now:

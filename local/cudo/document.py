@@ -127,5 +127,5 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 @cache
 def trimmed() -> Judge:
-    """By what of the document is part of the repository."""
+    """Judge by the part of the document that is in the repository."""
     return Judge(json.loads(DOCUMENT.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""What stands in the projects of the simulated Cudo, how it is found, and the faults that are planned."""
+"""Contents of the projects of the simulated Cudo, how they are found, and the planned faults."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StoredNetwork:
 
 @dataclass
 class Project:
-    """What is in a project, by ids."""
+    """Contents of a project, by ids."""
 
     machines: dict[str, Machine] = field(default_factory=dict)
     networks: dict[str, StoredNetwork] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def page(name: str, entries: list[Json], called: Called) -> Json:
 
 
 def stored(records: Mapping[str, Any], called: Called, kind: str) -> Any:
-    """What the request names. Raises ``Failure`` 404."""
+    """Record that the request names. Raises ``Failure`` 404."""
     name = called.path["id"]
     if name not in records:
         raise Failure(404, "NOT_FOUND", f"{kind} '{name}' not found.")

@@ -1,4 +1,4 @@
-"""What tenants have beside AWS, on ports of the loopback: projects in a Cudo, and a Vault for keys of their disks."""
+"""Services of tenants beside AWS, on ports of the loopback: projects in a Cudo, and a Vault for keys of their disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulated Cudo offers: machine types by data center, with prices as its price list of 2026 has them.
+"""Offers of the simulated Cudo: machine types by data center, with prices as its price list of 2026 has them.
 
 Prices of the list are for GPUs, and for units of 2 vCPUs and 4 GiB; here two thirds of a unit are its vCPUs' price.
 """
@@ -33,7 +33,7 @@ STORAGE, IPV4, NETWORK = Decimal("0.00014"), Decimal("0.005"), Decimal("0.01")
 
 @dataclass
 class Free:
-    """What is free of a type: of one machine at most, so much."""
+    """Free amounts of a type: the most that one machine may have."""
 
     vcpus: int = 96
     memory_gib: int = 384

@@ -15,7 +15,7 @@ CORE = "STOCKYARD_LOCAL_CORE"
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What has one of the ``marks`` in its event runs on the ``core``, all else on the ``other`` one."""
+    """Cores of invocations: with one of the ``marks`` in its event on the ``core``, all else on the ``other`` one."""
 
     marks: tuple[bytes, ...]
     core: int
@@ -23,8 +23,8 @@ class Apart:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Apart | None:
-        """Who is named, such as tenants, on the first of this process's cores; None for nobody. ``ValueError`` where
-        there is one core only."""
+        """Set events with these names, such as tenants, apart on the first of this process's cores; None for no name.
+        ``ValueError`` where there is one core only."""
         if not names:
             return None
         cores = sorted(os.sched_getaffinity(0))

@@ -25,7 +25,8 @@ class Refused(Exception):
 
     @property
     def challenge(self) -> str:
-        """That header field. Of AWS's words only those for the audience and the end are known."""
+        """Value of the header field ``WWW-Authenticate``. Of AWS's words only those for the audience and the end are
+        known."""
         if str(self) == ABSENT:
             return "Bearer"
         words = _WORDS.get(str(self), "the token is not valid")

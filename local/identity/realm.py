@@ -344,7 +344,7 @@ class Realm:
 
 
 def _audiences(client: Mapping[str, Any]) -> list[str]:
-    """What the client's mappers add to its access tokens."""
+    """Audiences that the client's mappers add to its access tokens."""
     mappers = (mapper for mapper in client.get("protocolMappers", ()) if mapper["protocolMapper"] == _AUDIENCE_MAPPER)
     configs = (mapper.get("config", {}) for mapper in mappers)
     return [config["included.custom.audience"] for config in configs if config.get("access.token.claim") == "true"]

@@ -28,7 +28,7 @@ _DECISIONS = ("Approved", "Denied")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a kubelet asks for; each field but the node's name may be what no kubelet would say."""
+    """Request of a kubelet for a certificate; each field but the node's name may be what no kubelet would say."""
 
     node: str
     organization: str = NODES

@@ -91,7 +91,7 @@ class Registration:
 
     @classmethod
     def read(cls, configuration: Mapping[str, Any]) -> Registration:
-        """Of a ``JoinConfiguration``."""
+        """Read the registration of a ``JoinConfiguration``."""
         registration = configuration["nodeRegistration"]
         flags = {argument["name"]: argument["value"] for argument in registration.get("kubeletExtraArgs", ())}
         labels = dict(part.partition("=")[::2] for part in flags.get("node-labels", "").split(",") if part)
@@ -110,7 +110,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What goes with a snapshot of a cluster's objects: their ``revision``, kubeadm's ``configuration``, and ``keys``,
+    """Companions of a snapshot of a cluster's objects: their ``revision``, kubeadm's ``configuration``, and ``keys``,
     file below kubeadm's ``pki`` -> text."""
 
     revision: int
@@ -120,8 +120,8 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a member has that begins a cluster anew: its ``machine`` folder with the keys, the ``snapshot``, kubeadm's
-    ``configuration``, and the name of its own ``node``."""
+    """Files and names of a member that begins a cluster anew: its ``machine`` folder with the keys, the ``snapshot``,
+    kubeadm's ``configuration``, and the name of its own ``node``."""
 
     machine: Path
     snapshot: Path

@@ -1,4 +1,4 @@
-"""What controllers say of Deployments and DaemonSets in a simulated cluster, where images are not run.
+"""Reports of controllers about Deployments and DaemonSets in a simulated cluster, where images are not run.
 
 Their pods are not made. A Deployment has all its pods ready when a node takes pods that tolerate nothing; a DaemonSet
 wants one on each such node, and has it.

@@ -1,4 +1,5 @@
-"""What every authenticated user may read of a simulated Kubernetes API: its version, its groups and their resources."""
+"""Documents that every authenticated user may read of a simulated Kubernetes API: its version, its groups and their
+resources."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def discovery(version: str, resources: Sequence[Resource]) -> dict[str, Object]:
 
 
 def _roots(resources: Sequence[Resource]) -> dict[str, Object]:
-    """Where a client such as kubectl begins: the versions, and the groups."""
+    """Documents with which a client such as kubectl begins: the versions, and the groups."""
     groups: dict[str, list[Object]] = {}
     for resource in resources:
         version = {"groupVersion": resource.api_version, "version": resource.version}

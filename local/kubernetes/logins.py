@@ -12,7 +12,8 @@ from local.kubernetes.people import Webhook
 
 
 def logins(state: Path) -> Webhook | None:
-    """Who takes the tokens of people for the cluster of the machine in ``state``; None before it has a configuration.
+    """Webhook for the tokens of people, for the cluster of the machine in ``state``; None before it has a
+    configuration.
 
     The rule of the real one about the claim ``organization`` is an expression; here the machine's tenant stands for it.
     """

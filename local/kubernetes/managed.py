@@ -34,11 +34,11 @@ class ManagedCluster(Cluster, Protocol):
 
     @property
     def url(self) -> str:
-        """Where its API is."""
+        """URL of the control plane's API."""
 
     @property
     def certificate(self) -> str:
-        """Its authority's certificate, PEM."""
+        """Certificate of the control plane's authority, PEM."""
 
     def take_keys(self, keys: PodKeys) -> None:
         """Take from where pods get the keys of the roles of their service accounts."""

@@ -11,7 +11,7 @@ class Unhealthy(Exception):
 
 
 class Membership:
-    """By the names of nodes. A member that is dead stays one until another takes it out."""
+    """Members by the names of their nodes. A member that is dead stays one until another takes it out."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,8 @@ class Membership:
 
     @property
     def release(self) -> str:
-        """What the balancer's API may answer to be: the oldest release of a member that is on; empty for none known."""
+        """Release that the balancer's API may answer to be: the oldest release of a member that is on; empty for none
+        known."""
         with self._lock:
             releases = [self._releases[name] for name in self._voters & self._on if self._releases.get(name)]
             return min(releases, key=lambda release: [int(part) for part in release.split(".")], default="")

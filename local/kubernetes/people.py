@@ -22,14 +22,14 @@ class WebhookFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who has a token, as a webhook says."""
+    """Owner of a token, as a webhook says."""
 
     name: str
     groups: frozenset[str] = frozenset()
 
 
 def reviewed(webhook: Webhook, token: str) -> Person | None:
-    """Whose token it is; None for nobody's, and when the webhook fails."""
+    """Owner of the token; None for nobody's, and when the webhook fails."""
     try:
         answer = webhook({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}})
     except WebhookFailed:
@@ -51,7 +51,7 @@ class Impersonation:
 
 
 def impersonated(headers: Mapping[str, str]) -> Impersonation:
-    """Whom the headers name. A group without a user is refused, as a real API server does."""
+    """Person whom the headers name. A group without a user is refused, as a real API server does."""
     user, group = headers.get("impersonate-user", ""), headers.get("impersonate-group", "")
     if group and not user:
         raise StatusError(403, f"requested groups [{group}] without impersonating a user")

@@ -83,7 +83,7 @@ def write(path: Path, data: bytes) -> None:
 
 @dataclass
 class Restarts(Generic[K]):
-    """When containers that have ended may start again. Times are of the monotonic clock."""
+    """Times when containers that have ended may start again, by the monotonic clock."""
 
     _again: dict[K, tuple[float, float]] = field(default_factory=dict)
 

@@ -31,7 +31,7 @@ class ConnectionReset(Exception):
 
 
 class Answers(Protocol):
-    """What answers requests."""
+    """Handler of requests."""
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
         """The status and the body. Raises ``ConnectionReset``."""

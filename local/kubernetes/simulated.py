@@ -69,7 +69,7 @@ class SimulatedCluster:
 
     @classmethod
     def initialized(cls, state: Path, _node: str, log: Path) -> SimulatedCluster:
-        """What ``kubeadm init`` leaves in ``state``: a cluster, its authority, an administrator's kubeconfig."""
+        """Make what ``kubeadm init`` leaves in ``state``: a cluster, its authority, an administrator's kubeconfig."""
         documents = yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8"))
         configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
         endpoint, version = (str(configuration[name]) for name in ("controlPlaneEndpoint", "kubernetesVersion"))
@@ -202,7 +202,7 @@ class SimulatedCluster:
 
 
 def _address(endpoint: str) -> tuple[str, int]:
-    """Where the API listens: at its endpoint, where that is of this machine."""
+    """Address on which the API listens: at its endpoint, where that is of this machine."""
     host, _, port = endpoint.rpartition(":")
     return (host, int(port)) if host.startswith("127.") else (LOOPBACK, 0)
 

@@ -149,7 +149,7 @@ class _Change:
     after: Object | None
 
     def event(self, matches: Callable[[Mapping[str, Any]], bool]) -> Object | None:
-        """What a watch with a selector is told of it: an object that is no longer selected counts as deleted."""
+        """Event of the change for a watch with a selector: an object that is no longer selected counts as deleted."""
         was, is_now = (document is not None and matches(document) for document in (self.before, self.after))
         if is_now:
             return {"type": "MODIFIED" if was else "ADDED", "object": self.after}
@@ -181,7 +181,7 @@ class KubeStore:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What is served: Kubernetes' own, and what definitions have made."""
+        """Resources that are served: Kubernetes' own, and what definitions have made."""
         specs = [self.objects[key]["spec"] for key in self._definitions]
         return (*RESOURCES, *(_defined(spec, version) for spec in specs for version in spec["versions"]))
 
@@ -363,7 +363,7 @@ def label_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _defined(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
-    """What a version of a definition adds to the API. It is served at once."""
+    """Resource that a version of a definition adds to the API. It is served at once."""
     names, namespaced = spec["names"], spec["scope"] == "Namespaced"
     has_status = "status" in (version.get("subresources") or {})
     return Resource(spec["group"], version["name"], names["plural"], names["kind"], namespaced, has_status)

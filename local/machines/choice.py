@@ -1,4 +1,4 @@
-"""Which program a machine's user data asks for."""
+"""Program that a machine's user data asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from local.machines.programs import MACHINE, MACHINE_CONFIG, NODE, NODE_CONFIG, 
 
 
 def program_of(place: Place, clusters: Clusters) -> Program | None:
-    """What the machine's user data makes of it; None for a machine that is not ours."""
+    """Program that the machine's user data makes it run; None for a machine that is not ours."""
     names = {Path(path).name for path in place.files}
     if MACHINE_CONFIG in place.files and MACHINE in names:
         return ControlPlane(place, clusters)

@@ -70,7 +70,7 @@ class ConfiguredNode(ManagedNode):
         return dict((self.config.get("spec") or {}).get("cluster") or {})
 
     def own(self) -> Own | None:
-        """What the kubelet's flags say."""
+        """Labels and taints by the kubelet's flags."""
         flags = ((self.config.get("spec") or {}).get("kubelet") or {}).get("flags") or ()
         values = dict(str(flag).removeprefix("--").partition("=")[::2] for flag in flags)
         return _labels(values.get("node-labels", "")), _taints(values.get("register-with-taints", ""))
@@ -92,7 +92,7 @@ class ConfiguredNode(ManagedNode):
         return self._unauthorized(self.role())
 
     def _unauthorized(self, role: str) -> str:
-        """Why EKS does not take the role for that of a node; empty when it does."""
+        """Reason why EKS does not take the role for that of a node; empty when it does."""
         if not role:
             return "kubelet: the instance has no role"
         with LOCK:

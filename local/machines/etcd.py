@@ -1,5 +1,5 @@
-"""What control planes' machines have instead of a container runtime and the programs in it: their own programs take,
-send and restore a snapshot, which is the cluster's part.
+"""Stand-ins for the container runtime of control planes' machines and the programs in it: their own programs take, send
+and restore a snapshot, which is the cluster's part.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def play(place: Place) -> None:
 
 
 def write(place: Place, cluster: Cluster) -> None:
-    """What etcd and kubeadm have on the machine. Raises ``InitFailed`` while the cluster does not run."""
+    """Write the files that etcd and kubeadm have on the machine. Raises ``InitFailed`` while the cluster does not
+    run."""
     play(place)
     saved = cluster.save(place.folder / OBJECTS)
     (place.folder / REVISION).write_text(str(saved.revision), encoding="utf-8")

@@ -143,7 +143,8 @@ class Machines(MachineWatch):
         return GroupNode(*place, _tags(instance))
 
     def _managed_kubelet(self, instance: Any) -> Kubelet:
-        """That of a machine of EKS, whose pods can ask for its metadata too: two hops are what EKS gives its groups."""
+        """Kubelet of a machine of EKS, whose pods can ask for its metadata too: two hops are what EKS gives its
+        groups."""
         programs = partial(self._programs, instance.id, hops=2)
         return replace(_kubelet(instance, programs), gpus=_gpus(instance.instance_type))
 
@@ -217,8 +218,8 @@ class Machines(MachineWatch):
             machine.start()
 
     def _programs(self, instance_id: str, hops: int = 1) -> dict[str, str]:
-        """What a program that was written for AWS finds on a machine, told by the environment; nothing on one that is
-        gone. ``hops``: how far its metadata's answers go."""
+        """Environment for programs that were written for AWS, on a machine; nothing on one that is gone. ``hops``: how
+        far its metadata's answers go."""
         try:
             metadata = self._metadata.own_url(instance_id)
         except KeyError:
@@ -237,7 +238,7 @@ def _region(instance: Any) -> str:
 
 
 def _kubelet(instance: Any, programs: Callable[[], dict[str, str]] = dict) -> Kubelet:
-    """What the instance tells of itself."""
+    """Kubelet with the facts that the instance tells of itself."""
     kind = INSTANCE_TYPES.get(instance.instance_type, {})
     return Kubelet(
         f"aws:///{instance.placement.zone}/{instance.id}",
@@ -263,7 +264,7 @@ def _kind(instance: Any) -> tuple[str, str]:
 
 
 def _gpus(kind: str) -> int:
-    """How many GPUs of NVIDIA machines of a type have."""
+    """Number of GPUs of NVIDIA that machines of a type have."""
     gpus = INSTANCE_TYPES.get(kind, {}).get("GpuInfo", {}).get("Gpus", [])
     return sum(int(gpu["Count"]) for gpu in gpus if gpu["Manufacturer"] == "NVIDIA")
 

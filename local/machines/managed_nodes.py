@@ -48,10 +48,10 @@ class ManagedNode(ABC):
 
     @abstractmethod
     def own(self) -> Own | None:
-        """What the node has of its own now; None when it cannot be told."""
+        """Labels and taints that the node has of its own now; None when it cannot be told."""
 
     def refusal(self, _cluster: ManagedCluster | None) -> str:
-        """Why the machine cannot join; empty where nothing is against it."""
+        """Reason why the machine cannot join; empty where nothing is against it."""
         return ""
 
     def begin(self) -> bool:
@@ -98,7 +98,7 @@ class ManagedNode(ABC):
             log.write(f"{self.instance.id}: {text}\n")
 
     def _labels(self) -> dict[str, str]:
-        """What kubelets and the cloud's controller put on every node."""
+        """Labels that kubelets and the cloud's controller put on every node."""
         kind, zone = str(self.instance.instance_type), str(self.instance.placement.zone)
         zones = RegionsAndZonesBackend.zones.get(self.region, [])
         return {

@@ -64,7 +64,7 @@ class Metadata:
         self._server.instances[instance] = data
 
     def data(self, instance: str) -> InstanceData:
-        """What an instance is served. Raises ``KeyError``."""
+        """Data that an instance is served. Raises ``KeyError``."""
         return self._server.instances[instance]
 
     def remove(self, instance: str) -> None:

@@ -1,4 +1,4 @@
-"""What an instance does once it is up: the programs that its user data carries, and around them what is only played.
+"""Work of an instance once it is up: the programs that its user data carries, and around them what is only played.
 
 The programs run as processes of their own. Installing packages is played; what kubeadm and kubelets do is the
 cluster's part, which is simulated or real.
@@ -71,10 +71,10 @@ class Powered(Protocol):
 
 
 class Program(Protocol):
-    """What makes a machine what it is to be."""
+    """Program that makes a machine what it is to be."""
 
     def begin(self) -> bool:
-        """What its start script does; False when that failed and is to be tried again."""
+        """Do the work of the start script; False when that failed and is to be tried again."""
 
     def switched(self, *, on: bool) -> None:
         """The machine was switched on or off, whatever it has done before."""

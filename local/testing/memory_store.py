@@ -58,7 +58,7 @@ class MemoryStore:
 
     @property
     def tenant(self) -> str:
-        """Whose records these are."""
+        """Tenant that owns these records."""
         return self._tenant
 
     def get(self, kind: type[R], id: str) -> R | None:
@@ -170,7 +170,7 @@ class MemoryStore:
 
 
 class MemoryRegistry:
-    """What spans tenants. Implements ``ports.Registry``."""
+    """Registry of what spans tenants. Implements ``ports.Registry``."""
 
     def __init__(self, table: MemoryTable | None = None) -> None:
         self.table = table or MemoryTable()

@@ -91,8 +91,8 @@ def daemons_on(problem: Mapping[str, Json], node: Mapping[str, Json]) -> list[Js
 
 
 def requests_of(pod: Mapping[str, Json]) -> Mapping[str, int]:
-    """What a pod takes. What it says as a whole counts instead of what its containers say; a limit of the whole stands
-    for a request that neither has."""
+    """Resources that a pod takes. What it says as a whole counts instead of what its containers say; a limit of the
+    whole stands for a request that neither has."""
     whole = pod.get("pod_resources", {})
     return {**whole.get("limits", {}), **pod.get("requests", {}), **whole.get("requests", {})}
 

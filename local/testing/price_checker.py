@@ -1,4 +1,4 @@
-"""What is right about a packing for price, told from plain data: it imports nothing of what it judges.
+"""Check of a packing for price from plain data: it imports nothing of what it judges.
 
 A problem is ``{"shapes": [{"requests", "count", "offers", "spaces"}], "offers": [{"room", "price", "limit"}],
 "spaces": [room]}``: ``offers`` and ``spaces`` of a shape are lists of numbers. An answer is ``{"bins": [{"offer",
@@ -57,7 +57,7 @@ def _repeated(problem: Problem, answer: Answer) -> list[str]:
 
 
 def certificate_faults(problem: Problem, answer: Answer) -> list[str]:
-    """What is wrong with the proof of the linear bound: every offer is looked at, in exact numbers."""
+    """Faults of the proof of the linear bound: every offer is looked at, in exact numbers."""
     proof, wrong = answer["certificate"], []
     values = [[Fraction(value, proof["scale"]) for value in row] for row in proof["values"]]
     if any(value < 0 for row in values for value in row):

@@ -49,7 +49,7 @@ class _SecretId:
 
 @dataclass
 class _Versions:
-    """Of one key: the data of each version, None for a deleted one."""
+    """Versions of one key: the data of each version, None for a deleted one."""
 
     data: list[Mapping[str, Any] | None] = field(default_factory=list)
 
@@ -186,7 +186,7 @@ class SimulatedVault:
         return {"data": None, "auth": None, "wrap_info": {"token": token, "ttl": seconds}}
 
     def unwrap(self, token: str, body: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """What was wrapped, once."""
+        """Unwrap an answer, once."""
         answer, ends_at = self._wrapped.pop(token, ({}, 0.0))
         if not answer or ends_at <= self._now():
             raise Refused(400, "wrapping token is not valid or does not exist")

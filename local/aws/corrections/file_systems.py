@@ -45,7 +45,7 @@ class File:
         return str(self.document["LifeCycleState"])
 
     def begin(self, state: str, kind: str) -> None:
-        """It has this state until a change of that kind is done."""
+        """Keep a state until a change of that kind is done."""
         self.document["LifeCycleState"], self.at = state, pace.after(kind)
 
     def settle(self) -> bool:
@@ -234,7 +234,7 @@ file_backends = BackendDict(FilesBackend, "efs")
 
 
 def answer(access_key: str, region: str, operation: str, parameters: Mapping[str, Any]) -> Document:
-    """What EFS answers to the owner of the key. Raises ``ServiceRefusal``."""
+    """Answer of EFS to the owner of the key. Raises ``ServiceRefusal``."""
     backend = file_backends[get_account_id_from(access_key)][region]
     method = getattr(backend, re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower(), None)
     if method is None:

@@ -105,7 +105,7 @@ OPERATIONS: Mapping[str, Callable[[LifecyclePoliciesBackend, Mapping[str, Any]],
 
 
 def answer(access_key: str, region: str, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the service answers to the owner of the key. Raises ``NoSuchPolicy``."""
+    """Answer of the service to the owner of the key. Raises ``NoSuchPolicy``."""
     return OPERATIONS[operation](dlm_backends[get_account_id_from(access_key)][region], parameters)
 
 

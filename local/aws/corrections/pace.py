@@ -1,4 +1,4 @@
-"""How fast what a managed service does is done: by a clock and a time for each kind of change.
+"""Pace of managed services: by a clock and a time for each kind of change.
 
 The services of this folder change their states when somebody looks: what has its time behind it is done then.
 """
@@ -86,5 +86,5 @@ def moment() -> datetime:
 
 
 def after(kind: str) -> float:
-    """When a change of that kind is done that begins now."""
+    """End of a change of that kind that begins now."""
     return now() + _paces[-1].seconds(kind)

@@ -89,8 +89,8 @@ CHECKED = Checked()
 
 
 def unknown_thing(backend: Any, image: str, subnet: str, profile: Mapping[str, Any]) -> ServiceException | None:
-    """How EC2 refuses a launch with an image, a subnet or a profile (``Name`` or ``Arn``) that is not there; None where
-    all are. Empty texts name nothing."""
+    """Refusal by EC2 of a launch with an image, a subnet or a profile (``Name`` or ``Arn``) that is not there; None
+    where all are. Empty texts name nothing."""
     if image and image not in backend.amis:
         return UnknownThing("InvalidAMIID.NotFound", f"The image id '[{image}]' does not exist")
     if subnet and not any(subnet in by_id for by_id in backend.subnets.values()):
@@ -164,7 +164,7 @@ def planned_refusals(
     original = BaseResponse.call_action
 
     def strike(account: str, action: str) -> str | None:
-        """What is to be said of the call; None: it is answered."""
+        """Kind of the fault for the call; None: the call is answered."""
         with lock:
             kind = next((name for name, counts in remaining.items() if counts[action] > 0), None)
             if not strikes(account) or kind is None:

@@ -1,4 +1,4 @@
-"""What AWS forgets and moto never does: read stream records, ended executions, and what a dashboard shows."""
+"""Removal of what AWS forgets and moto keeps: read stream records, ended executions, and what a dashboard shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many instances an account's region may have, for whoever makes them: callers, fleets, auto scaling groups."""
+"""Limits of an account's region on instances, for whoever makes them: callers, fleets, auto scaling groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTAGE = Outage()
 
 
 def take_away(zones: Collection[str]) -> None:
-    """These zones are down from now on, and no others."""
+    """Take these zones down from now on, and no others."""
     OUTAGE.zones = frozenset(zones)
 
 

@@ -19,8 +19,8 @@ from local.aws.permissions.calls import Tags, tags_of
 
 @dataclass
 class Settings:
-    """What an account's owner has done before: ``volume_key`` is the id of the account's own default key of volumes,
-    empty where it is the one of AWS."""
+    """Settings of an account by its owner: ``volume_key`` is the id of the account's own default key of volumes, empty
+    where it is the one of AWS."""
 
     volume_key: str = ""
 

@@ -43,7 +43,7 @@ _S3 = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/s3/")
 
 @dataclass(frozen=True)
 class Refused:
-    """How a service refuses a call. ``is_in_answer``: the call succeeds, and its answer says so."""
+    """Refusal of a call by a service. ``is_in_answer``: the call succeeds, and its answer says so."""
 
     code: str
     status: int
@@ -73,7 +73,7 @@ class Guard:
     def refusal(
         self, access_key: str, region: str, service: str, operation: str, parameters: Mapping[str, Any]
     ) -> Refused | None:
-        """How the call is refused; None: it is not."""
+        """Refusal of the call; None for an allowed one."""
         session = self._sessions.of(access_key)
         if session is None or not self.is_asked(session.account):
             return None

@@ -74,5 +74,5 @@ def tag_keys(parameters: Mapping[str, Any]) -> Context:
 
 
 def pass_role(arn: str, service: str = MACHINE, wording: Wording | None = None) -> Ask:
-    """That a role is handed to a service."""
+    """Permission check for handing a role to a service."""
     return Ask("iam:PassRole", arn, {"iam:PassedToService": service}, wording)

@@ -100,14 +100,14 @@ def _in_answer(action: str) -> Wording:
 
 
 def _tagging(call: Call, by_kind: Mapping[str, Any], operation: str, wording: Wording | None = None) -> Iterator[Ask]:
-    """That what a call makes gets its tags."""
+    """Permission checks for the tags of what a call makes."""
     for kind, tags in by_kind.items():
         context = {**request_tags(tags), "ec2:CreateAction": operation, "aws:TagKeys": tuple(tags)}
         yield Ask("ec2:CreateTags", call.ec2(kind, "*"), context, wording)
 
 
 def _volume_key(call: Call, account: Account) -> Iterator[Ask]:
-    """What EC2 asks in the caller's name where the account's default key of volumes is one of its own."""
+    """Permission checks of EC2 in the caller's name where the account's default key of volumes is one of its own."""
     if not account.settings.volume_key:
         return
     arn, via = call.arn(f"key/{account.settings.volume_key}", "kms"), f"ec2.{call.region}.amazonaws.com"

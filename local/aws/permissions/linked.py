@@ -48,7 +48,7 @@ def arn(account: str, service: str) -> str:
 
 
 def first_use(account: Account, service: str) -> Iterator[Ask]:
-    """That the caller makes the service's role; nothing where the account has it."""
+    """Permission check for making the service's role; nothing where the account has it."""
     if account.role(LINKED[service]) is None:
         context = {"iam:AWSServiceName": service}
         yield Ask("iam:CreateServiceLinkedRole", arn(account.number, service), context, _WORDINGS.get(service))

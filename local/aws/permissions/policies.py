@@ -20,7 +20,7 @@ Context = dict[str, str | tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Wording:
-    """How a service tells that a check of its own was refused, where it is not by the usual error."""
+    """Wording of a service for the refusal of a check of its own, where it is not the usual error."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Which operation of S3 a request is, and of what: by its method, its path and its query, as botocore has it."""
+"""Operation of S3 that a request is, and its resource: by its method, its path and its query, as botocore has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls: the role of a session, and what its policies let it do."""
+"""Sessions of callers: the role of a session, and what its policies let it do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Session:
     """Whether a service has taken the role, as for a machine or a pod: no person nor another account may."""
 
     def refuses(self, ask: Ask) -> str:
-        """Why the role's policies do not allow the check, as AWS says it; empty where they do."""
+        """Reason why the role's policies do not allow the check, as AWS says it; empty where they do."""
         role = next((role for role in list(self._iam.roles.values()) if role.arn == self.role), None)
         if role is None:
             return f"because no identity-based policy allows the {ask.action} action"

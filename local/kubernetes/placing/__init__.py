@@ -1,4 +1,4 @@
-"""Where pods may be by the rules of Kubernetes, read from its documentation and its scheduler's behaviour.
+"""Placement of pods by the rules of Kubernetes, read from its documentation and its scheduler's behaviour.
 
 The product's own packer is not used here: what both agree on was read twice.
 """

@@ -24,7 +24,7 @@ Room = Callable[[Node], float]
 
 
 def emptiest(node: Node) -> float:
-    """How much of processors and memory no pod has: kube-scheduler's rule without other settings."""
+    """Share of processors and memory that no pod has: kube-scheduler's rule without other settings."""
     shares = [node.free(name) / node.allocatable[name] for name in ("cpu", "memory") if node.allocatable.get(name)]
     return sum(shares) / len(shares) if shares else 0.0
 
@@ -40,7 +40,7 @@ class Board:
     nominated: Sequence[Pod] = ()
 
     def faults(self, pod: Pod) -> dict[str, str]:
-        """Why the pod cannot be on each node, as kube-scheduler words it; empty where it can."""
+        """Reasons why the pod cannot be on each node, as kube-scheduler words them; empty where it can."""
         kept_pods = [other for other in self.nominated if other is not pod and other.priority >= pod.priority]
         by_name = {node.name: node for node in self.nodes}
         placed = [(by_name[other.nominated], other) for other in kept_pods if other.nominated in by_name]
@@ -61,7 +61,7 @@ class Board:
         return {node.name: self._fault(pod, node, needs, topology) for node in self.nodes}
 
     def _alone(self, pod: Pod) -> str:
-        """Why a claim that only one pod may use keeps the pod out; empty when it does not."""
+        """Reason why a claim that only one pod may use keeps the pod out; empty when it does not."""
         for name in pod.claims:
             claim = self.storage.claims.get(f"{pod.namespace}/{name}") or {}
             if "ReadWriteOncePod" in ((claim.get("spec") or {}).get("accessModes") or ()) and any(
@@ -119,7 +119,7 @@ class Board:
         return node, victims
 
     def _victims(self, pod: Pod, node: Node) -> list[Pod]:
-        """Those of the node's pods that would have to go for the pod; none when that does not help."""
+        """Pods of the node that would have to go for the pod; none when that does not help."""
         lower = sorted(
             (other for other in node.pods if other.priority < pod.priority), key=lambda other: -other.priority
         )

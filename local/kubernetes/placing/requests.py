@@ -1,4 +1,4 @@
-"""What a pod takes of a node: resources and host ports."""
+"""Resources and host ports that a pod takes of a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 def requests_of(pod: Mapping[str, Any]) -> dict[str, int]:
-    """What the pod requests, in thousandths, and its own place among the pods of its node.
+    """Requests of the pod, in thousandths, and its own place among the pods of its node.
 
     Sidecars (init containers that restart always) run beside the containers. Other init containers run one after the
     other, each beside the sidecars that began before it. What is only limited is requested as well. What the pod says

@@ -25,7 +25,7 @@ def is_wanted(pod: Pod, node: Node) -> bool:
 
 @dataclass
 class Topology:
-    """What the rules of one pod say of these nodes. It is made once for all nodes."""
+    """Rules of one pod, applied to these nodes. Made once for all nodes."""
 
     pod: Pod
     nodes: Sequence[Node]
@@ -70,7 +70,7 @@ class Topology:
         return all(term.matches(other, self.spaces) for term in self.pod.affinity)
 
     def _counted(self, spread: Spread, together: Sequence[Spread]) -> Counter[str]:
-        """How many pods that the rule counts are in each of its domains."""
+        """Number of pods that the rule counts in each of its domains."""
         counts: Counter[str] = Counter()
         for node in self.nodes:
             if not all(each.key in node.labels for each in together):
@@ -86,7 +86,7 @@ class Topology:
         return other.namespace == self.pod.namespace and not other.ending and selects(spread.selector, other.labels)
 
     def fault(self, node: Node) -> str:
-        """Why the pod cannot be on the node by these rules; empty when it can."""
+        """Reason why the pod cannot be on the node by these rules; empty when it can."""
         for spread, counts in self._spread:
             if spread.key not in node.labels:
                 return NO_LABEL
@@ -128,8 +128,8 @@ def wished(pod: Pod, nodes: Sequence[Node], all_nodes: Sequence[Node], spaces: M
 
 
 def crowded(pod: Pod, nodes: Sequence[Node], all_nodes: Sequence[Node]) -> dict[str, int]:
-    """How many pods the soft rules of spreading count where each of the nodes is. Rules over a label that a node has
-    not say nothing of it."""
+    """Number of pods that the soft rules of spreading count where each of the nodes is. Rules over a label that a node
+    has not say nothing of it."""
     result: Counter[str] = Counter()
     for spread in pod.spread:
         if spread.hard:

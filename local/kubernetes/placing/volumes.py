@@ -34,7 +34,7 @@ class Storage:
     classes: Mapping[str, Object] = field(default_factory=dict)
 
     def needs(self, pod: Pod) -> list[Need]:
-        """What the pod's claims need."""
+        """Needs of the pod's claims."""
         return [self._need(f"{pod.namespace}/{name}", name) for name in pod.claims]
 
     def class_of(self, claim: Object) -> Object | None:
@@ -83,7 +83,7 @@ def _terms_of(volume: Object) -> Sequence[Object] | None:
 
 
 def fault_of(needs: Sequence[Need], node: Node, storage: Storage) -> str:
-    """Why the node cannot have the volumes, as kube-scheduler words it; empty when it can."""
+    """Reason why the node cannot have the volumes, as kube-scheduler words it; empty when it can."""
     for need in needs:
         if need.terms is not None and not in_terms(need.terms, node.name, node.labels):
             return "node(s) didn't match PersistentVolume's node affinity"

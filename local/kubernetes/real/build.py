@@ -74,7 +74,7 @@ def releases() -> dict[str, str]:
 
 
 def missing() -> str:
-    """Why the programs cannot be run; empty when they are there."""
+    """Reason why the programs cannot be run; empty when they are there."""
     if sys.platform != "linux":
         return "each control plane needs a loopback address of its own, as Linux has them"
     absent = [name for name in (*KUBERNETES, *PACKAGES, STAGES) if not (BINARIES / release() / name).exists()]
@@ -82,14 +82,14 @@ def missing() -> str:
 
 
 def missing_previous() -> str:
-    """Why no control plane of the minor before can be run; empty when it can."""
+    """Reason why no control plane of the minor before can be run; empty when it can."""
     older = release("kubernetes_previous")
     absent = [name for name in PREVIOUS if not (BINARIES / older / name).exists()]
     return f"{', '.join(absent)} of {older} not built: run make kubernetes" if absent else ""
 
 
 def missing_cloud() -> str:
-    """Why no cloud controller can be run; empty when one can."""
+    """Reason why no cloud controller can be run; empty when one can."""
     absent = [version for version in releases().values() if not (BINARIES / version / CLOUD_CONTROLLER).exists()]
     if absent:
         return f"{CLOUD_CONTROLLER} of {', '.join(absent)} not built: run make kubernetes"
@@ -99,7 +99,7 @@ def missing_cloud() -> str:
 
 
 def missing_driver() -> str:
-    """Why no driver of volumes can be run; empty when one can."""
+    """Reason why no driver of volumes can be run; empty when one can."""
     absent = [name for name in (DRIVER, CALLER, f"{DRIVER}.yaml") if not (BINARIES / release() / name).exists()]
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
@@ -154,7 +154,7 @@ def _build_kubernetes(module: str, names: tuple[str, ...]) -> None:
 
 
 def _source(module: str, path: str) -> Path:
-    """Where the source of the module ``path`` is that our ``module`` requires."""
+    """Folder of the source of the module ``path`` that our ``module`` requires."""
     command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", path]
     done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True, text=True)
     return Path(done.stdout.strip())

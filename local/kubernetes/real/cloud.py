@@ -45,8 +45,8 @@ HERE = "/proc/self/cwd"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pod's program runs: its files are below ``root``, the API server is at ``url``, and ``environment`` is
-    what it is told of its machine."""
+    """Place of a pod's program: its files are below ``root``, the API server is at ``url``, and ``environment`` is what
+    it is told of its machine."""
 
     root: Path
     url: str
@@ -138,7 +138,7 @@ def _placed(value: str, folders: list[str]) -> str:
 
 
 def _kubeconfig(place: Place) -> dict[str, Any]:
-    """What a program reads that finds no account at the usual place."""
+    """Kubeconfig for a program that finds no account at the usual place."""
     account = place.root / ACCOUNT
     return {
         "apiVersion": "v1",

@@ -59,8 +59,8 @@ class RealCluster:
     def initialized(
         cls, state: Path, node: str, log: Path, environment: Mapping[str, str], planes: Path
     ) -> RealCluster:
-        """What ``kubeadm init`` makes of the ``kubeadm.yaml`` in ``state``, the folder of the first machine. Raises
-        ``InitFailed``.
+        """Make a cluster by ``kubeadm init`` from the ``kubeadm.yaml`` in ``state``, the folder of the first machine.
+        Raises ``InitFailed``.
 
         All that the control plane keeps is in a folder of the cluster's own below ``planes``: it outlives the machine,
         which may be replaced. The machine has a link to it.
@@ -92,8 +92,8 @@ class RealCluster:
         environment: Mapping[str, str],
         planes: Path,
     ) -> RealCluster:
-        """What ``kubeadm init`` makes of the keys and the configuration that a machine has of a snapshot, over the
-        snapshot's objects. Of the cluster that may be there still nothing is left. Raises ``InitFailed``."""
+        """Make a cluster by ``kubeadm init`` from the objects, the keys and the configuration that a machine has of a
+        snapshot. Of the cluster that may be there still nothing is left. Raises ``InitFailed``."""
         if present is not None:
             present.remove()
         documents = list(yaml.safe_load_all(restored.configuration.read_text(encoding="utf-8")))
@@ -300,7 +300,8 @@ def _own_folder(folder: Path, state: Path) -> Path:
 
 
 def _address(configuration: Mapping[str, Any]) -> str:
-    """Where the API listens: the endpoint's host if that is an address, else the first address in the certificate."""
+    """Address on which the API listens: the endpoint's host if that is an address, else the first address in the
+    certificate."""
     host = str(configuration["controlPlaneEndpoint"]).rpartition(":")[0]
     names = [host, *configuration["apiServer"].get("certSANs", ())]
     return next((name for name in names if _is_address(name)), host)

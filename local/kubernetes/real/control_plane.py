@@ -102,7 +102,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Where the API server listens."""
+        """URL on which the API server listens."""
         return f"https://{self.address}:{PORT}"
 
     @property
@@ -220,7 +220,7 @@ class ControlPlane:
         self._processes.clear()
 
     def _settle(self) -> None:
-        """What kubeadm does with the first API server: the rights of machines that join, and its own records."""
+        """Do with the first API server as kubeadm does: the rights of machines that join, and its own records."""
         record = self.folder / SETTLED
         if not record.exists():
             config = ["--config", str(self.configuration), "--kubeconfig", str(self.kubeconfig)]

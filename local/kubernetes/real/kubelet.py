@@ -1,4 +1,4 @@
-"""What ``kubeadm join`` and a kubelet do until its node is registered: discovery, the first certificate, the Node.
+"""Work of ``kubeadm join`` and of a kubelet until its node is registered: discovery, the first certificate, the Node.
 
 From then on kwok plays the kubelet.
 """

@@ -120,7 +120,7 @@ def _path(name: str) -> str:
 
 
 def _documents(name: str) -> list[dict[str, Any]]:
-    """What kubeadm is told of a control plane that has no machine."""
+    """Configuration for kubeadm of a control plane that has no machine."""
     return [
         {"apiVersion": _API, "kind": "InitConfiguration"},
         {

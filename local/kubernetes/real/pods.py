@@ -170,7 +170,7 @@ class Pods:
 
 
 def _fields(pod: Object) -> dict[str, str]:
-    """What a ``fieldRef`` may name."""
+    """Fields that a ``fieldRef`` may name."""
     meta = pod["metadata"]
     return {
         "metadata.name": meta["name"],

@@ -29,12 +29,12 @@ def release() -> str:
 
 
 def program() -> Path:
-    """Where the program is once it was built."""
+    """Path of the program once it was built."""
     return BINARIES / release() / "vault"
 
 
 def missing() -> str:
-    """Why the program cannot be run; empty when it is there."""
+    """Reason why the program cannot be run; empty when it is there."""
     return "" if program().exists() else "vault is not built: run make vault"
 
 

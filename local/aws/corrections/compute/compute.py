@@ -256,7 +256,7 @@ class _Fleet:
         return {"FleetId": random_fleet_id(), "Instances": instances, "Errors": errors}
 
     def _unknown(self, specification: Mapping[str, Any], override: Mapping[str, Any]) -> ServiceException | None:
-        """What the way names and is not there; None where all is, or where nobody looks."""
+        """Error for a thing that the way names and that is not there; None where all is, or where nobody looks."""
         if not CHECKED.is_on:
             return None
         data = self._backend.get_launch_template_by_name(specification["LaunchTemplateName"]).default_version().data
@@ -277,7 +277,7 @@ class _Fleet:
         return str(self._backend.get_subnet(override["SubnetId"]).availability_zone)
 
     def _price(self, override: Mapping[str, Any]) -> float | None:
-        """What spot costs there now."""
+        """Spot price of the override now."""
         subnet = self._backend.get_subnet(override["SubnetId"])
         place = (str(subnet.availability_zone), str(subnet.availability_zone_id))
         return market_price(override["InstanceType"], *place, datetime.now(UTC))

@@ -1,5 +1,5 @@
-"""What EC2 tells of an instance besides its description: the console, with the newest output only of types that run on
-Nitro, and the network nodes above it, of few types."""
+"""Facts of an instance that EC2 tells besides its description: the console, with the newest output only of types that
+run on Nitro, and the network nodes above it, of few types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnsupportedOperation(ServiceException):  # type: ignore[misc]
 
 
 def boot_text(instance: str) -> str:
-    """What the console of an instance shows after its first boot, shortly: with colours and a token, as it is."""
+    """Text on the console of an instance after its first boot, in short: with colours and a token, as it is."""
     return (
         "\x1b[0;32m  OK  \x1b[0m] Reached target cloud-init.target\r\n"
         f"cloud-init[812]: instance-id: {instance}\r\n"

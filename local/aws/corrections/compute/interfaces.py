@@ -101,7 +101,7 @@ def _is_used(backend: Any, group_id: str) -> bool:
 
 
 def _interfaces(backend: Any) -> list[Any]:
-    """Those that are there: an interface goes with its machine."""
+    """Interfaces that are there: an interface goes with its machine."""
     machines = {machine.id: machine for machine in backend.all_instances()}
     return [
         interface

@@ -135,7 +135,7 @@ class ReservationsBackend(BaseBackend):  # type: ignore[misc]
         return self.reservations[name]
 
     def document(self, reservation: Reservation) -> dict[str, Any]:
-        """What EC2 tells of it."""
+        """Description of a reservation, as EC2 gives it."""
         zones = RegionsAndZonesBackend.zones.get(self.region_name, [])
         state, tags = reservation.state, self._ec2.tags.get(reservation.id, {})
         free = reservation.count - len(self.running(reservation)) if state == "active" else 0

@@ -66,7 +66,7 @@ def market_price(name: str, zone: str, zone_id: str, moment: datetime) -> float 
 
 
 def _steps(name: str, zone: str, since: datetime, until: datetime) -> list[datetime]:
-    """When the price changes in that time, and what it begins with."""
+    """Times of the price's changes in that span, and of the price at its begin."""
     steps = Played.series.get(f"{name}/{zone}") or Played.series.get(name)
     if steps:
         moments = [Played.began + timedelta(seconds=begins) for begins, _ in steps]

@@ -1,4 +1,4 @@
-"""Who may use an EKS cluster: access entries and their policies, and the roles of pods."""
+"""Access to an EKS cluster: access entries and their policies, and the roles of pods."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _CREATED = ("cluster", "addon", "accessEntry", "nodegroup", "association")
 
 
 def answer(access_key: str, region: str, operation: str, parameters: Mapping[str, Any]) -> Document:
-    """What EKS answers to the owner of the key. Raises ``ServiceRefusal``."""
+    """Answer of EKS to the owner of the key. Raises ``ServiceRefusal``."""
     account = get_account_id_from(access_key)
     backend = eks_backends[account][region]
     method = getattr(backend, re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower(), None)

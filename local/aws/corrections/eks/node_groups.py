@@ -85,7 +85,7 @@ class NodeGroup(Thing):
 
     @property
     def issues(self) -> list[Document]:
-        """Why the group has fewer machines than it should."""
+        """Reasons why the group has fewer machines than it should."""
         if self.document["status"] == "CREATE_FAILED" and self._has_unready_nodes:
             ids = sorted(self.scaling.members)
             return [{"code": UNREADY, "message": "Unhealthy nodes in the kubernetes cluster", "resourceIds": ids}]

@@ -1,4 +1,4 @@
-"""What the machines of an EKS node group are launched from, and what EKS refuses of that."""
+"""Launch templates of the machines of an EKS node group, and refusals of EKS about them."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ class ScalingGroup:
 
     @property
     def in_service(self) -> list[Member]:
-        """What works."""
+        """Members that work."""
         return [member for member in self.members.values() if member.state == "InService"]
 
     @property
     def staying(self) -> list[Member]:
-        """What counts for the capacity, the oldest first."""
+        """Members that count for the capacity, the oldest first."""
         return [member for member in self.members.values() if member.stays]
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""What EKS offers: versions of Kubernetes and of add-ons, and policies. As AWS had them in November of 2026."""
+"""Offers of EKS: versions of Kubernetes and of add-ons, and policies. As AWS had them in November of 2026."""
 
 from __future__ import annotations
 

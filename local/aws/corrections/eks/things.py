@@ -1,4 +1,4 @@
-"""What EKS's parts have in common: things with a state that passes, refusals, and who plays the control planes."""
+"""Common base of EKS's parts: things with a state that passes, refusals, and who plays the control planes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Cluster(Thing):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the thing."""
         return str(self.document["name"])
 
     @property
@@ -133,7 +133,7 @@ class Cluster(Thing):
 
 
 class ControlPlanes(Protocol):
-    """Who plays the control planes of EKS's clusters."""
+    """Player of the control planes of EKS's clusters."""
 
     def begin(self, account: str, region: str, cluster: Document) -> tuple[str, str] | None:
         """URL and authority (PEM) of the API of a new cluster; None while it starts. Raises an error when it does
@@ -177,7 +177,7 @@ _players: list[ControlPlanes] = [NobodyThere()]
 
 
 def player() -> ControlPlanes:
-    """Who plays the control planes now."""
+    """Current player of the control planes."""
     return _players[-1]
 
 
@@ -213,7 +213,7 @@ class Eks(BaseBackend):  # type: ignore[misc]
 
     @property
     def insights(self) -> list[Document]:
-        """What is planned."""
+        """Insights of the plan."""
         return [insight for insights in _insights for insight in insights]
 
     def settle(self) -> None:
