@@ -1,4 +1,4 @@
-"""What every suite shares: one served local cloud a run, the counts, and the figures that a run ends with."""
+"""Fixtures that every suite shares: one served local cloud a run, the counts, and the figures that a run ends with."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def soaking() -> bool:
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """What all randomness of a suite is drawn from."""
+    """Seed of all randomness of a suite."""
     return SEED
 
 

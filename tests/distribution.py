@@ -1,4 +1,4 @@
-"""Which worker runs what, and in which order: long files come first, so that all workers end together.
+"""Distribution of files to workers, and their order: long files come first, so that all workers end together.
 
 A file is a unit of work, as with ``--dist loadfile``; files that need one expensive thing are one unit, so that it is
 made once.
@@ -51,7 +51,7 @@ AFTER = ("tests/workflows/", "tests/properties/", "tests/contracts/", "tests/cli
 
 
 def unit(nodeid: str) -> str:
-    """What a test belongs to: its file, or what its file shares with others."""
+    """Unit that a test belongs to: its file, or what its file shares with others."""
     file = nodeid.split("::", 1)[0]
     return API if file.startswith(f"{API}/") else UNITS.get(file, file)
 
@@ -62,7 +62,7 @@ def on_real(unit: str) -> bool:
 
 
 def rank(file: str) -> int:
-    """Where a file comes in a run: lower is earlier. What is shared by files comes first."""
+    """Place of a file in a run: lower is earlier. What is shared by files comes first."""
     if file in UNITS:
         return 0
     folders = (*FIRST, *AFTER)

@@ -41,7 +41,7 @@ class Gate:
             self.by_test[report.nodeid] += report.duration
 
     def lines(self) -> list[str]:
-        """What a run ends with."""
+        """Lines at the end of a run."""
         slowest = sorted(self.by_unit.items(), key=lambda item: -item[1])[:LISTED]
         tests = sorted(self.by_test.items(), key=lambda item: -item[1])[:LISTED]
         seconds, of_workers = self.clock() - self.began, sum(self.by_unit.values())
@@ -49,7 +49,7 @@ class Gate:
         return [total, *(f"{seconds:6.1f} s  {name}" for name, seconds in (*slowest, *tests))]
 
     def faults(self) -> list[str]:
-        """What took too long."""
+        """Units and tests that took too long."""
         seconds = self.clock() - self.began
         real = sum(elapsed for name, elapsed in self.by_unit.items() if on_real(name))
         limit = self.limit + min(real, REAL_SECONDS)

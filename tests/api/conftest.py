@@ -297,5 +297,5 @@ def check_all_declared() -> Callable[[Iterable[Operation]], None]:
 
 @pytest.fixture(scope="session")
 def document_path() -> Path:
-    """Where the committed document is."""
+    """Path of the committed document."""
     return DOCUMENT

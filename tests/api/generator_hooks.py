@@ -1,4 +1,4 @@
-"""What the generator of requests leaves out. It loads this file by itself, in its own process."""
+"""Parts that the generator of requests leaves out. It loads this file by itself, in its own process."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ mode = "positive"
 
 @pytest.fixture(scope="module")
 def run_reports():
-    """What each run of this file did, by the name of the run."""
+    """Results of each run of this file, by the name of the run."""
     return {}
 
 
@@ -128,7 +128,7 @@ YAML = "application/yaml"
 
 
 def answered(stream: Path) -> dict[str, Counter[int]]:
-    """How often each operation answered with each status; its label is followed by the media type of a YAML body."""
+    """Number of answers of each operation with each status; its label is followed by the media type of a YAML body."""
 
     def calls(value, label) -> Iterator[tuple[str, int]]:
         if isinstance(value, dict):
@@ -188,7 +188,7 @@ class Existing:
         DynamoRegistry(table, Names("dev").table).store("acme").commit(Create(environment))
 
     def ids(self, cluster):
-        """What stands for ``id`` in the paths of each kind of resource; some methods have a resource of their own."""
+        """Ids in the paths of each kind of resource; some methods have a resource of their own."""
         return {
             "clusters": cluster["id"],
             "pools": cluster["id"],

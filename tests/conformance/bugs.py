@@ -38,7 +38,7 @@ SEEN_PREFIX = "seen_"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case: ``problem`` is None where it passed, ``skipped`` says why it was not played."""
+    """Outcome of a case: ``problem`` is None where it passed, ``skipped`` says why it was not played."""
 
     name: str
     problem: str | None = None
@@ -70,7 +70,7 @@ class Levels:
         return self._stack.enter_context(place())
 
     def _requests_there(self) -> api_requests.Requests:
-        """Who asks. A case of a cluster leaves nothing of what was there before."""
+        """Sender of the requests. A case of a cluster leaves nothing of what was there before."""
         if self._requests is None:
             self._requests = api_requests.Requests(self._place)
         return self._requests
@@ -86,7 +86,7 @@ class Levels:
         cluster.play(self._place, case)
 
     def outcome(self, name: str, case: Mapping[str, Json]) -> Outcome:
-        """What becomes of a case."""
+        """Outcome of a case."""
         level = case.get("level")
         if level in IN_WORDS:
             return Outcome(name, skipped=f"a case of level {level} is in words, for a test of its own")

@@ -60,7 +60,7 @@ _PLACEHOLDERS: Mapping[str, str] = {"sg-0efa": "sg:efa", "sg-0cluster": "sg:clus
 
 
 class Different(Exception):
-    """What was expected, and what came."""
+    """Difference between the expected value and the present one."""
 
 
 def run(path: Path) -> list[tuple[str, str | None]]:
@@ -71,7 +71,7 @@ def run(path: Path) -> list[tuple[str, str | None]]:
 
 
 def problem(world: CrashWorld, case: Mapping[str, Any], seed: int) -> str | None:
-    """What is wrong with the case; None when it passes."""
+    """Fault of the case; None when it passes."""
     try:
         unknown = sorted(set(case) - FIELDS)
         if unknown:
@@ -168,7 +168,7 @@ def _offer_types(manifest: Mapping[str, Any]) -> None:
 
 
 def things(world: CrashWorld, cluster: Cluster) -> list[Thing]:
-    """What stands for the cluster."""
+    """Things that stand for the cluster."""
     region = str(cluster.settings["region_name"])
     cloud: Any = world.cloud
     world.clock.advance(120)  # nothing is hidden any more
@@ -252,7 +252,7 @@ def _check_subnets(standing: Sequence[Thing], cluster: Cluster) -> None:
 
 
 def _differences(expected: Any, present: Any, place: str = "") -> Iterator[str]:
-    """Where a value that is given differs: of objects only the fields that are given count."""
+    """Places where an expected value differs: of objects only the fields that are given count."""
     if isinstance(expected, Mapping) and isinstance(present, Mapping):
         for name, value in expected.items():
             yield from _differences(value, present.get(name), f"{place}/{name}")

@@ -1,4 +1,4 @@
-"""What the references of the original's resources lead to, as tokens of ``eks_stands``."""
+"""Targets of the references of the original's resources, as tokens of ``eks_stands``."""
 
 from __future__ import annotations
 

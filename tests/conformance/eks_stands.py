@@ -1,4 +1,4 @@
-"""What stands in an account for a cluster on EKS, in the words of the original's resources.
+"""Things that stand in an account for a cluster on EKS, in the words of the original's resources.
 
 Each thing has the fields that the original sets (``forProvider``). A reference is a set of tokens that say what it
 leads to: ``vpc``, ``role:node``, ``subnet:private:us-east-1a``. docs/eks.md has the table.

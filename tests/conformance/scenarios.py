@@ -74,7 +74,7 @@ class Machine:
         return {**self.claim.labels, HOSTNAME: self.claim.name}
 
     def node(self, name: str) -> Node:
-        """What the next step sees of it."""
+        """Node of the machine, as the next step sees it."""
         room = self.claim.row.room
         free = {resource: amount - self.used.get(resource, 0) for resource, amount in room.items()}
         return Node(name, {**self.labels, HOSTNAME: name}, free, self.claim.pool.taints, tuple(self.pods.values()))
@@ -82,7 +82,7 @@ class Machine:
 
 @dataclass(slots=True)
 class World:
-    """What has come of the steps so far."""
+    """State after the steps so far."""
 
     nodes: list[Machine] = field(default_factory=list)
     scheduled: list[str] = field(default_factory=list)
@@ -105,12 +105,12 @@ def run_scenario(case: Mapping[str, Json], folder: Path) -> tuple[Json, Json]:
 
 
 def price_of(case: Mapping[str, Json], folder: Path, settings: Settings) -> float:
-    """What all nodes of the scenario cost."""
+    """Price of all nodes of the scenario."""
     return sum(node.claim.price for node in run_steps(case, folder, settings).nodes)
 
 
 def run_with(case: Mapping[str, Json], folder: Path, settings: Settings) -> tuple[Json, str | None]:
-    """What is expected, and what is wrong with what came."""
+    """Expectations of the case, and the faults of the result."""
     world = run_steps(case, folder, settings)
     spread = [
         entry for step in case["steps"] for pod in step.get("pods", ()) for entry in pod.get("topology_spread", ())
@@ -122,7 +122,7 @@ def run_with(case: Mapping[str, Json], folder: Path, settings: Settings) -> tupl
 
 
 def run_steps(case: Mapping[str, Json], folder: Path, settings: Settings) -> World:
-    """What comes of the steps."""
+    """State after all steps."""
     types, world = catalogue(folder, case["catalog"]), World()
     for step in case["steps"]:
         check_fields(step, _STEP)
@@ -174,7 +174,7 @@ def place_pod(node: Machine, name: str, pod: Pod) -> None:
 
 
 class Judge:
-    """What is expected, by name. The rules are those of the files' README."""
+    """Judge of expectations, by name. The rules are those of the files' README."""
 
     def __init__(
         self, world: World, max_types: int, spread: Sequence[Mapping[str, Json]], types: Sequence[NodeType]
@@ -183,7 +183,7 @@ class Judge:
         self.types = types
 
     def problem(self, name: str, expected: Json) -> str | None:
-        """What is wrong; None when it holds. An unknown name is wrong."""
+        """Fault of the result; None when it holds. An unknown name is wrong."""
         if name not in EXPECTATIONS:
             return f"unknown expectation {name}"
         actual = getattr(self, f"_{name}")(expected)
@@ -218,7 +218,7 @@ class Judge:
         return _unless(set(actual) <= set(expected), actual)
 
     def _pod_node_type(self, expected: Mapping[str, str | list[str]]) -> str | None:
-        """By name of a group of pods; a cheaper type passes, and no pod may be without a node."""
+        """Node types by name of a group of pods; a cheaper type passes, and no pod may be without a node."""
         actual: dict[str, list[str]] = {}
         for group, name in expected.items():
             names = [name] if isinstance(name, str) else name

@@ -322,7 +322,7 @@ def endpoint() -> Iterator[str]:
 
 
 def machines_proof(keys: Mapping[str, str]) -> dict[str, Any]:
-    """What the program on the machine makes, from its own source."""
+    """Proof that the program on the machine makes, from its own source."""
     source = Path(on_machine.__file__ or "").with_name("stockyard_machine.py").read_text()
     machine: dict[str, Any] = {"__name__": "stockyard_machine"}
     exec(compile(source, "stockyard_machine.py", "exec"), machine)  # noqa: S102  (it is a script, not a package)

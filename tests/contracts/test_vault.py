@@ -1,4 +1,4 @@
-"""What Stockyard and its machines need of a Vault, on the simulated one and on a real one where it was built."""
+"""Needs of Stockyard and its machines in a Vault, on the simulated one and on a real one where it was built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: request bodies, and how a cluster is deleted by HTTP."""
+"""Helpers that the end-to-end tests share: request bodies, and how a cluster is deleted by HTTP."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def pod(name: str, selector: dict[str, str], taint: str, resources: dict[str, An
 
 
 def leftovers(served: Served) -> dict[str, list[str]]:
-    """What the tenant sees of EKS and what it needs."""
+    """Resources of EKS, and others that it needs, as the tenant sees them."""
     eks, efs, ec2 = (served.aws(service, ACME_ACCOUNT) for service in ("eks", "efs", "ec2"))
     groups = served.aws("autoscaling", ACME_ACCOUNT).describe_auto_scaling_groups()["AutoScalingGroups"]
     tag = [{"Name": "tag-key", "Values": ["eks:cluster-name"]}, {"Name": "instance-state-name", "Values": ["running"]}]

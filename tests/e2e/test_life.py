@@ -155,7 +155,7 @@ def test_events_are_in_order_and_audit_has_each_command_once(served: Served, clu
 
 
 def observed(served: Served, cluster: str) -> dict[str, Any] | None:
-    """What the table keeps of the agent's last observation."""
+    """Last observation of the agent, as the table keeps it."""
     table, name = served.aws("dynamodb"), f"{cluster}/{OBSERVED}"
     key = {"pk": {"S": keys.partition("acme", Fact, name)}, "sk": {"S": name}}
     item = table.get_item(TableName=table.list_tables()["TableNames"][0], Key=key).get("Item")

@@ -60,7 +60,8 @@ def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
 
 
 def test_a_pod_that_asks_for_a_gpu_gets_an_instance_with_one(story: Story) -> None:
-    """By a node group of types with GPUs, from AWS's image with their driver; the pod is bound to its node."""
+    """The node comes by a node group of types with GPUs, from AWS's image with their driver; the pod is bound to its
+    node."""
     groups = [*story.good("GET", f"clusters/{story.cluster['id']}")["settings"]["autoscaler_node_groups"]]
     gpus = {
         "name": "gpus",

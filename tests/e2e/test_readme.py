@@ -41,7 +41,7 @@ def is_left_out(command: str) -> bool:
 
 
 def tour() -> list[str]:
-    """What is run here, in order."""
+    """Commands that are run here, in order."""
     return [command for name in DOCUMENTS for command in commands(name) if not is_left_out(command)]
 
 
@@ -60,7 +60,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def followed(cloud: Served, listed: list[str], home: Path) -> str:
-    """What a shell prints that runs the commands in the repository's root."""
+    """Output of a shell that runs the commands in the repository's root."""
     text = script(listed).replace(".local/env", str(cloud.home / "env"))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
     environment["PYTHONPATH"] = str(ROOT / "client")  # this tree's, wherever .venv has it from
@@ -105,8 +105,8 @@ def test_the_commands_work_after_make_serve(cloud: Served, tmp_path: Path) -> No
 
 @pytest.mark.timeout(900)
 def test_the_commands_work_after_make_run(cloud: Served, tmp_path: Path, soaking: bool) -> None:
-    """Which has made the example. Without the full counts only until the first cluster is made, and the dry runs: what
-    follows was just done, and it names nothing that the start makes."""
+    """The start has made the example. Without the full counts only until the first cluster is made, and the dry runs:
+    what follows was just done, and it names nothing that the start makes."""
     listed = tour()
     if not soaking:
         waits_at = next(index for index, command in enumerate(listed) if command.endswith("--wait"))

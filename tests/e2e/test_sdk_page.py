@@ -46,7 +46,7 @@ def recipes() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def reader(served: Served) -> Iterator[dict[str, Any]]:
-    """What the recipes before have left: the names of one Python session, begun as the page says."""
+    """State that the recipes before have left: the names of one Python session, begun as the page says."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("STOCKYARD_URL", "STOCKYARD_TOKEN"):
             patch.setenv(name, served.environment[name])

@@ -129,7 +129,7 @@ def test_a_node_pool_is_shown_as_it_came(path: Path) -> None:
     "path", [path for path in (*VCLUSTERS, *NODE_POOLS) if path.stem != ALTERNATIVES], ids=lambda path: path.stem
 )
 def test_an_example_applies_and_then_changes_nothing(world: World, path: Path) -> None:
-    """Its provider may come later."""
+    """The example's provider may come later."""
     world.create("demo")
     documents = parse(path.read_bytes(), 32)
 

@@ -1,4 +1,4 @@
-"""What handlers are given has the type that the parameter says; mypy does not see who calls a handler."""
+"""Arguments of handlers have the type that the parameter says; mypy does not see who calls a handler."""
 
 from __future__ import annotations
 

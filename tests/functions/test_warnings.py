@@ -1,4 +1,4 @@
-"""What a dry run warns of, the real run warns of as well: over the routes that make or change things."""
+"""Warnings of a dry run come in the real run as well: over the routes that make or change things."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def side_by_side(*parts: Callable[[], Any]) -> list[Any]:
-    """What the parts return, each run in its own thread. After all have ended it raises what went wrong."""
+    """Return what the parts return, each run in its own thread. After all have ended it raises what went wrong."""
     with ThreadPoolExecutor(len(parts)) as pool:
         futures = [pool.submit(part) for part in parts]
     faults = [fault for future in futures if (fault := future.exception()) is not None]

@@ -1,5 +1,5 @@
-"""What served local clouds have and lack: a capacity block that begins long after every test, a scarce type, and
-managed services that are quick."""
+"""Equipment of served local clouds: a capacity block that begins long after every test, a scarce type, and managed
+services that are quick."""
 
 from __future__ import annotations
 

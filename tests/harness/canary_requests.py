@@ -107,7 +107,8 @@ def cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
 
 
 def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
-    """This stage takes no access keys: one is refused when an account is registered, and when one is changed."""
+    """Send an access key, which this stage does not take: one is refused when an account is registered, and when one is
+    changed."""
     secret = canary_run.new_canary("refused access key of an account")
     keys = {"user_arn": "arn:aws:iam::222222222222:user/ops", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
     document = {"provider": "aws", "name": "keys", "attributes": {**keys, "secret_access_key": secret}}

@@ -12,7 +12,7 @@ from local.testing.memory_store import MemoryTable
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What the attributes of some objects were. The objects themselves stay, since others know them."""
+    """Attributes of some objects at a moment. The objects themselves stay, since others know them."""
 
     contents: Sequence[tuple[Any, Mapping[str, Any]]]
     originals: Mapping[int, Any]

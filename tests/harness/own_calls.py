@@ -14,7 +14,7 @@ Call = Mapping[str, Any]
 
 
 def workflow_asks(document: Mapping[str, Any]) -> list[Ask]:
-    """What AWS checks for the tasks of a deployed workflow document with the state machine's role."""
+    """Permission checks of AWS for the tasks of a deployed workflow document with the state machine's role."""
     asks = []
     for name, state in document["States"].items():
         if state["Type"] in {"Map", "Parallel"}:
@@ -28,7 +28,8 @@ def workflow_asks(document: Mapping[str, Any]) -> list[Ask]:
 
 
 def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
-    """What AWS checks for a call with a function's own role. ``task_workflow``: ARN of what task tokens belong to."""
+    """Permission checks of AWS for a call with a function's own role. ``task_workflow``: ARN of what task tokens belong
+    to."""
     service, operation, parameters = call["service"], call["operation"], call["parameters"]
     here = f"{call['region']}:{account}"
     if service == "DynamoDB":

@@ -1,5 +1,4 @@
-"""What permission checks and policies say of each other: what is refused, which grants are used, what is left without
-one."""
+"""Comparison of permission checks with policies: what is refused, which grants are used, what is left without one."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Network:
         return self._default(subnet) in self.gateways
 
     def _default(self, subnet: str) -> str:
-        """Where the default route of a subnet leads."""
+        """Target of a subnet's default route."""
         pairs = [(table, item) for table in self.tables for item in table["Associations"]]
         own = [table for table, item in pairs if item.get("SubnetId") == subnet]
         main = [table for table, item in pairs if item.get("Main")]

@@ -1,4 +1,4 @@
-"""What waits in the outbox, message by message."""
+"""Messages in the outbox, one by one."""
 
 from __future__ import annotations
 

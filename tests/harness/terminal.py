@@ -25,7 +25,7 @@ SECONDS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a command has shown, both of its streams in one, and its exit code."""
+    """Text that a command has shown, both of its streams in one, and its exit code."""
 
     text: str
     exit_code: int
@@ -83,7 +83,7 @@ class Running:
     output: bytes = b""
 
     def wait_for(self, text: str) -> str:
-        """What it has shown once ``text`` is in it. Raises ``TimeoutError``."""
+        """Wait for ``text`` on the screen, and return the screen. Raises ``TimeoutError``."""
         end = time.monotonic() + SECONDS
         while text not in (screen := plain(self.output)):
             if time.monotonic() > end or not self._read(0.5):
@@ -96,7 +96,7 @@ class Running:
         return self.end()
 
     def end(self) -> Screen:
-        """Its end, by itself."""
+        """Wait until the program ends by itself."""
         end = time.monotonic() + SECONDS
         while self._read(0.5):
             if time.monotonic() > end:

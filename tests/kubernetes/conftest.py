@@ -124,7 +124,7 @@ def machine_program(state: Path) -> Any:
 
 
 def machine_values(realm: Realm) -> dict[str, str]:
-    """What ``machine.json`` says on a control plane."""
+    """Values of ``machine.json`` on a control plane."""
     return {
         "client_id": CLIENT,
         "issuer": realm.issuer,

@@ -86,7 +86,7 @@ def node_manifest(node: Mapping[str, Json], mark: str) -> Json:
 
 
 def csi_node_manifest(node: Mapping[str, Json], mark: str) -> Json:
-    """How many volumes a node that is there takes."""
+    """Number of volumes that a node that is there takes."""
     name = _host(node["name"], mark)
     drivers = [
         {"name": driver, "nodeID": name, "allocatable": {"count": count}} for driver, count in node["attach"].items()
@@ -118,8 +118,8 @@ def daemon_manifest(daemon: Mapping[str, Json], number: int, mark: str) -> Json:
 
 @dataclass
 class Verdict:
-    """What kube-scheduler did: the pods of the plan that it ``refused``, with its words, and the nodes of those that
-    were left out and that it ``bound`` all the same."""
+    """Decisions of kube-scheduler: the pods of the plan that it ``refused``, with its words, and the nodes of those
+    that were left out and that it ``bound`` all the same."""
 
     refused: dict[str, str] = field(default_factory=dict)
     bound: dict[str, str] = field(default_factory=dict)
@@ -240,7 +240,7 @@ class Judge:
         raise AssertionError(f"pods of daemon sets, as they run and as expected: {different}")
 
     def _running(self) -> dict[tuple[str, str], int]:
-        """How many pods of each daemon set are bound."""
+        """Number of pods of each daemon set that are bound."""
         counts: dict[tuple[str, str], int] = {}
         for pod in self._pods("kube-system"):
             labels = pod["metadata"].get("labels", {})

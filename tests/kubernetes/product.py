@@ -129,7 +129,7 @@ class Town:
         return town
 
     def minute(self) -> None:
-        """What the schedules do each minute, what comes of it, and the agent meanwhile."""
+        """Do the work of the schedules for a minute, what comes of it, and the agent's work meanwhile."""
         self.yard.nodes.clock.advance(MINUTE)
         self.agent_works()
         self.rig.steps(self.reports, REPORTS)
@@ -176,7 +176,7 @@ class Town:
         return self.calm() and record is not None and services.seconds_since(record.due_at) < -SOON
 
     def record(self) -> ClusterDisruption | None:
-        """What is being decided."""
+        """Decision that is under way."""
         record: ClusterDisruption | None = self.yard.nodes.services.store.get(ClusterDisruption, self.yard.cluster.id)
         return record
 

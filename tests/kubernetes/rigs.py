@@ -28,7 +28,7 @@ EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
 def until(condition: Any, seconds: float = 20.0) -> Any:
-    """What the condition answers as soon as that is true."""
+    """Wait until the condition's answer is true, and return it."""
     ends_at = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < ends_at, "it never came to be"
@@ -48,7 +48,7 @@ class ContractRig(Rig):
         raise NotImplementedError
 
     def end_pods(self) -> None:
-        """What kubelets do with pods that are to end, whatever their grace: most programs end when they are told to."""
+        """End pods as kubelets do, whatever their grace: most programs end when they are told to."""
         for pod in self.administer("GET", "/api/v1/pods")["items"]:
             meta = pod["metadata"]
             if "deletionTimestamp" in meta and not meta.get("finalizers"):

@@ -47,7 +47,7 @@ def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
 
 
 def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: RealRig) -> None:
-    """What the agent itself writes passes (the join test above); each Secret here differs from that in one thing."""
+    """The agent's own writes pass (the join test above); each Secret here differs from that in one thing."""
     path = "/api/v1/namespaces/kube-system/secrets"
 
     def call(method: str, path: str, document: Any = None) -> HttpResponse:

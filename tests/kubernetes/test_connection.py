@@ -1,4 +1,4 @@
-"""What the agent's calls of a real API server cost, over a connection that stays open and over one for each."""
+"""Cost of the agent's calls of a real API server, over a connection that stays open and over one for each."""
 
 from __future__ import annotations
 

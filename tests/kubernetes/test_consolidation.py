@@ -120,7 +120,7 @@ def until_rest(town: Town) -> set[str]:
 
 
 def budgets_held(witness: Witness, counts: dict[str, int]) -> None:
-    """Of each application were as many pods ready at each moment as its budget says."""
+    """Check that as many pods of each application were ready at each moment as its budget says."""
     least = {"web": ceil(counts["web"] * 0.8), "db": 2, "still": 1, "job": 1}
     assert all(witness.fewest[app] >= count for app, count in least.items()), (witness.fewest, least)
 
@@ -146,7 +146,7 @@ def test_nodes_are_consolidated_to_the_planned_set_and_every_pod_has_a_node(
 
 
 def figures(town: Town, before: dict[str, Any], began: int) -> dict[str, Any]:
-    """What came of it. ``began`` is how many decisions there were before."""
+    """Figures of the run. ``began`` is how many decisions there were before."""
     decisions = town.decisions[began:]
     return {
         "nodes_before": len(before),

@@ -1,4 +1,4 @@
-"""What machines write for a real API server does what it is for; ``test_kubeadm.py`` has kubeadm's own part."""
+"""Files that machines write for a real API server do what they are for; ``test_kubeadm.py`` has kubeadm's own part."""
 
 from __future__ import annotations
 

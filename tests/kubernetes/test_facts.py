@@ -1,5 +1,5 @@
-"""What reports need of a cluster beside pods, on the simulated API and a real one: nominations, volumes, DaemonSets,
-namespaces."""
+"""Facts that reports need of a cluster beside pods, on the simulated API and a real one: nominations, volumes,
+DaemonSets, namespaces."""
 
 from __future__ import annotations
 

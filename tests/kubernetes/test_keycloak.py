@@ -41,7 +41,7 @@ class Place:
     passwords: dict[str, str]
 
     def id_token(self, person: str, cluster: str) -> str:
-        """What a person gets who logs in to a cluster, by the device flow and Keycloak's own pages."""
+        """Token of a person who logs in to a cluster, by the device flow and Keycloak's own pages."""
         client = {"client_id": self.audiences[cluster]}
         device = posted(
             f"{self.issuer}/protocol/openid-connect/auth/device", {**client, "scope": "openid organization"}
@@ -123,7 +123,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def audience(program: Any, machine: dict[str, str]) -> str:
-    """What the machine's program tells the API server to take."""
+    """Audience that the machine's program tells the API server to take."""
     (configured,) = program.authentication(machine)["jwt"][0]["issuer"]["audiences"]
     return str(configured)
 

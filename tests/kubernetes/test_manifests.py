@@ -21,7 +21,7 @@ CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockya
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the machine has in its folder once all is fetched and checked."""
+    """Folder of the machine's files once all is fetched and checked."""
     root = tmp_path_factory.mktemp("manifests")
     for path, text in manifests.files(CONTROLLERS, GPU_NAME).items():
         (root / Path(path).name).write_text(text)

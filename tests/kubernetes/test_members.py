@@ -130,7 +130,7 @@ class Plane:
                 self.on(member, "kubectl", "get", "configmap", name)
 
     def releases(self) -> dict[str, str]:
-        """What each member's API server is, by its own word."""
+        """Release of each member's API server, by its own word."""
         versions = {name: json.loads(self.on(name, "kubectl", "get", "--raw", "/version")) for name in self.living}
         return {name: version["gitVersion"] for name, version in versions.items()}
 
@@ -269,7 +269,8 @@ print(json.dumps(stockyard_near.members({"host": "api.members.test", "port": 644
 
 
 def test_a_node_may_ask_which_members_there_are(three: Plane) -> None:
-    """By its own certificate: so a node finds members that have taken the place of those it was told of."""
+    """The node asks by its own certificate: so a node finds members that have taken the place of those it was told
+    of."""
     addresses = {three.town.machines[name].address for name in three.living}
     until(lambda: set(json.loads(three.on("third", "python3", "-c", NEAR))) == addresses, "the list of members", 60)
 

@@ -40,7 +40,7 @@ def left_out(problem: dict[str, Any], plan: dict[str, Any]) -> list[str]:
 
 
 def disagreements(case: Case, verdict: Verdict) -> tuple[list[str], Counter[str]]:
-    """Where the scheduler does something else than the plan says, and by which marks it may."""
+    """Disagreements of the scheduler with the plan, and the marks that allow them."""
     number, problem, plan = case
     wrong, marks = [], Counter[str]()
     pods = {pod["name"]: pod for pod in problem["pods"]}

@@ -83,7 +83,7 @@ def test_the_watch_goes_on_after_the_server_has_ended_and_come_back(rig: Contrac
 
 
 def test_facts_of_nodes_are_told(rig: ContractRig) -> None:
-    """What keeps a node: its own annotation, protected pods, and budgets with what they allow now."""
+    """Facts that keep a node: its own annotation, protected pods, and budgets with what they allow now."""
     rig.add_node("a")
     rig.put("db-1", "a", labels={"app": "db"})
     rig.put("db-2", "a", labels={"app": "db"})

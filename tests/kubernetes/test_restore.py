@@ -90,7 +90,7 @@ def test_another_control_plane_has_its_objects_back_from_a_snapshot(
 
 
 def test_etcd_goes_on_with_the_data_under_another_name_and_address(volume: Path, tmp_path: Path) -> None:
-    """What the kept volume relies on: the machine that is attached next has another host name and address."""
+    """The kept volume relies on this: the machine that is attached next has another host name and address."""
     (snapshot,) = (volume / "snapshots").iterdir()
     _restored(snapshot, tmp_path / "data")
     for name in ("first", "second"):

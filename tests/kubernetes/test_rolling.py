@@ -43,7 +43,7 @@ def town(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @dataclass
 class Counts:
-    """What there was at each moment: after every write to the table, and whenever the agent had worked."""
+    """Counts at each moment: after every write to the table, and whenever the agent had worked."""
 
     town: Town
     fewest_claims: int = QUANTITY

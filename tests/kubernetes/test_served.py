@@ -168,7 +168,8 @@ def test_a_deleted_cluster_leaves_no_process_and_no_file(cloud: Served, cluster:
 
 
 def test_a_cluster_on_cudo_lives_on_a_real_control_plane(cloud: Served) -> None:
-    """Its machines prove themselves by tokens and know the API by a name; its node joins with a real certificate."""
+    """The cluster's machines prove themselves by tokens and know the API by a name; its node joins with a real
+    certificate."""
     environment = cloud.environment
     attributes = {
         "project_id": environment["CUDO_PROJECT_ID"],

@@ -30,7 +30,7 @@ WATCHED = 1
 
 @dataclass
 class Workloads:
-    """What runs in the namespace ``web``. Pods of an application have the label ``app``."""
+    """Workloads of the namespace ``web``. Pods of an application have the label ``app``."""
 
     rig: ContractRig
     collections: dict[str, str] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Workloads:
         self.budgets_settle()
 
     def running(self) -> dict[str, int]:
-        """How many pods of each application are ready on a node."""
+        """Number of pods of each application that are ready on a node."""
         return dict(Counter(app_of(pod) for pod in self.pods() if ready(pod)))
 
     def settle(self) -> None:

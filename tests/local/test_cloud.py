@@ -28,7 +28,8 @@ EXAMPLE = body_without_nodes()
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """Its home is given as somebody types it, from where the person stands: machines are started elsewhere."""
+    """Serve a cloud whose home is given as somebody types it, from where the person stands: machines are started
+    elsewhere."""
     home = Path(os.path.relpath(tmp_path_factory.mktemp("local")))
     with LocalCloud(home=home, schedules=False) as local_cloud:
         yield local_cloud
@@ -193,7 +194,7 @@ def test_an_event_of_the_tenants_account_creates_a_cluster(cloud: LocalCloud) ->
 
 
 def processes_below(parent: int) -> dict[int, str]:
-    """What a process and its children have started, with the command lines, from ``ps``."""
+    """Processes that a process and its children have started, with the command lines, from ``ps``."""
     listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     fields = [line.split(None, 2) for line in listed.stdout.splitlines()]
     rows = [(int(pid), int(owner), command) for pid, owner, command in fields]

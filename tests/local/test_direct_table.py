@@ -213,7 +213,7 @@ def test_a_refused_transaction_does_not_change_lean_tables(client: Any) -> None:
 
 
 def test_only_lean_tables_accept_items_of_any_size(client: Any) -> None:
-    """When this test fails, moto counts sizes differently and ``lean`` can be removed."""
+    """Remove ``lean`` when this test fails, because moto then counts sizes differently."""
     large = {"TableName": TABLE, "Item": item("a", text={"S": "x" * 500_000})}
     with pytest.raises(ClientError):
         directly(client, "PutItem", large)

@@ -1,4 +1,4 @@
-"""What is installed, and the one sentence that says why it was not."""
+"""Installation, and the one sentence that says why it failed."""
 
 from __future__ import annotations
 

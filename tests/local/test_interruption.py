@@ -91,7 +91,7 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
 
 
 def test_scheduled_maintenance_leads_to_another_node(cloud: LocalCloud) -> None:
-    """Of a machine on demand, in the cluster of the test before."""
+    """The machine is on demand, in the cluster of the test before."""
     (cluster,) = cloud.call("GET", "/v1/clusters")["items"]
     block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"]}
     cloud.call("POST", "/v1/node-providers", {"name": "lasting", "kind": "ec2", "spec": block})

@@ -151,7 +151,7 @@ def admitted(world: World, policy: str) -> str:
 
 
 def test_a_machine_of_a_group_has_metadata_that_go_two_hops(world: World) -> None:
-    """Its role is the group's: EKS makes the profile."""
+    """The machine's role is the group's: EKS makes the profile."""
     world.cluster()
     until(lambda: world.look()["status"] == "ACTIVE")
     world.group(scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 1})

@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
 
 @contextmanager
 def only_a_folder_and_a_line(tree: Path, room: str) -> Iterator[None]:
-    """What is done in the block writes the folder ``toy`` of the room and its line in the registry, nothing else."""
+    """Check that the block writes the folder ``toy`` of the room and its line in the registry, nothing else."""
     before = files(tree)
     yield
     after = files(tree)
@@ -64,7 +64,7 @@ def conformance(root: Path, suite: str) -> subprocess.CompletedProcess[str]:
 
 
 def passed(run: subprocess.CompletedProcess[str]) -> int:
-    """How many cases of the suite passed, of which none was skipped."""
+    """Number of cases of the suite that passed, of which none was skipped."""
     assert "skipped" not in run.stdout, run.stdout
     count = re.search(r"\b(\d+) passed", run.stdout)
     assert count is not None, run.stdout

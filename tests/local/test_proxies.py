@@ -1,4 +1,4 @@
-"""What is said to programs about proxies."""
+"""Proxy settings for programs."""
 
 from __future__ import annotations
 

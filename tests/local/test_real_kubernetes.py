@@ -1,4 +1,4 @@
-"""Where no real control plane can be had, it is said why; load balancers and servers get what real programs need."""
+"""Reasons why no real control plane can be had are said; load balancers and servers get what real programs need."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_a_machine_says_that_its_version_is_not_built(tmp_path: Path, monkeypatc
 
 
 def test_a_control_plane_is_kept_in_a_folder_of_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first machine, which has only a link to it, may be replaced; nothing else would be left of the cluster."""
+    """The cluster's first machine, which has only a link to it, may be replaced; nothing else would be left of the
+    cluster."""
     monkeypatch.setattr("local.kubernetes.real.cluster.missing", lambda: "")
     monkeypatch.setattr(ControlPlane, "initialize", lambda plane: (plane.folder / "pki").mkdir())
     machine, planes = tmp_path / "machines" / "i-1", tmp_path / "planes"
@@ -105,7 +106,7 @@ def test_the_identity_server_is_trusted_for_as_long_as_its_authority(tmp_path: P
 
 
 def test_only_the_clouds_own_controllers_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What machines of other clouds have for kustomize is not for a cluster whose nodes have no such machines."""
+    """Manifests for machines of other clouds are not for a cluster whose nodes have no such machines."""
     monkeypatch.setattr("local.kubernetes.real.cloud.missing_cloud", lambda: "")
     monkeypatch.setattr("local.kubernetes.real.cloud.MANIFESTS", tmp_path)
     (tmp_path / manifests.CLOUD_CONTROLLER.path).mkdir(parents=True)

@@ -46,7 +46,7 @@ def change(store: KubeStore, **spec: Any) -> None:
 
 
 def refusal(store: KubeStore, key: Key) -> str:
-    """Why the pod is not scheduled; empty when it is, or when nobody has said anything."""
+    """Reason why the pod is not scheduled; empty when it is, or when nobody has said anything."""
     conditions = store.get(key)["status"].get("conditions", ())
     return next((str(each["message"]) for each in conditions if each.get("reason") == "Unschedulable"), "")
 

@@ -17,7 +17,7 @@ from tests.measure.walk import REQUESTS, begin, walk
 
 
 def lines(names: Names, detailed: bool) -> Iterator[str]:
-    """What is printed of one state of the code."""
+    """Lines that are printed of one state of the code."""
     yield ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in asdict(counted(names.trees)).items())
     for request, (package, function) in REQUESTS.items():
         walked = walk(names, begin(names, package, function))

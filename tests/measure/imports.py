@@ -12,7 +12,7 @@ DIVIDED = {"stockyard.operations", "stockyard.providers"}
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What is counted. An import is a pair of modules of which one imports the other, however often."""
+    """Counts of the code. An import is a pair of modules of which one imports the other, however often."""
 
     modules: int
     packages: int

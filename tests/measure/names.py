@@ -1,4 +1,4 @@
-"""What the names in a module stand for: functions and modules of ours."""
+"""Meanings of the names in a module: functions and modules of ours."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Names:
         return {module: dict(targets(module, self.trees, module in packages)) for module in self.trees}
 
     def resolve(self, module: str, name: str) -> Target | None:
-        """What ``name`` stands for in ``module``: a function, or a module; None for everything else."""
+        """Meaning of ``name`` in ``module``: a function, or a module; None for everything else."""
         target: Target | None = Target(module, name)
         for _ in range(5):  # a name that is handed on by one module to the next
             if target is None or target.name is None or target in self.functions:

@@ -112,7 +112,7 @@ def excludes_only(claim_entries: list[dict[str, Any]]) -> bool:
 
 
 def counts_of_names(claim: dict[str, Any]) -> list[int]:
-    """How many names of kinds the claim lists, by each key that names them."""
+    """Number of names of kinds that the claim lists, by each key that names them."""
     return [
         len({name for name in listed(named_by, "In") if all(accepts(entry, name) for entry in named_by)})
         for named_by in (entries(claim, key) for key in NAME_KEYS)
@@ -224,7 +224,7 @@ def refused_as_asked(problem: dict[str, Any], claim: dict[str, Any], name: str, 
 
 
 def price(claim: dict[str, Any], kind: dict[str, Any], offering: dict[str, Any]) -> tuple[bool, float]:
-    """What is compared: cost within a provider, money over all, and last what has no money price."""
+    """Key of comparison: cost within a provider, money over all, and last what has no money price."""
     real, unit = offering["usd_hour"], kind["unit_price"]
     if claim["provider"] is not None:
         if kind["cost_given"] or real is None:

@@ -182,5 +182,5 @@ def requests_of(data: dict[str, Any]) -> list[SchedulingRequest]:
 
 
 def availability_of(data: dict[str, Any]) -> Availability:
-    """What is scarce, as the core takes it."""
+    """Scarce offerings, as the core takes them."""
     return Availability(data["free"], frozenset((name, capacity, zone) for name, capacity, zone in data["refused"]))

@@ -40,7 +40,7 @@ def played_cluster(chance: random.Random) -> Iterator[Pods]:
 
 
 class People:
-    """What people and a scheduler do, at random."""
+    """Acts of people and a scheduler, at random."""
 
     def __init__(self, pods: Pods, chance: random.Random) -> None:
         self.pods, self.chance = pods, chance

@@ -63,7 +63,7 @@ def test_decisions_obey_the_rules(seed: int, soaking: bool, record_property: Cal
 
 
 def _broken_rules(fleet: Fleet, decision: Decision) -> list[str]:
-    """What a decision does that the fleet's pools do not allow."""
+    """Rules of the fleet's pools that a decision breaks."""
     assert decision.reason == UNDERUTILIZED
     broken = [f"{node.name} has a hindrance" for node in decision.nodes if node.hindrance]
     broken += [f"{node.name} is empty" for node in decision.nodes if node.empty]
@@ -100,7 +100,8 @@ def _names(decision: Decision | None) -> set[str]:
 
 
 def test_the_pods_of_a_decision_are_found_places_again_once_what_comes_is_there(seed: int, soaking: bool) -> None:
-    """By the check that is made before nodes leave, which knows nothing of the packing; and little is lost for it."""
+    """The check is the one that is made before nodes leave, which knows nothing of the packing; and little is lost for
+    it."""
     chance, saved, at_most = Random(seed + 4), 0.0, 0.0
     for _ in range(500 if soaking else 25):
         fleet = random_fleet(chance.getrandbits(48))[1]
@@ -175,7 +176,7 @@ def test_it_saves_no_less_than_the_prefix_rule(seed: int, soaking: bool) -> None
 
 
 def test_no_set_saves_more_than_the_nodes_waste() -> None:
-    """What is free on the nodes that stay is worth something too; so only sets of all nodes are bounded."""
+    """Free room on the nodes that stay is worth something too; so only sets of all nodes are bounded."""
     looked_at = 0
     for number in range(30):
         fleet = random_fleet(number)[1]

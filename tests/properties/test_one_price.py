@@ -1,4 +1,4 @@
-"""What a node costs is one number: in the plan, on the claim, in its pool, in the costs and in the tree; and limits in
+"""Price of a node as one number: in the plan, on the claim, in its pool, in the costs and in the tree; and limits in
 money hold in the number that is shown."""
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ZonedNodes(SimulatedNodes):
 
 
 def requirements(chance: Random) -> list[dict[str, Any]]:
-    """What a claim or pool asks for: how it is bought, of which type, and in which zone."""
+    """Requirements of a claim or pool: how it is bought, of which type, and in which zone."""
     entries = [{"key": "karpenter.sh/capacity-type", "values": chance.choice(([SPOT], [ON_DEMAND], [SPOT, ON_DEMAND]))}]
     if chance.random() < 0.5:
         entries.append({"key": "vcluster.com/node-type", "values": [chance.choice(("sim.small", "sim.large"))]})
@@ -191,7 +191,7 @@ def check_sums(yard: Yard) -> None:
 
 
 def beside_nodes(settings: Mapping[str, Any]) -> float:
-    """What the control plane and the network cost an hour, added up anew from the rates."""
+    """Price of the control plane and the network an hour, added up anew from the rates."""
     members, gateways = int(settings["control_plane_size"]), 3 if settings["nat_gateways"] == "per_zone" else 1
     addresses, has_bastion = 3 + gateways + bool(settings["public_control_plane"]), bool(settings.get("bastion"))
     (group,) = settings["autoscaler_node_groups"]

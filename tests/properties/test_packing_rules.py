@@ -38,7 +38,7 @@ def planned(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def judged(problem: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[list[str], Counter[str]]:
-    """Where the board disagrees with the plan, and by which marks it may."""
+    """Disagreements of the board with the plan, and the marks that allow them."""
     board, pods, marks = board_of(problem, plan), {pod["name"]: pod for pod in problem["pods"]}, Counter[str]()
     documents = {node["name"]: node for node in (*problem["nodes"], *plan["nodes"])}
     nodes, wrong = {node.name: node for node in board.nodes}, []

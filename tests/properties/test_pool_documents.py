@@ -166,7 +166,7 @@ def test_a_document_that_is_shown_reads_as_the_same_pools(seed: int, soaking: bo
 
 
 def test_no_document_is_a_fault_of_ours(seed: int, soaking: bool) -> None:
-    """What is broken in any way is refused by names, with a pointer into the document."""
+    """Broken documents are refused by names, with a pointer into the document."""
     chance = Random(seed)
     refusals: list[list[str]] = []
     for _ in range(MANY if soaking else DOCUMENTS):

@@ -212,7 +212,7 @@ class PoolPasses(RuleBasedStateMachine):
         assert sum(_price(claim) for claim in living(self._of("paid"))) <= 0.75 + 1e-9
 
     def _settle(self) -> None:
-        """When nothing disturbs any more, the static pool has its quantity, and pods have nodes as limits allow."""
+        """Check that without disturbances the static pool has its quantity, and pods have nodes as limits allow."""
         if self.nodes.services.store.get(Pool, f"{self.cluster.id}/base") is None:
             return
         for _ in range(8):
@@ -233,7 +233,7 @@ class PoolPasses(RuleBasedStateMachine):
 
 
 def _price(claim: NodeClaim) -> float:
-    """What the claim costs, or will at least: it names the types that it may become."""
+    """Price of the claim, or the least that it can be: it names the types that it may become."""
     if claim.placement is not None:
         return claim.placement.usd_hour or 0.0
     (types,) = [wish["values"] for wish in claim.requirements if wish["key"] == NODE_TYPE]

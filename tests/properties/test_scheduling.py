@@ -29,7 +29,7 @@ def ways(choice: SelectedOffering | None) -> list[oracle.Way]:
 
 
 def mismatch(data: dict[str, Any]) -> str | None:
-    """What the core answers otherwise than the oracle; None when nothing."""
+    """Difference of the core's answer from the oracle's; None when nothing."""
     index, request, availability = (
         Index.build(problems.node_types_of(data)),
         problems.requests_of(data),
@@ -47,7 +47,7 @@ def mismatch(data: dict[str, Any]) -> str | None:
 
 
 def explained(data: dict[str, Any]) -> str | None:
-    """Where ``explain`` and ``choose`` differ; None when nowhere."""
+    """Difference between ``explain`` and ``choose``; None when nowhere."""
     index, availability = Index.build(problems.node_types_of(data)), problems.availability_of(data)
     for number, request in enumerate(problems.requests_of(data)):
         first = choose(index, request, availability)

@@ -1,4 +1,4 @@
-"""What the run in :mod:`tests.stacks.privilege_run` need not use of what is granted, and how policies are read."""
+"""Grants that the run in :mod:`tests.stacks.privilege_run` need not use, and the reading of policies."""
 
 from __future__ import annotations
 

@@ -389,7 +389,7 @@ def _quota_and_report(served: Served, cluster: str) -> None:
 
 
 def _disruption(served: Served, cluster: str) -> None:
-    """What would leave, and the switches."""
+    """Preview a disruption, and use its switches."""
     assert served.call("GET", f"{cluster}/disruption/preview").status == 200
     for paused in (True, False):
         for path in (f"{cluster}/disruption", "/v1/disruption"):

@@ -1,4 +1,4 @@
-"""How the third-party layer is built. uv itself is replaced: tests download nothing."""
+"""Build of the third-party layer. The program ``uv`` is replaced: tests download nothing."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def tenant_template(served: Served) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
-    """What the template of the API gives the role, as CloudFormation hands it to IAM."""
+    """Policies that the template of the API gives the role, as CloudFormation hands them to IAM."""
     assert "Policies" not in tenant_template["Resources"]["Role"]["Properties"]
     return {TENANT: listed([resolved(statement) for statement in tenant_stack.statements(tenant_template)])}
 
@@ -101,7 +101,7 @@ def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
 
 @pytest.fixture(scope="module")
 def own(calls: list[dict[str, Any]], served: Served) -> Asks:
-    """By function; and what the tasks of the deployed workflow documents ask."""
+    """Permission checks by function; and those of the tasks of the deployed workflow documents."""
     asks: dict[str, dict[str, Ask]] = {name: {} for name in (*NAMES, WORKFLOWS)}
     for call in calls:
         if call["side"] == "own":
@@ -116,7 +116,7 @@ def own(calls: list[dict[str, Any]], served: Served) -> Asks:
 
 @pytest.fixture(scope="module")
 def tenant(calls: list[dict[str, Any]], served: Served) -> Asks:
-    """What the local cloud has asked for each call."""
+    """Permission checks of the local cloud for each call."""
     assert calls
     asks = served_asks(served.home, TENANT_ROLE)
     assert [str(ask) for ask, is_refused in asks if is_refused] == []

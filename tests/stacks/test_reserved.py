@@ -1,4 +1,5 @@
-"""What is kept of the account's concurrency: floors for what must go on, caps for what tenants can make long."""
+"""Shares of the account's concurrency that are kept: floors for what must go on, caps for what tenants can make
+long."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TIMEOUTS = {spec.name: spec.timeout for spec in FUNCTIONS}
 
 
 def longest(config: Config) -> int:
-    """How many seconds all attempts of a call may take."""
+    """Seconds that all attempts of a call may take."""
     options = vars(config)["_user_provided_options"]
     attempts = options["retries"]["total_max_attempts"]
     each = options["connect_timeout"] + options["read_timeout"]

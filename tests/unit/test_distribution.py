@@ -1,4 +1,4 @@
-"""Which tests are one unit of work."""
+"""Tests that are one unit of work."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def circle_of(edges: Mapping[str, set[str]]) -> list[str]:
 
 
 def edges_of(modules: Mapping[str, Path]) -> dict[str, set[str]]:
-    """What each module imports of the others."""
+    """Imports of each module from the others."""
     trees = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in modules.items()}
     return {
         name: {each for each in imports_of(tree, modules) if each in modules} - {name} for name, tree in trees.items()

@@ -117,7 +117,7 @@ def wrong_imports(contract: Contract, graph: Graph) -> Iterator[Wrong]:
 
 
 def wrong_pairs(contract: Contract, graph: Graph) -> Iterator[Wrong]:
-    """What may not import what, by the fields of a contract."""
+    """Imports that are forbidden, by the fields of a contract."""
     if isinstance(contract, ForbiddenContract):
         forbidden = sorted(each.expression for each in contract.forbidden_modules)  # type: ignore[attr-defined]
         yield from ((source, each) for source in sources_of(contract, graph) for each in forbidden)

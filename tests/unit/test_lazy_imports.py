@@ -17,7 +17,7 @@ HEAVY = ("boto3", "pydantic", "keycloak", "requests", "httpx", "stamina", "kuber
 
 
 def loaded_after(code: str) -> str:
-    """Which of the heavy packages a fresh interpreter has loaded after this code."""
+    """Heavy packages that a fresh interpreter has loaded after this code."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}\nprint([one for one in {HEAVY!r} if one in sys.modules])"],
         env={"PYTHONPATH": ":".join(sys.path), "STOCKYARD_TABLE": "t", "POWERTOOLS_SERVICE_NAME": "test"},

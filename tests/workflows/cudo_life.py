@@ -184,7 +184,7 @@ class CudoLife(MachineLife):
 
 
 def user_data(script: str) -> dict[str, Any]:
-    """What a machine's start script tells the program of a node."""
+    """User data of a machine's start script for the program of a node."""
     match = _PACKED.search(script)
     assert match is not None
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(match[1])), mode="r:gz") as archive:

@@ -32,7 +32,7 @@ LOOK_SECONDS = 30
 
 @dataclass
 class Ec2MembersProvider(MembersProvider):
-    """What is done for members is done in the account of ``yard``. The tap sees these calls, and no others."""
+    """Provider whose work for members is done in the account of ``yard``. The tap sees these calls, and no others."""
 
     yard: Yard = field(kw_only=True)
     place: str = ""

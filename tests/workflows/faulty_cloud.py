@@ -117,7 +117,7 @@ class Cloud:
         """The state that moto must forget between two lives: client tokens, and until when resources are hidden."""
 
     def _hidden(self) -> float:
-        """How long a new resource is hidden, in seconds: mostly a moment, one in ten for over twenty seconds."""
+        """Time that a new resource is hidden, in seconds: mostly a moment, one in ten for over twenty seconds."""
         return float(HIDDEN_SECONDS * self.chance.random() ** 8)
 
     def _cluster(self) -> Cluster:

@@ -35,7 +35,7 @@ CALLS = ("targets", "admit", "withdraw", "release_first")
 
 @dataclass(frozen=True)
 class Story:
-    """What is asked of a control plane of ``before`` members, which becomes one of ``after``."""
+    """Story of a control plane of ``before`` members, which becomes one of ``after``."""
 
     before: int
     after: int
@@ -119,7 +119,7 @@ class MemberLife:
     wrong: list[str] = field(default_factory=list)
 
     def run(self) -> list[str]:
-        """What is wrong in this life."""
+        """Faults of this life."""
         story = self.story
         self.members = self._begin()
         self.before = self.claim_ids = {claim.id for claim in self.members.members()}
@@ -210,7 +210,7 @@ class MemberLife:
             complete_members(services, members.id)
 
     def _mend(self) -> None:
-        """What a person does about the cause of a failure."""
+        """Remove the cause of a failure, as a person does."""
 
     def _count(self) -> None:
         """One after the other: never is there more than one member more than wanted, and none is made twice."""

@@ -197,7 +197,7 @@ class PoolLife:
         raise Hanging(f"{[self._words(pool) for pool in self._pools().values()]} {self._conditions()}")
 
     def _relay(self) -> None:
-        """What stands in the outbox: workflows run to their end, events are kept for ``_deliver``."""
+        """Work off the outbox: workflows run to their end, events are kept for ``_deliver``."""
         for item in list(every(self.plain, Outbox)):
             self.plain.commit(Remove(Outbox, item.id))
             for kind, message in item.messages:

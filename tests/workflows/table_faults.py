@@ -59,7 +59,7 @@ class FaultyStore:
 
 
 def _place(writes: Sequence[Write]) -> str:
-    """Where a cluster is that is written, else what is."""
+    """Place of a cluster that is written, else the kinds of the records."""
     records = [write.record for write in writes if isinstance(write, Create | Replace)]
     cluster = next((record for record in records if isinstance(record, Cluster)), None)
     kinds = sorted({type(record).__name__ for record in records})

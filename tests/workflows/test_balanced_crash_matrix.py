@@ -97,7 +97,7 @@ class BalancedLife:
         self.before = {claim.name for claim in self.balanced.claims("web")}
 
     def run(self) -> list[str]:
-        """What is wrong at the end."""
+        """Faults at the end."""
         balanced, story = self.balanced, self.story
         document = UPGRADE if "kubernetes_version" in (story.patch or {}) else CHANGE
         if document == UPGRADE:

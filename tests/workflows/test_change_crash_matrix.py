@@ -72,7 +72,7 @@ class ChangeLife:
     """What was said to requests that came while another one was carried out."""
 
     def run(self) -> list[str]:
-        """What is wrong at the end."""
+        """Faults at the end."""
         managed = self.managed
         request, document = STORIES[self.story]
         patch = request(managed)
@@ -120,7 +120,7 @@ class ChangeLife:
         )
 
     def _meanwhile(self) -> None:
-        """What others do while a workflow waits: passes over the pools, and nodes that are gone at last."""
+        """Do what others do while a workflow waits: passes over the pools, and nodes that are gone at last."""
         services = self.managed.world.services
         with suppress(StockyardError):
             reconcile(services, self.managed.id)

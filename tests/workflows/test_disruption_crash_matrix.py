@@ -41,7 +41,7 @@ class Cell:
         return f"{self.story}: {self.call}, {self.mode.value}{act}"
 
     def wrong(self) -> list[str]:
-        """What is wrong with the cell's life."""
+        """Faults of the cell's life."""
         return DisruptionLife(self.story, Fault(self.call, self.mode), self.act, self.on_last).run()
 
 

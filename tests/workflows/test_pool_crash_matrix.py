@@ -41,7 +41,7 @@ class Cell:
         return f"{self.call}, {self.mode.value}, then events come {self.delivery}"
 
     def wrong(self) -> list[str]:
-        """What is wrong with the cell's life."""
+        """Faults of the cell's life."""
         return PoolLife(Fault(self.call, self.mode), self.delivery).run()
 
 

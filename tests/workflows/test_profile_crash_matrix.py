@@ -111,7 +111,7 @@ class ProfileLife:
         return STORIES[self.name]
 
     def run(self) -> list[str]:
-        """What is wrong at the end."""
+        """Faults at the end."""
         world = self.world
         self._make_profiles()
         if self.name != "created":

@@ -1,4 +1,4 @@
-"""What calls in workflow documents ask is understood by today's handlers (law 14).
+"""Questions of the calls in workflow documents are understood by today's handlers (law 14).
 
 An execution keeps the document that it was started with. From the first release on the documents of the last one are
 kept in ``release_before``, by the names of their state machines, and are read here like today's.

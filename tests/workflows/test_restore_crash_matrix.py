@@ -50,7 +50,7 @@ class RestoreLife:
         self.members.lose(*self.members.members()[:lost])
 
     def run(self) -> list[str]:
-        """What is wrong at the end."""
+        """Faults at the end."""
         members = self.members
         plain = members.world.services
         members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]

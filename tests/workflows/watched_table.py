@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Life(Protocol):
-    """What calls pass through."""
+    """Tap that calls pass through."""
 
     def called(self, name: str, work: Callable[[], T]) -> T:
         """Does a call of that name."""
@@ -50,7 +50,7 @@ class WatchedStore:
 
 @dataclass
 class WatchedRegistry:
-    """What spans tenants; its index of what is due passes through the tap too."""
+    """Registry of what spans tenants; its index of what is due passes through the tap too."""
 
     registry: Any
     life: Life

@@ -187,7 +187,7 @@ def test_every_route_accepts_exactly_its_roles(api, all_operations):
 
 
 def test_tokens_without_a_tenant_are_refused(api, operations_by_choice):
-    """Who calls is read from the request before its route is asked: each kind once, and one on every route."""
+    """Callers are read from the request before its route is asked: each kind once, and one on every route."""
     guarded = operations_by_choice["guarded"]
     for number, (kind, claims) in enumerate(NO_TENANT.items()):
         token = api.signed(claims)

@@ -1,4 +1,4 @@
-"""What is set for a tenant holds for that tenant alone."""
+"""Settings of a tenant hold for that tenant alone."""
 
 from __future__ import annotations
 

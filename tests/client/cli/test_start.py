@@ -18,7 +18,7 @@ _COLLECTIONS = "import gc; print(sum(part['collections'] for part in gc.get_stat
 
 
 def _after(arguments: str, look: str) -> str:
-    """What ``look`` prints after the command line has run with these arguments."""
+    """Output of ``look`` after the command line has run with these arguments."""
     program = (
         "import runpy, sys\n"
         f"sys.argv = ['stockyard', *{arguments.split()!r}]\n"
@@ -31,7 +31,7 @@ def _after(arguments: str, look: str) -> str:
 
 
 def _imported_by(arguments: str, names: tuple[str, ...] = _HEAVY) -> str:
-    """Which of these modules are there then."""
+    """Modules of ``names`` that are there then."""
     return _after(arguments, _LOADED.format(names=names))
 
 

@@ -1,4 +1,4 @@
-"""What the API warns of in its answers is said on stderr by every command that makes or changes something."""
+"""Warnings in the API's answers are said on stderr by every command that makes or changes something."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _ROLES = ("stockyard-operator", "stockyard-admin")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request was answered with."""
+    """Answer to a request."""
 
     status: int
     body: Json

@@ -177,6 +177,6 @@ class Played:
         return sorted(self.yard.plane.nodes().keys() - used)
 
     def _decisions(self) -> str:
-        """What was told of decisions since the last ``until``."""
+        """Messages of decisions since the last ``until``."""
         new_events = self.yard.events[self.told_events :]
         return " ".join(str(detail.get("message", "")) for kind, detail in new_events if kind == ABOUT)

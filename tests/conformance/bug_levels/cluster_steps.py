@@ -1,4 +1,4 @@
-"""What the steps of a case of the level ``cluster`` do in its yard."""
+"""Steps of a case of the level ``cluster``, carried out in its yard."""
 
 from __future__ import annotations
 

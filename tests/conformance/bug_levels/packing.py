@@ -182,7 +182,7 @@ def _zones(expected: Json, zones: set[str]) -> str | None:
 
 
 def _requests(expected: Json, workloads: Workloads) -> str | None:
-    """What the first pod requests, of each resource that is named."""
+    """Requests of the first pod, of each resource that is named."""
     if not workloads.pods:
         raise Unreadable("requests: there is no pod")
     own: dict[str, Any] = dict(workloads.pods[0][1].requests)

@@ -29,7 +29,7 @@ PREFIX = "node.kubernetes.io/"
 
 @dataclass
 class App:
-    """What makes pods. A ``stateful`` one gives them numbers from 0, and their claims stay."""
+    """Application that makes pods. A ``stateful`` one gives them numbers from 0, and their claims stay."""
 
     name: str
     template: Object
@@ -120,7 +120,7 @@ class Plane:
     # --- controllers --------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """What controllers, the scheduler and kubelets do in this second."""
+        """Do the work of controllers, the scheduler and kubelets in this second."""
         self._forget()
         reap(self.api.store, all_marked=True, nodes_down=frozenset(self._silent()))
         for app in self.apps.values():

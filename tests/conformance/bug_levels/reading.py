@@ -104,7 +104,7 @@ def names_of(expected: Json) -> list[str]:
 
 
 def absent(expected: Json, text: str) -> str | None:
-    """What of the words a text lacks; None when it has them all, whatever their case."""
+    """Words that a text lacks; None when it has them all, whatever their case."""
     missing = [word for word in names_of(expected) if word.lower() not in text.lower()]
     return f"no {', '.join(missing)} in: {text or 'nothing'}" if missing else None
 

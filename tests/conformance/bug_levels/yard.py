@@ -118,7 +118,7 @@ class Yard:
 
     @property
     def services(self) -> Any:
-        """What the product's operations work with."""
+        """Services of the product's operations."""
         return wiring.services(TENANT)
 
     def _answer(self, handler: ModuleType, event: Mapping[str, Any]) -> tuple[int, Any]:
@@ -283,7 +283,7 @@ class Yard:
         return (self.clock.now() - self.begin).total_seconds() + 1000
 
     def _work_agent(self) -> None:
-        """What its three threads do within a second."""
+        """Do the work of the agent's three threads within a second."""
         self._step_in -= 1
         if self._step_in <= 0:
             self._step_in = self.reports.step()

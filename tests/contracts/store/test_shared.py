@@ -1,4 +1,5 @@
-"""What the platform shares: every tenant's store reads it and takes places of it, and none can change it."""
+"""Records that the platform shares: every tenant's store reads them and takes places of them, and cannot change
+them."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
 
 
 def of_offers(answer: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What was refreshed and what failed, spot prices apart."""
+    """Refreshed and failed parts of an answer, spot prices apart."""
     return answer["refreshed"], answer["failed"]
 
 

@@ -1,4 +1,4 @@
-"""What request events do when somebody else is in the way."""
+"""Effects of request events when somebody else is in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose request an event is: what the table says of the sending account, at that moment."""
+"""Owner of the request that an event is: what the table says of the sending account, at that moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kinds of things each action changes, by AWS's Service Authorization Reference. An action that is neither here,
+"""Kinds of things that each action changes, by AWS's Service Authorization Reference. An action that is neither here,
 nor a read, nor one that only makes or uses things is refused by the test: nobody has thought about it."""
 
 from __future__ import annotations

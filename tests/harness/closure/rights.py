@@ -38,7 +38,7 @@ OF_THE_SERVICE: Mapping[str, tuple[str, ...]] = {"SnapshotRole": ("ec2:CreateTag
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has rights: our session, or a role that it leads to. ``limit`` is a boundary; None: there is none."""
+    """Holder of rights: our session, or a role that it leads to. ``limit`` is a boundary; None: there is none."""
 
     name: str
     own: Document
@@ -137,7 +137,7 @@ def findings(account: Account) -> Iterator[tuple[str, str]]:
 
 
 def _changes(holder: Holder, marked: set[str]) -> Iterator[tuple[str, Thing, bool]]:
-    """What the holder can change, and whether it becomes ours by that."""
+    """Things that the holder can change, and whether each becomes ours by that."""
     for action, kinds in CHANGED.items():
         if not holder.own.names(action):
             continue
@@ -195,7 +195,7 @@ def _present(tags: Mapping[str, str]) -> Context:
 
 @cache
 def _requests(action: str) -> tuple[Context, ...]:
-    """What the caller can choose beside the thing itself."""
+    """Conditions that the caller can choose beside the thing itself."""
     if action == "iam:PassRole":
         return tuple({"iam:PassedToService": service} for service in SERVICES)
     if action == "iam:AttachRolePolicy":

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass
 class Life:
-    """What happened in a life."""
+    """Events of a life."""
 
     created: bool = False
     ready: bool = False
@@ -89,7 +89,7 @@ HANGS = (Hanging, TwoClusters, crash_changes.Unchanged)
 
 @dataclass
 class Course:
-    """What a life meets: a fault or none, and what people do, see ``Cell.variant``.
+    """Course of a life: a fault or none, and what people do, see ``Cell.variant``.
 
     ``on_call`` is told of each call before that is done, and may change the course.
     """
@@ -231,7 +231,7 @@ def _delete(world: CrashWorld, life: Life) -> None:
 
 
 def _messages(world: CrashWorld) -> dict[str, str]:
-    """What each phase of the deletion said; its operation stays when the cluster is gone."""
+    """Message of each phase of the deletion; its operation stays when the cluster is gone."""
     operations = world.store.list(Operation, limit=200).items
     return {
         phase.name: phase.message
@@ -356,7 +356,7 @@ def judge(world: CrashWorld, cell: Cell, whole: Counter[str]) -> list[str]:
 
 
 def verdict(world: CrashWorld, cell: Cell, life: Life, whole: Counter[str]) -> list[str]:
-    """What is wrong with the life of a cell that has ended."""
+    """Faults of the life of a cell that has ended."""
     wrong = [*life.wrong, *(f"left: {thing}" for thing in life.leftovers)]
     if not life.fired:
         wrong.append("the fault never fired")

@@ -1,4 +1,4 @@
-"""What the crash world needs of a cloud: an account, a cluster to create there, what stands there, and stories."""
+"""Cloud as the crash world needs it: an account, a cluster to create there, what stands there, and stories."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CrashCloud(Protocol):
         ...
 
     def differences(self, cluster: Cluster) -> list[str]:
-        """What stands in the account otherwise than the cluster's record wants it, after a change."""
+        """Differences between the account and the cluster's record, after a change."""
         ...
 
     def alive(self, machine_id: str) -> bool:
@@ -74,5 +74,5 @@ class CrashCloud(Protocol):
         ...
 
     def machine_token(self, machine_id: str) -> str | None:
-        """By what the machine proves itself: the token of its user data. None for one that signs."""
+        """Proof of the machine: the token of its user data. None for one that signs."""
         ...

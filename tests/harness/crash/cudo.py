@@ -67,7 +67,7 @@ class CrashCudo:
 
     @property
     def outside(self) -> int:
-        """How many requests the vendor's document did not know, in all lives."""
+        """Number of requests that the vendor's document did not know, in all lives."""
         return self._outside + len(self.yard.cudo.outside)
 
     @contextmanager
@@ -104,7 +104,7 @@ class CrashCudo:
         return self.yard.cudo.answer(request)
 
     def drawn(self) -> float:
-        """What the client's pauses are drawn from, in whatever life."""
+        """Random number for the client's pauses, in whatever life."""
         return self.chance.random()
 
     def account(self, moment: str) -> CloudAccount:

@@ -53,7 +53,7 @@ _BATCH: Mapping[str, Any] = {"name": "batch", "role": "system", "instance_type":
 
 
 class _Refused(Exception):
-    """What the tap makes of a refused or throttled request."""
+    """Refused or throttled request, as the tap makes it."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -193,6 +193,6 @@ class CrashEks(CrashEc2):
             backends[TENANT_ACCOUNT][REGION].reset()
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:
-        """What the cluster's API answers to its administrator."""
+        """Answer of the cluster's API to its administrator."""
         headers = {name.lower(): value for name, value in request.headers.items()}
         return self._kube.request(request.method, target, {**headers, "authorization": f"Bearer {self._token}"}, body)

@@ -55,7 +55,7 @@ class Crash(BaseException):
 
 
 class Mode(Enum):
-    """What happens at the chosen call."""
+    """Event at the chosen call."""
 
     BEFORE = "before"
     """The process dies before the call."""

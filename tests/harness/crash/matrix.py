@@ -42,7 +42,7 @@ def judged(
 
 
 def milliseconds_a_life(world: CrashWorld, seed: int) -> float:
-    """Of CPU, for a life without a fault."""
+    """Milliseconds of CPU for a life without a fault."""
     lives = []
     for number in range(LIVES):
         started = time.process_time()

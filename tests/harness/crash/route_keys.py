@@ -1,4 +1,4 @@
-"""Which route of an HTTP API takes a path, as API Gateway chooses it."""
+"""Route of an HTTP API that takes a path, as API Gateway chooses it."""
 
 from __future__ import annotations
 

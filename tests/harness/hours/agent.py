@@ -188,7 +188,7 @@ class PlayedAgent:
         self._inbox.take(commands)
 
     def next_post(self) -> datetime:
-        """When it posts next, while there is something to do for it."""
+        """Time of the next post, while the agent has something to do."""
         if self._posted_at is None:
             return self.now()
         return self._posted_at + timedelta(seconds=min(self._interval, 60.0))

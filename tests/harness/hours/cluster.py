@@ -25,8 +25,8 @@ PODS, NODES, BUDGETS, DAEMONS = "/api/v1/pods", "/api/v1/nodes", "poddisruptionb
 
 @dataclass
 class Watched:
-    """What others want to know of: called when a pod was evicted, deleted, found no room, was
-    given a node that it is not bound to yet, or pushes others out. ``evicted`` says why."""
+    """Events that others want to know of: called when a pod was evicted, deleted, found no room, was given a node that
+    it is not bound to yet, or pushes others out. ``evicted`` says why."""
 
     evicted: Callable[[Object, str], str] = lambda _pod, _verb: "eviction"
     waits: Callable[[Object], None] = lambda _pod: None
@@ -125,7 +125,7 @@ class PlayedCluster:
             self.at(300, lambda: self._give_up(name, since))
 
     def wake(self, name: str) -> None:
-        """It is heard again."""
+        """Let the node's kubelet be heard again."""
         if self.unready_since.pop(name, None) is not None and name in self.nodes:
             self.nodes[name]["status"]["conditions"] = [
                 {"type": "Ready", "status": "True", "lastTransitionTime": stamp(self.now())}
@@ -284,7 +284,7 @@ class PlayedCluster:
     # --- the API ------------------------------------------------------------------------------------------------------
 
     def allowed(self, app: App) -> int:
-        """How many evictions the budget of a deployment allows now."""
+        """Number of evictions that the budget of a deployment allows now."""
         healthy = sum(is_healthy(pod) for pod in self.of(app.name))
         return max(0, healthy - (app.least or 0))
 
@@ -311,7 +311,7 @@ class PlayedCluster:
         return [entry for item in list(items) if (entry := keep(item)) is not None]
 
     def watch(self, *_: Any) -> Iterator[tuple[str, Object]]:
-        """What has changed since it was last asked."""
+        """Changes since the last call."""
         log, self._log = self._log, []
         yield from log
 
@@ -371,7 +371,7 @@ class PlayedCluster:
         }
 
     def counts(self) -> Counter[str]:
-        """How many pods there are of each deployment."""
+        """Number of pods of each deployment."""
         return Counter(pod["app"] for pod in self.pods.values() if pod["app"] in self.apps and not is_ending(pod))
 
 

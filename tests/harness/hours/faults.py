@@ -1,4 +1,4 @@
-"""What goes wrong in simulated hours, and prices that move: each is done to one world at the present moment."""
+"""Faults in simulated hours, and prices that move: each is done to one world at the present moment."""
 
 from __future__ import annotations
 

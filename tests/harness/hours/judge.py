@@ -38,7 +38,7 @@ LOOKED = 24 * 3600.0
 
 @dataclass
 class Sights:
-    """What the judge looks at: the records as they are, and what Stockyard was told."""
+    """Facts that the judge looks at: the records as they are, and what Stockyard was told."""
 
     now: Callable[[], datetime]
     kube: PlayedCluster
@@ -106,7 +106,8 @@ class Judge:
             self._check_pods(name, reason)
 
     def _check_return(self, claim: NodeClaim) -> None:
-        """Of a replacement that is not needed. Of one that never was a node there is nothing to be known."""
+        """Check the return of a replacement that is not needed. Of one that never was a node there is nothing to be
+        known."""
         if not claim.node_name:
             return
         self._check_news(claim.node_name)
@@ -242,7 +243,7 @@ class Judge:
         return max((replicas for _, replicas in peaks), default=0)
 
     def bound(self) -> int:
-        """How many nodes of dynamic pools there may be: no two of them less than half full of the most that each
+        """Number of nodes that dynamic pools may have: no two of them less than half full of the most that each
         deployment has asked for within a day, were all of the smallest type, as any packing that opens a node only for
         a pod without room keeps it; more for the pools' floors, for nodes that are replaced, and for lost ones."""
         kube, smallest = self.sights.kube, min(SIZES, key=lambda size: size.usd)

@@ -1,4 +1,5 @@
-"""Who decides in simulated hours what is consolidated: the product, nobody, or Karpenter's rule of prefixes."""
+"""Policies that decide in simulated hours what is consolidated: the product, nobody, or Karpenter's rule of
+prefixes."""
 
 from __future__ import annotations
 

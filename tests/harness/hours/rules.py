@@ -80,7 +80,7 @@ def is_open(budget: Mapping[str, Any], now: datetime) -> bool:
 
 
 def most_at_a_time(disruption: Mapping[str, Any], reason: str, nodes: int, now: datetime) -> int | None:
-    """How many of a pool's nodes may be missing at a time; None: any number."""
+    """Number of a pool's nodes that may be missing at a time; None: any number."""
     amounts = []
     for budget in disruption.get("budgets", [{"nodes": "10%"}]):
         reasons = budget.get("reasons") or ()

@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def tick(moment: datetime, number: int) -> datetime:
-    """When the minute's schedule comes first after the moment. It comes at another second in each trace."""
+    """First time after the moment at which the minute's schedule comes. It comes at another second in each trace."""
     second = 7 * number % 60
     tick = moment.replace(second=second, microsecond=0)
     return tick if tick > moment else tick + MINUTE
@@ -41,7 +41,8 @@ class Timeline:
         heapq.heappush(self._heap, (moment, next(self._order), action))
 
     def pop(self) -> tuple[datetime, str, Callable[[], None]] | None:
-        """What comes next: when, and the name of a timer or else an action. None when nothing comes any more."""
+        """Next entry of the timeline: when, and the name of a timer or else an action. None when nothing comes any
+        more."""
         name = min(self._timers, key=lambda name: self._timers[name], default="")
         if name and (not self._heap or self._timers[name] <= self._heap[0][0]):
             return self._timers.pop(name), name, lambda: None
@@ -51,7 +52,7 @@ class Timeline:
         return moment, "", action
 
     def moment_of(self, name: str) -> datetime | None:
-        """When a timer ends; None when it does not run."""
+        """End of a timer; None when it does not run."""
         return self._timers.get(name)
 
     def timer(self, name: str, moment: datetime | None) -> None:

@@ -1,4 +1,4 @@
-"""What happens to a cluster in some hours, from a number: its pools, pods that come and go, faults, prices.
+"""Events of a cluster in some hours, from a number: its pools, pods that come and go, faults, prices.
 
 The same number gives the same hours, whatever the policy is under which they pass.
 """

@@ -232,7 +232,7 @@ class Hours:
 
     @contextmanager
     def within(self, place: str) -> Iterator[None]:
-        """Who writes, within it: a pass, a workflow, a cloud."""
+        """Name the writer within the block: a pass, a workflow, a cloud."""
         before, self.place = self.place, place
         self.passes[place] += 1
         try:

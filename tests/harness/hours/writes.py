@@ -41,7 +41,7 @@ class HourStore(MemoryStore):
 
 
 class Writes:
-    """What a world does with writes to its store: its claims, pools and machines are what was written last."""
+    """Writes to a world's store, and what follows: its claims, pools and machines are what was written last."""
 
     def __init__(self, world: Hours) -> None:
         self._world = world

@@ -47,7 +47,7 @@ def daemon_pods(problem: Mapping[str, Json], node: Mapping[str, Json]) -> Iterab
 
 
 def with_plan(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str, Json]:
-    """What is there when the plan has been carried out, as a problem of the pods that it has left out."""
+    """State after the plan has been carried out, as a problem of the pods that it has left out."""
     pods = {pod["name"]: pod for pod in problem["pods"]}
     nodes = []
     for node in (*problem["nodes"], *plan["nodes"]):

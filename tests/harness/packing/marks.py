@@ -47,7 +47,7 @@ def next_pass(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> dict[str
 def mark_of_left_out(
     problem: Mapping[str, Json], plan: Mapping[str, Json], pod: Mapping[str, Json], nodes: Collection[str]
 ) -> str:
-    """By which mark a pod was left out that kube-scheduler puts onto one of the nodes; empty: by none."""
+    """Mark by which a pod was left out that kube-scheduler puts onto one of the nodes; empty: by none."""
     labels = {node["name"]: node["labels"] for node in (*problem["nodes"], *plan["nodes"])}
     hard = {spread["key"] for spread in pod.get("spreads", ()) if spread["hard"]}
     apart = {term["key"] for term in pod.get("anti_affinity", ()) if not term["weight"]}
@@ -61,7 +61,7 @@ def mark_of_left_out(
 
 
 def mark_of_placed(problem: Mapping[str, Json], node: Mapping[str, Json], pod: Mapping[str, Json], words: str) -> str:
-    """By which mark a pod was placed that kube-scheduler refuses with these words; empty: by none."""
+    """Mark by which a pod was placed that kube-scheduler refuses with these words; empty: by none."""
     del pod
     against = "anti-affinity" in words
     return DAEMONS if against and problem["daemonsets"] and ZONE in node["labels"] else ""

@@ -82,7 +82,7 @@ def _more_rules(chance: random.Random) -> dict[str, Json]:
 
 
 def _selecting(chance: random.Random) -> dict[str, Json]:
-    """Whom a rule is about."""
+    """Selector of the pods that a rule is about."""
     term: dict[str, Json] = {"key": chance.choice((ZONE, ZONE, HOSTNAME, HOSTNAME, RACK))}
     term["selector"] = chance.choice(({"app": chance.choice(APPS)}, {"app": chance.choice(APPS)}, {}, None))
     if term["selector"] is not None and chance.random() < 0.3:
@@ -160,7 +160,7 @@ def _old_selector(chance: random.Random) -> dict[str, str]:
 
 
 def _close(chance: random.Random, node: dict[str, Json], shapes: Sequence[dict[str, Json]]) -> None:
-    """What people and machines have done to a node."""
+    """Change a node as people and machines do."""
     node["cordoned"] = chance.random() < 0.15
     if chance.random() < 0.15:
         effect = chance.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))

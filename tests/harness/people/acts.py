@@ -1,4 +1,4 @@
-"""What people and the world do to a played cluster in its hours; each act ends by itself after a while."""
+"""Acts of people and the world on a played cluster in its hours; each act ends by itself after a while."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _grow(world: Hours, number: float) -> bool:
 
 
 def _roll(world: Hours, daemon: Daemon) -> None:
-    """Its pods are made anew where there is room for the new ones."""
+    """Make the DaemonSet's pods anew where there is room for the new ones."""
     for name in list(world.kube.nodes):
         for pod in world.kube.daemons_on(name):
             if pod["app"] == daemon.name and daemon.cpu <= world.kube.free(name)[0] + pod["cpu"]:

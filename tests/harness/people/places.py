@@ -78,7 +78,7 @@ def _has_rules(pod: Pod) -> bool:
 
 
 def _size(pod: Pod, number: int) -> float:
-    """How large the pod is, by one of some measures."""
+    """Size of the pod, by one of some measures."""
     cores, memory = _WEIGHTS[number % len(_WEIGHTS)]
     return cores * pod.requests["cpu"] / 1e6 + memory * pod.requests["memory"] / (4096 * 2**20 * 1000)
 

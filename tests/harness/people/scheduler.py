@@ -30,7 +30,7 @@ def read(pod: Object) -> Pod:
 
 
 def board_of(kube: PlayedCluster) -> Board:
-    """What the scheduler sees: bound pods, and those that it has given a node."""
+    """Board as the scheduler sees it: bound pods, and those that it has given a node."""
     limits = kube.storage.limits()
     nodes = {name: node_of(document, limits) for name, document in kube.nodes.items()}
     waiting = []
@@ -77,7 +77,7 @@ def _give(kube: PlayedCluster, pod: Object, name: str) -> None:
 
 
 def _bind_late(kube: PlayedCluster, pod: Object, name: str) -> None:
-    """Its volumes are made: the pod is bound, or waits again where its node is gone."""
+    """Bind a pod whose volumes are made by now: the pod is bound, or waits again where its node is gone."""
     if pod["metadata"]["uid"] not in kube.pods or is_ending(pod):
         return
     if name in kube.nodes:
@@ -91,7 +91,7 @@ def _bind_late(kube: PlayedCluster, pod: Object, name: str) -> None:
 
 
 def _message(faults: Mapping[str, str]) -> str:
-    """What kube-scheduler writes; a node without a fault is barred by a webhook."""
+    """Message of kube-scheduler; a node without a fault is barred by a webhook."""
     counts = Counter(fault or "node(s) were barred by a webhook" for fault in faults.values())
     reasons = ", ".join(sorted(f"{count} {fault}" for fault, count in counts.items()))
     return f"0/{len(faults)} nodes are available: {reasons}." if faults else "no nodes available to schedule pods"

@@ -33,7 +33,7 @@ class PlayedStorage:
         return {} if self.slots is None else {DRIVER: self.slots}
 
     def csi_node(self, name: str) -> Object:
-        """What a node's drivers say."""
+        """Limits of a node's drivers."""
         driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": self.slots}}
         return {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
 
@@ -73,7 +73,7 @@ class PlayedStorage:
                 self.volumes.pop(f"v-{name}", None)
 
     def items(self, path: str, nodes: Iterable[str]) -> list[Object] | None:
-        """What a list of the API has; None for a path that is not of storage."""
+        """Items of a list of the API; None for a path that is not of storage."""
         kind = path.rpartition("/")[2]
         if kind == "csinodes":
             return [] if self.slots is None else [self.csi_node(name) for name in nodes]

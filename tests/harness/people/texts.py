@@ -55,7 +55,7 @@ class WaitingPod:
 
 
 def rules_of(pod: Object) -> dict[str, set[str]]:
-    """What the pod itself asks for, by the kind of the rule."""
+    """Rules of the pod itself, by their kind."""
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     terms = ((affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
@@ -79,8 +79,8 @@ def rules_of(pod: Object) -> dict[str, set[str]]:
 
 
 def unsaid(text: str, pod: WaitingPod) -> str:
-    """What the text does not say of the pod: its name, a rule that can keep it out, a node with room; empty where it
-    says enough."""
+    """Fact of the pod that the text does not say: its name, a rule that can keep it out, a node with room; empty where
+    it says enough."""
     statement = " ".join(_statements(text, pod.names))
     if not statement:
         return "" if _MORE.search(text) else "no pod of it is named"

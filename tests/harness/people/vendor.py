@@ -78,7 +78,7 @@ def entries(factor: Mapping[str, float], zones: Sequence[str]) -> list[dict[str,
 
 
 def refusals(number: int, hours: float) -> Iterator[tuple[float, str, float]]:
-    """When launches are refused in the hours of that number."""
+    """Times at which launches are refused in the hours of that number."""
     chance = Random(f"refusals {number}")
     for hour in range(0, int(hours), EVERY_HOURS):
         yield (hour + EVERY_HOURS * chance.random() * 0.9) * HOUR, LAUNCH_REFUSED, chance.random()

@@ -169,7 +169,7 @@ class Waits:
                 self._fault("endless", pod, f"{in_vain} nodes came and went in vain")
 
     def _judge_left(self, pod: Object, text: str, since: datetime, now: datetime) -> None:
-        """Of a pod for which nothing comes."""
+        """Judge the text about a pod for which nothing comes."""
         uid = pod["metadata"]["uid"]
         if now - since > MINUTE:
             problem = unsaid(text, self._waiting_pod(pod))
@@ -253,7 +253,7 @@ class Waits:
             self.world.judge.fault(kind, f"{pod['metadata']['name']} {text}")
 
     def _text(self) -> str:
-        """What is shown of pods that wait."""
+        """Text that is shown of pods that wait."""
         cluster = self.world.store.get(Cluster, self.world.cluster.id)
         conditions = cluster.conditions if cluster is not None else ()
         return " ".join(part.message for part in conditions if part.type.startswith("Pods"))
@@ -283,7 +283,7 @@ class Waits:
         return bool(takers) and set(takers) <= set(names)
 
     def reasons(self) -> Counter[str]:
-        """Why the scheduler refuses the pods that wait now, over all nodes: for people who read a run."""
+        """Reasons why the scheduler refuses the pods that wait now, over all nodes: for people who read a run."""
         board = board_of(self.world.kube)
         return Counter(
             f"{pod['app']}: {fault}" for pod in self.world.kube.pending() for fault in board.faults(read(pod)).values()

@@ -1,4 +1,4 @@
-"""How the nodes of a story become fewer when its pods do, and no pod that stays is without a node."""
+"""Nodes of a story become fewer when its pods do, and no pod that stays is without a node."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _pods_of_two_nodes(story: Story) -> list[str]:
 
 
 def _replace_evicted(story: Story, staying: Sequence[str]) -> None:
-    """What the controller of the pods does: nobody owns those of a story."""
+    """Replace evicted pods as their controller does: nobody owns those of a story."""
     names = {item["metadata"]["name"] for item in story.kube.call("GET", PODS)["items"]}
     for name in staying:
         if name not in names:

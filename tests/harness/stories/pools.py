@@ -182,7 +182,7 @@ class Story:
         }  # fmt: skip
 
     def money_stops_the_next(self) -> None:
-        """What the nodes cost now is all that the pool may cost: pods that have no room bring none."""
+        """The nodes' present price is all that the pool may cost: pods that have no room bring none."""
         before = self.pool(GROUP)["nodes"]
         self.change(GROUP, {"limits": {"usd_hour": before["usd_hour"]}})
         names = [f"dear-{number}" for number in range(4)]
@@ -362,6 +362,6 @@ class Story:
         return len(phases) == count and {phase for phase, _ in phases} == {"Running"}
 
     def refusal(self) -> str:
-        """Why pods wait; empty while none does."""
+        """Reason why pods wait; empty while none does."""
         current = self.condition("PodsHaveRoom")
         return str(current["message"]) if current.get("status") == "False" else ""

@@ -98,12 +98,12 @@ class Follower:
 
     @property
     def ready(self) -> int:
-        """How many nodes are ready."""
+        """Number of nodes that are ready."""
         return sum(phase == "Available" for phase, _ in self.phases.values())
 
     @property
     def zones(self) -> Counter[str]:
-        """How many nodes are, or come, in each zone."""
+        """Number of nodes that are, or come, in each zone."""
         return Counter(zone for phase, zone in self.phases.values() if phase in ("Pending", "Available"))
 
 
@@ -140,7 +140,7 @@ class ZoneStory:
         return [each for each in listed if each["name"].startswith(f"{pool}-") and not each["deleting"]]
 
     def zones(self, pool: str) -> Counter[str]:
-        """How many nodes of the pool are available in each zone."""
+        """Number of nodes of the pool that are available in each zone."""
         return Counter(each["placement"]["zones"][0] for each in self.claims(pool) if each["phase"] == "Available")
 
     def operation(self) -> Object:

@@ -63,7 +63,7 @@ class CudoYard:
         return f"{machine_type}-{VCPUS}x{MEMORY_GIB}"
 
     def cluster_network(self, client_id: str, cluster_id: str = "clu_1", data_center: str = DALLAS) -> None:
-        """What a cluster's driver makes that its nodes need: the network and the security group of nodes."""
+        """Make the parts of a cluster's driver that its nodes need: the network and the security group of nodes."""
         client = self.client()
         own_marks = marks.text(marks.marks("inst", "acme", cluster_id, 1))
         client.put_security_group(name("vantage", client_id, NODE), data_center, own_marks, [Rule("22", "10.0.0.0/8")])

@@ -104,7 +104,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
 
 
 def answer(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """What moto answers to ``client``. Raises botocore's ``ClientError`` and ``ParamValidationError``."""
+    """Answer of moto to ``client``. Raises botocore's ``ClientError`` and ``ParamValidationError``."""
     model = client.meta.service_model.operation_model(operation)
     context = {"client_region": client.meta.region_name, "client_config": client.meta.config, "auth_type": None}
     sent = client._emit_api_params(api_params=dict(parameters), operation_model=model, context=context)
@@ -129,7 +129,7 @@ def answer(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def _lifecycle(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """What our imitation of the Data Lifecycle Manager answers, which moto does not have."""
+    """Answer of our imitation of the Data Lifecycle Manager, which moto does not have."""
     model = client.meta.service_model.operation_model(operation)
     if (faults := ParamValidator().validate(parameters, model.input_shape)).has_errors():
         raise ParamValidationError(report=faults.generate_report())
@@ -143,7 +143,7 @@ def _lifecycle(client: Any, operation: str, parameters: Mapping[str, Any]) -> An
 
 
 def _imitated(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """What one of our imitations of a service answers."""
+    """Answer of one of our imitations of a service."""
     model = client.meta.service_model.operation_model(operation)
     if model.input_shape and (faults := ParamValidator().validate(parameters, model.input_shape)).has_errors():
         raise ParamValidationError(report=faults.generate_report())

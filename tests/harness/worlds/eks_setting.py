@@ -154,7 +154,7 @@ def member_ids(group: Any, state: str = "InService") -> list[str]:
 
 
 def failures(setting: Setting, name: str = "system") -> list[str]:
-    """Why machines of a node group did not come."""
+    """Reasons why machines of a node group did not come."""
     scaling = setting.scaling_group(name)["AutoScalingGroupName"]
     activities = setting.scaling.describe_scaling_activities(AutoScalingGroupName=scaling)["Activities"]
     return [activity["StatusMessage"] for activity in activities if activity["StatusCode"] == "Failed"]

@@ -66,7 +66,7 @@ class Callables:
 
 @dataclass(frozen=True, slots=True)
 class EndedExecution:
-    """How an execution ended: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``."""
+    """End of an execution: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``."""
 
     status: str
     output: Any

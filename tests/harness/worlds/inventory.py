@@ -71,7 +71,7 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
 
 
 def _eks_things(account: str, region: str) -> dict[str, list[str]]:
-    """What the imitation of EKS has, as the driver's ids name it."""
+    """Things in the imitation of EKS, as the driver's ids name them."""
     things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
     for name, cluster in eks_backends[account][region].clusters.items():
         things["eks_cluster"].append(name)

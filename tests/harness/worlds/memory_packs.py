@@ -31,7 +31,7 @@ class MemoryPacks:
         self._rights = ""
 
     def acting_as(self, rights: str) -> MemoryPacks:
-        """This API; ``acted`` says who has applied and deleted what."""
+        """Return this API for calls with these rights; ``acted`` says who has applied and deleted what."""
         self._rights = rights
         return self
 

@@ -42,7 +42,7 @@ ENVIRONMENT = {"ACCESS_KEY_ID": "AKIAEXAMPLE", "SECRET_ACCESS_KEY": "x", "DEFAUL
 
 
 class Driver:
-    """What the driver of such clusters says of nodes."""
+    """Facts of nodes that the driver of such clusters knows."""
 
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         group = node["labels"].get(GROUP)

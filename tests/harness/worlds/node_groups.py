@@ -105,7 +105,7 @@ class NodeGroups:
 
 
 class FullTypes(dict[str, int]):
-    """How many machines there are of each type: none of those in ``full``, which may change meanwhile."""
+    """Number of available machines of each type: none of those in ``full``, which may change meanwhile."""
 
     def __init__(self, full: Set[str]) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ _MISSING = object()
 
 
 def read(path: str, data: Any, context: Mapping[str, Any]) -> Any:
-    """What a reference path (``$.a.b``, or ``$$.a.b`` into the context object) leads to. ``KeyError`` when nothing."""
+    """Value at a reference path (``$.a.b``, or ``$$.a.b`` into the context object). ``KeyError`` when nothing."""
     value = _follow(path, data, context)
     if value is _MISSING:
         raise KeyError(path)

@@ -89,8 +89,8 @@ def demo(days: dict[str, Day]) -> Day:
 
 @dataclass(frozen=True)
 class SlowActs:
-    """What was done to ``three`` at a moment: the claims of the pools in question, each the only one of its pool then,
-    and of the member whose machine was ended."""
+    """Acts on ``three`` at a moment: the claims of the pools in question, each the only one of its pool then, and of
+    the member whose machine was ended."""
 
     day: Day
     at: datetime

@@ -1,4 +1,4 @@
-"""What a person writes for a cluster: workloads, volumes, budgets, NodePools."""
+"""Manifests that a person writes for a cluster: workloads, volumes, budgets, NodePools."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def storage_class(name: str, zone: str) -> Object:
 
 
 def volume(claim: str, storage_class: str, zone: str) -> Object:
-    """What a provisioner makes for a claim of the namespace ``default``."""
+    """Volume that a provisioner makes for a claim of the namespace ``default``."""
     terms = [{"matchExpressions": [among(ZONE, zone)]}]
     spec = {
         "capacity": SIZE["requests"],

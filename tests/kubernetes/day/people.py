@@ -30,7 +30,7 @@ MEMBER = "node-role.kubernetes.io/control-plane"
 
 @dataclass(frozen=True)
 class Person:
-    """Who made the clusters. Files of the programs are in ``folder``."""
+    """Person who made the clusters. Files of the programs are in ``folder``."""
 
     served: Served
     folder: Path
@@ -46,7 +46,7 @@ class Person:
         )
 
     def runs(self, *command: str, text: str = "") -> str:
-        """What the program prints. Raises ``AssertionError`` with its complaint when it fails."""
+        """Run the program, and return its output. Raises ``AssertionError`` with its complaint when it fails."""
         done = self.tries(*command, text=text)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -72,7 +72,7 @@ class Day(Story):
         return self.person.tries(*command, text=text, editor=editor)
 
     def kubectl(self, *arguments: str, text: str = "") -> str:
-        """What ``kubectl`` prints. Raises ``AssertionError`` when it fails."""
+        """Run ``kubectl``, and return its output. Raises ``AssertionError`` when it fails."""
         done = self.tries(*arguments, text=text)
         assert done.returncode == 0, done.stderr
         return done.stdout

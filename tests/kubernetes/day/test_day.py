@@ -71,7 +71,7 @@ def test_pods_and_a_daemon_set_bring_three_nodes(slow_acts: SlowActs, demo: Day,
 
 
 def test_rules_that_nodes_with_room_keep_bring_none(demo: Day) -> None:
-    """Of zones those count where nodes are that the pods may have."""
+    """Zones count only where nodes are that the pods may have."""
     before, hard = demo.ids("dyn"), {"whenUnsatisfiable": "DoNotSchedule"}
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": [apart("apart")]}
     wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": apart("rather")}]}
@@ -107,7 +107,7 @@ def test_pods_of_a_node_that_is_drained_by_hand_run_elsewhere(demo: Day, drained
 def test_three_pods_beside_a_cordoned_node_get_exactly_one_node(
     demo: Day, drained: str, record_property: Record
 ) -> None:
-    """It has room for them, and no other node has room for one."""
+    """The node has room for them, and no other node has room for one."""
     before, began = demo.ids("dyn"), time.monotonic()
     demo.make(deployment("three", 3, "600m", "dyn"))
     demo.run(three=3)
@@ -133,7 +133,7 @@ def test_a_tainted_node_is_for_pods_that_tolerate_it(demo: Day, drained: str) ->
 
 
 def test_a_job_brings_nodes_and_they_leave_after_it(demo: Day) -> None:
-    """It can complete on no other nodes. That they leave is seen when others do."""
+    """The job can complete on no other nodes. That they leave is seen when others do."""
     demo.open_pools(*(node_pool(name, SMALL, limit=limit) for name, limit in LIMITS.items()))
     demo.make(job("sums", 5, "1", "batch"))
     demo.kubectl("wait", "--for=condition=Complete", "job/sums", f"--timeout={PROGRAM_SECONDS - 5}s")
@@ -255,7 +255,7 @@ def test_nodes_leave_and_nobody_counts_on_the_cordoned_one(
 
 
 def test_a_replacement_is_of_a_type_that_there_is_an_image_for(saving: Saving, demo: Day) -> None:
-    """Its pool names no architecture, and the cheapest types are of one without an image."""
+    """The node's pool names no architecture, and the cheapest types are of one without an image."""
     demo.saved("a cheaper node", lambda: len(ids := demo.ids("compute")) == 1 and not ids & saving.compute)
     demo.run(light=1)
     are_of_types_with_an_image(demo, "compute")
@@ -289,7 +289,7 @@ def test_a_deleted_node_is_replaced_and_its_machine_ends(slow_acts: SlowActs, re
 
 
 def test_a_node_that_is_not_ready_is_no_room_and_stays(slow_acts: SlowActs, record_property: Record) -> None:
-    """It is repaired when it has not been ready for half an hour."""
+    """The node is repaired when it has not been ready for half an hour."""
     day, silent = slow_acts.day, slow_acts.claims["silent"]
 
     def runs_elsewhere() -> list[str]:

@@ -58,7 +58,7 @@ def connect(address: str, gateway: str) -> None:
 
 
 def write(config: dict[str, Any]) -> None:
-    """What cloud-init and an image would have written."""
+    """Write the files that cloud-init and an image would have written."""
     for path, (text, mode) in config["files"].items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text.removesuffix("\n") + "\n")
@@ -75,7 +75,7 @@ def write(config: dict[str, Any]) -> None:
 
 
 def start(config: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """What the unit of the first boot runs."""
+    """Start the command of the unit of the first boot."""
     environment = {"PATH": f"{config['programs']}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
     environment |= config["environment"]
     command = ["bash", "/usr/local/lib/stockyard/start.sh", *str(config["arguments"]).split()]

@@ -129,7 +129,7 @@ class Plane:
         return list(self.kube.call("GET", CONTROLLERS)["items"])
 
     def log_of(self, node: str) -> str:
-        """What the controllers on a node have printed."""
+        """Output of the controllers on a node."""
         (log,) = (self.cloud.home / "planes").glob(f"*/{build.CLOUD_CONTROLLER}-{node}.log")
         return log.read_text(errors="replace")
 

@@ -121,11 +121,11 @@ class Stockyard:
         return claim_id
 
     def machine_token(self, subject: str) -> str:
-        """What the machine proves itself by."""
+        """Token by which the machine proves itself."""
         return machine_token(KEY, subject, 1)
 
     def join_token(self, claim_id: str) -> str:
-        """What the cluster's agent makes a bootstrap token of."""
+        """Token from which the cluster's agent makes a bootstrap token."""
         return join_token(KEY, claim_id, 1)
 
     def answer(self, path: str, body: bytes) -> dict[str, Any] | str:

@@ -72,7 +72,7 @@ NETWORK_MANIFEST = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: network, n
 
 
 def missing() -> str:
-    """Why no machines can be made here; empty when they can."""
+    """Reason why no machines can be made here; empty when they can."""
     absent = [name for name in ("ip", "nsenter", "unshare", "mount") if shutil.which(name) is None]
     if absent:
         return f"{', '.join(absent)} not installed"
@@ -168,13 +168,13 @@ class Town:
         machine.process.wait()
 
     def targets(self, *names: str) -> None:
-        """Whom the load balancer sends connections to."""
+        """Set the machines that the load balancer sends connections to."""
         text = "\n".join(self.machines[name].address for name in names)
         (self.folder / "targets.part").write_text(text)
         (self.folder / "targets.part").rename(self.folder / "targets")
 
     def run(self, name: str, *command: str, check: bool = True, input: str | None = None) -> str:
-        """What a command prints on the machine, with the administrator's kubeconfig."""
+        """Run a command on the machine with the administrator's kubeconfig, and return its output."""
         machine = self.machines[name]
         environment = {
             "PATH": f"{self._programs(machine.release)}:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -201,7 +201,7 @@ class Town:
         self._run("sh", "-c", restore, "sh", str(source), str(target), str(BINARIES / release() / "etcdutl"))
 
     def log(self, name: str) -> str:
-        """What the machine has printed."""
+        """Output of the machine."""
         return (self.folder / name / "machine.log").read_text(errors="replace")
 
     def _programs(self, kubernetes: str) -> Path:
@@ -239,7 +239,7 @@ class Town:
 
 
 def until(condition: Callable[[], Any], thing: str, seconds: float = SECONDS) -> Any:
-    """What the condition answers as soon as that is true."""
+    """Wait until the condition's answer is true, and return it."""
     ends_at = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < ends_at, f"{thing} never came to be"

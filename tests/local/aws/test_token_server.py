@@ -1,4 +1,4 @@
-"""What an API server hears from the webhook over HTTP."""
+"""Answers of the webhook to an API server over HTTP."""
 
 from __future__ import annotations
 

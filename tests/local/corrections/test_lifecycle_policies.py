@@ -23,7 +23,7 @@ DETAILS = {
 
 
 def life(client: Any) -> list[Any]:
-    """What a policy's making, reading and deletion answer, and its snapshots."""
+    """Answers to the making, reading and deletion of a policy, and its snapshots."""
     ec2, dlm = client("ec2"), client("dlm")
     for value in ("one", "two"):
         tagged = [{"ResourceType": "volume", "Tags": [{"Key": "of", "Value": value}]}]

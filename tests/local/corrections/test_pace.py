@@ -1,4 +1,4 @@
-"""How long a change takes here."""
+"""Time that a change takes here."""
 
 from __future__ import annotations
 

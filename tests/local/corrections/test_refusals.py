@@ -139,7 +139,7 @@ def test_a_zone_that_is_down_has_nothing(aws: None) -> None:
 
 
 def test_moto_still_has_unlimited_capacity_and_knows_profiles_at_once(aws: None) -> None:
-    """When this test fails, the corrections can be removed."""
+    """Remove the corrections when this test fails."""
     ec2, iam = client("ec2"), client("iam")
     iam.create_instance_profile(InstanceProfileName="node")
     assert len(run(ec2, "p5.48xlarge", 50, IamInstanceProfile={"Name": "node"})) == 50

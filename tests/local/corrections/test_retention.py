@@ -1,4 +1,4 @@
-"""What AWS forgets goes here too: read stream records, old executions, references to whatever moto made."""
+"""Things that AWS forgets go here too: read stream records, old executions, references to whatever moto made."""
 
 from __future__ import annotations
 

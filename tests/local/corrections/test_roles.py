@@ -77,7 +77,7 @@ def test_an_instance_gets_a_session_named_after_it(sts: Any) -> None:
 
 
 def test_moto_still_gives_keys_of_roles_that_do_not_exist() -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     with mock_aws(), credentials(OWN_ACCOUNT):
         boto3.client("sts").assume_role(RoleArn=f"arn:aws:iam::{TENANT}:role/none", RoleSessionName="session")
 

@@ -93,7 +93,7 @@ def test_a_cancelled_transaction_leaves_nothing_in_table_and_stream(world: Calla
 
 
 def test_moto_still_keeps_stream_records_of_cancelled_transactions(world: Callable[[bool], Table]) -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     client = world(False)
     client.put_item(TableName="t", Item=key("there"))
     shard = dynamodb_backends[OWN_ACCOUNT][REGION].tables["t"].stream_shard

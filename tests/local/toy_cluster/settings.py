@@ -6,6 +6,6 @@ from stockyard.domain.models.clusters.clusters import ClusterSettings
 
 
 class ToySettings(ClusterSettings):
-    """Where it is."""
+    """Place of the cluster."""
 
     region_name: str | None = None

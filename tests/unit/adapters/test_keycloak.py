@@ -1,4 +1,4 @@
-"""How the Keycloak adapter logs in, tries again and words its errors. The port itself: ``tests/contracts``."""
+"""Logins, new attempts and error texts of the Keycloak adapter. The port itself: ``tests/contracts``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the attestor's own sender does on the wire."""
+"""Requests of the attestor's own sender on the wire."""
 
 from __future__ import annotations
 

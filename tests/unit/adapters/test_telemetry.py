@@ -27,7 +27,7 @@ KEYS = {
 
 
 def written(level: str, metric: Metric | None = None) -> list[dict[str, Any]]:
-    """What is in the log of a function with this level after one line and one measurement."""
+    """Log of a function with this level after one line and one measurement."""
     stream = io.StringIO()
     logger = Logger(service=f"telemetry-{next(_NUMBERS)}", stream=stream, level=level)
     logger.append_keys(function_request_id="invocation-1")

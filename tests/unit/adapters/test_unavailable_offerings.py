@@ -17,7 +17,7 @@ SMALL = ("small", "spot", "*")
 
 
 class Remembering:
-    """What is refused at which second, and how long it is remembered then."""
+    """Memory of refusals: each comes at a second, and is remembered for a time from then on."""
 
     def __init__(self) -> None:
         self.store = MemoryRegistry().platform()

@@ -25,12 +25,12 @@ def result(rig: Rig) -> dict[str, Any]:
 
 
 def counts(rig: Rig) -> dict[str, int]:
-    """What the last result counts."""
+    """Counts of the last result."""
     return {name: value for name, value in result(rig)["data"].items() if name != "held"}
 
 
 def verbs(rig: Rig) -> list[tuple[str, str]]:
-    """Who was evicted or deleted, in order, as far as it was allowed."""
+    """Objects that were evicted or deleted, in order, as far as it was allowed."""
     return [
         (call.action.resource, call.action.name)
         for call in rig.kube.calls

@@ -57,7 +57,7 @@ class Clock:
 
 @dataclass
 class PodsOfCluster:
-    """What Stockyard knows of the cluster's pods, as ``operations/machines/pending_pods.py`` keeps it."""
+    """Knowledge of Stockyard about the cluster's pods, as ``operations/machines/pending_pods.py`` keeps it."""
 
     posts: list[dict[str, Any]] = field(default_factory=list)
     picture: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class Platform:
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
-        """Those of the last post, by the name given to ``order``."""
+        """Results of the last post, by the name given to ``order``."""
         return {result["id"].removeprefix("cmd_"): result for result in self.posts[-1]["results"]}
 
 

@@ -74,7 +74,7 @@ class Story:
         return mirror.settled and self.rig.platform.mirror == LAST
 
     def _parts(self) -> tuple[Agent, PodReports, Mirror]:
-        """What the process of an agent has."""
+        """Parts of an agent's process."""
         mirror, reports = self.rig.mirror(), self.rig.reports()
         return self.rig.agent(mirror=mirror, reports=reports), reports, mirror
 
@@ -102,7 +102,7 @@ class Story:
 
     @property
     def ends(self) -> dict[str, str]:
-        """How each command ended."""
+        """Status of each command at its end."""
         return {name: result["status"] for name, result in self.rig.platform.results_by_id.items()}
 
     @property
@@ -117,7 +117,7 @@ class Story:
 
     @property
     def things(self) -> Counter[str]:
-        """How many objects of a kind are left."""
+        """Number of objects of each kind that are left."""
         return Counter(key.resource for key in self.rig.kube.store.objects)
 
 
@@ -151,7 +151,7 @@ def _scene(rig: Rig) -> None:
 
 
 def _world(rig: Rig, number: int) -> None:
-    """What others do after a round: kubelets end pods, the budget is eased, Stockyard orders what comes next."""
+    """Do what others do after a round: kubelets end pods, the budget is eased, Stockyard orders what comes next."""
     kube_pods.reap(rig.kube.store, all_marked=True, nodes_down=frozenset("c"))
     if number == 4:
         for key, stored in rig.kube.store.objects.items():

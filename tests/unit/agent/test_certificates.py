@@ -44,7 +44,7 @@ def serving(rig: Rig, *names: str, user: str = "worker-1", **more: Any) -> str:
 
 
 def decision(rig: Rig, name: str) -> tuple[str, str]:
-    """What the agent says of a request: type and message of its one condition, or nothing."""
+    """Decision of the agent about a request: type and message of its one condition, or nothing."""
     rig.agent().look()
     document = rig.kube.store.get(Key("certificates.k8s.io", "certificatesigningrequests", "", name))
     conditions = (document.get("status") or {}).get("conditions") or [{"type": "", "message": ""}]

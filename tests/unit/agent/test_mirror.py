@@ -22,7 +22,7 @@ def stored(rig: Rig, kind: str = "NodePool") -> dict[str, Object]:
 
 
 def writes(rig: Rig) -> list[str]:
-    """What was written of the mirror."""
+    """Writes to the mirror."""
     calls = [call.action for call in rig.kube.calls if call.action.group == "karpenter.sh"]
     return [f"{action.verb} {action.resource}" for action in calls if action.verb != "list"]
 

@@ -1,4 +1,4 @@
-"""What is posted: the wire's names, paging, what fits."""
+"""Contents of posts: the wire's names, paging, what fits."""
 
 from __future__ import annotations
 

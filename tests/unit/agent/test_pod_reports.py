@@ -198,7 +198,7 @@ def test_a_refused_report_comes_again_as_a_whole(rig: Rig, status: int, pause: f
 
 
 def test_an_older_stockyard_is_told_what_it_can_read(rig: Rig) -> None:
-    """It refuses members that it does not know (422). An hour later it may be a newer one."""
+    """An older Stockyard refuses members that it does not know (422). An hour later it may be a newer one."""
     rig.add_node("a")
     rig.nominate(rig.add_waiting("web-1"), "a")
     rig.add_waiting("web-2")

@@ -116,7 +116,7 @@ def as_pem(data: bytes) -> str:
 
 @given(st.integers(0, len(DER) - 1), st.integers(1, 255))
 def test_a_changed_byte_gives_the_same_reading_as_cryptography_or_none(position: int, change: int) -> None:
-    """Who reads something else than the signer does could be shown one name and approve another."""
+    """A reader of something else than the signer reads could be shown one name and approve another."""
     data = DER[:position] + bytes([DER[position] ^ change]) + DER[position + 1 :]
     try:
         request = parse(as_pem(data))

@@ -1,4 +1,4 @@
-"""What docs/objects.md and docs/events say of nodes is what the code does."""
+"""Statements of docs/objects.md and docs/events about nodes are true of the code."""
 
 from __future__ import annotations
 

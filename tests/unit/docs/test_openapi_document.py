@@ -35,7 +35,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def inlined(document: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference stands for."""
+    """Schema that a reference stands for."""
     while "$ref" in part:
         _, _, kind, name = part["$ref"].split("/")
         part = document["components"][kind][name]
@@ -48,7 +48,7 @@ def is_sentence(text: Any) -> bool:
 
 
 def unsaid(document: dict[str, Any]) -> list[str]:
-    """Where a description is missing that is needed, or is no sentence."""
+    """Places where a description is missing that is needed, or is no sentence."""
     places = []
     for name, operation in operations(document):
         places += [f"{name} summary"] if not operation.get("summary") else []

@@ -23,7 +23,7 @@ class Clock:
 
 
 def served(limits: TenantLimits, tenant: str, count: int) -> int:
-    """How many of so many requests are let through."""
+    """Number of requests that are let through, of so many."""
     done = 0
     for _ in range(count):
         try:

@@ -1,4 +1,4 @@
-"""Who calls, by the rules of the claims."""
+"""Identity of a caller, by the rules of the claims."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PHASE = {
 
 
 def lines_of(*events: dict[str, Any]) -> list[dict[str, Any]]:
-    """What one process logs that serves these events one after the other."""
+    """Lines that one process logs when it serves these events one after the other."""
     stream = io.StringIO()
     logger = Logger(service=f"logs-{next(_NUMBERS)}", stream=stream)
 

@@ -1,4 +1,4 @@
-"""Where a stage has CloudFront in front of the API, functions answer only what came through it."""
+"""Functions of a stage with CloudFront in front of the API answer only what came through it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ EVENT = {"tenant": "acme", "cluster_id": "clu_1", "phase": "network"}
 
 
 def ask(act: Any) -> dict[str, Any]:
-    """What the handler answers when the phase does this."""
+    """Answer of the handler when the phase does this."""
     return phases.handler(lambda tenant: tenant, act)(EVENT, Context("cluster-phases", "request"))
 
 

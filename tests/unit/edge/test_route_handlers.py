@@ -1,4 +1,4 @@
-"""What a route gives to its handler: by the names of the handler's parameters."""
+"""Arguments that a route gives to its handler: by the names of the handler's parameters."""
 
 from __future__ import annotations
 

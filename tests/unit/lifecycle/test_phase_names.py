@@ -1,4 +1,4 @@
-"""Which phases an operation on a subject may be in, for lists that are filtered by one."""
+"""Phases that an operation on a subject may be in, for lists that are filtered by one."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Machine:
             assert done.returncode == 0, done.stderr
 
     def calls(self, name: str) -> list[str]:
-        """What was run of a command of cryptsetup."""
+        """Runs of a command of cryptsetup."""
         path = self.root / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if line.startswith(f"cryptsetup {name}")]

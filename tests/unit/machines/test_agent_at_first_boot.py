@@ -1,4 +1,4 @@
-"""What a control plane hands to the agent, and who becomes its first administrator."""
+"""Handover from a control plane to the agent, and the cluster's first administrator."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PUBLIC, PRIVATE, INTERNAL = "198.51.100.7", "10.160.0.5", "demo-0123456789ab.sto
 
 @pytest.fixture
 def token_config(tmp_path: Path) -> dict[str, Any]:
-    """What a machine with a token is told, as its start script unpacks it."""
+    """Configuration of a machine with a token, as its start script unpacks it."""
     text = control_plane.first_boot(**{**VALUES, "volume_tags": None, "token": TOKEN}).script()
     assert TOKEN not in text, "it is packed with everything else"
     files = script_files(text)

@@ -1,4 +1,4 @@
-"""How a machine opens its encrypted disk: with a key that is in the Vault and nowhere else, whenever it died before."""
+"""Opening of a machine's encrypted disk: with a key that is in the Vault and nowhere else, whenever it died before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people choose reaches a machine as data: no value of theirs becomes a command, a file or another flag."""
+"""Choices of people reach a machine as data: no value of theirs becomes a command, a file or another flag."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOSTILE = (
 
 
 def boots(value: str) -> list[FirstBoot]:
-    """What machines are told that have the value wherever a text comes from outside."""
+    """First boots of machines that have the value wherever a text comes from outside."""
     common = {"api_url": "https://api.example.test", "kubernetes_version": "1.34", "token": value}
     plane = {**common, "client_id": value, "issuer": value, "tenant": value}
     disk = DiskKey(f"https://{value}", value, value, value)
@@ -63,7 +63,7 @@ def test_files_of_a_first_boot_are_written_as_they_are() -> None:
 
 
 def test_the_script_of_a_first_boot_holds_no_text_of_others() -> None:
-    """It unpacks an archive: what surrounds that is the same for all machines."""
+    """The script unpacks an archive: what surrounds that is the same for all machines."""
     frame = {boots("plain")[0].script().partition("directory /\n")[0]}
     for value in HOSTILE:
         for boot in boots(value):

@@ -1,4 +1,5 @@
-"""What systemd makes of an encrypted disk's line in fstab: after a reboot the mount waits, for as long as it takes."""
+"""Mount that systemd makes of an encrypted disk's line in fstab: after a reboot the mount waits, for as long as it
+takes."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from tests.unit.machines.first_boot import CLAIM, KEYS, NODE_VALUES, refusal
 
 
 def watched(node: Any, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, str] | int]) -> list[dict[str, Any]]:
-    """What the machine posts while its metadata is what ``script`` says, look by look; a number is the status of the
-    next post."""
+    """Posts of the machine while its metadata is as ``script`` says, look by look; a number is the status of the next
+    post."""
     posts: list[dict[str, Any]] = []
     current: dict[str, str] = {}
     statuses: list[int] = []

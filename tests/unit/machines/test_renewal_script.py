@@ -11,7 +11,7 @@ RENEWING = ["kubeadm certs renew", "ps --quiet", "stop --timeout", "python3 read
 
 
 def renewal(machine: Machine) -> list[str]:
-    """What has been run, without options, and forget it."""
+    """Return the commands that have been run, without options, and forget them."""
     lines = [
         line.replace("--runtime-endpoint unix:///run/containerd/containerd.sock ", "") for line in machine.lines("ran")
     ]

@@ -223,7 +223,7 @@ class World:
         return Checkpoint.of(*everything, shared=(self.services, self.registry, *shared))
 
     def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
-        """What the cluster's machine reports once it has proven itself; it is returned."""
+        """Report as the cluster's machine once it has proven itself, and return the report."""
         current = self.cluster(cluster)
         self.services.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", "i-1", self.services.now())))
         report = machine_report(current.endpoint, authority)

@@ -69,7 +69,7 @@ class Market:
         self.cluster(ON_AWS, "aws", 1)
 
     def refresh(self) -> None:
-        """What the catalogue's function does for the account."""
+        """Refresh the account's prices as the catalogue's function does."""
         services = self.nodes.services
         data = CudoCloud(self.yard.access()).offers(self.yard.account, "acme", services.now())
         services.store.commit(Put(PriceSheet(ids.account_sheet(NUMBER), services.now(), data)))
@@ -112,7 +112,7 @@ class Market:
         return self.nodes.now(claim)
 
     def rules(self, claim: NodeClaim) -> dict[str, str]:
-        """By type, the first rule that rules it out for the claim; empty for those that fit."""
+        """First rule by type that rules the type out for the claim; empty for those that fit."""
         candidates = explain_claim(self.nodes.services, claim.id)["candidates"]
         return {candidate["type"]: candidate["rule"] or "" for candidate in candidates}
 

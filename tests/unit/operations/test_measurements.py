@@ -1,4 +1,4 @@
-"""What operations measure, and that each measurement names the operation it is about."""
+"""Measurements by operations, each with the name of the operation that it is about."""
 
 from __future__ import annotations
 

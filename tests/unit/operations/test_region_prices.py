@@ -22,7 +22,7 @@ ROLE = "arn:aws:iam::222222222222:role/stockyard"
 
 @dataclass
 class MemoryRequests:
-    """What was asked for, and whether it was waited for."""
+    """Requests for prices, and waits for them."""
 
     calls: list[tuple[str, str]] = field(default_factory=list)
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Moment:
-    """What moto holds at a moment. To put it back takes a few milliseconds, to make it anew hundreds of them."""
+    """State of moto at a moment. To put it back takes a few milliseconds, to make it anew hundreds of them."""
 
     places: Sequence[tuple[Any, str, Any, Mapping[str, Any]]]
     """A service's backends, an account, the account's backends, and those by region."""
@@ -53,7 +53,7 @@ class Moment:
 
     @classmethod
     def now(cls) -> Moment:
-        """What it holds now."""
+        """State of moto now."""
         places = [
             (service, account, regions, dict(regions))
             for service in BackendDict._instances

@@ -1,4 +1,4 @@
-"""Why: the first rule against each node type, in the stated order."""
+"""Explanations: the first rule against each node type, in the stated order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is chosen, from a handful of node types."""
+"""Choices from a handful of node types."""
 
 from __future__ import annotations
 

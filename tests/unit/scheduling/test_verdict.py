@@ -1,4 +1,4 @@
-"""What explanations come to: groups of node types, and one sentence."""
+"""Verdicts of explanations: groups of node types, and one sentence."""
 
 from __future__ import annotations
 

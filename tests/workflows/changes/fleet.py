@@ -69,13 +69,13 @@ class Workers:
 
     @classmethod
     def of(cls, world: World, cluster: Cluster) -> Workers:
-        """Those of a world, whose services get a provider of machines."""
+        """Workers of a world, whose services get a provider of machines."""
         nodes = Nodes.of(world.registry, world.services, world.clock)
         world.services = nodes.services
         return cls(nodes, Pods(Yard(world, nodes, cluster)))
 
     def round(self, services: Any) -> None:
-        """What happens meanwhile: passes over pools and disruption, and the workflows of claims of workers."""
+        """Do what happens meanwhile: passes over pools and disruption, and the workflows of claims of workers."""
         self.nodes.services = services
         self.pods.tell()
         self.pods.yard.look()
@@ -278,7 +278,7 @@ class Beginning:
 
 @contextmanager
 def played_pods() -> Iterator[list[Fleet]]:
-    """What the agents of clusters tell of pods: none. The last of the fleets is the one that is looked at."""
+    """Workload that the agents of clusters tell: none. The last of the fleets is the one that is looked at."""
     fleets: list[Fleet] = []
 
     def workload(*_: Any) -> Any:

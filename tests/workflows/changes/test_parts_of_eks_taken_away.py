@@ -1,4 +1,4 @@
-"""What a cluster on EKS stands on is taken away by hand: roles, a launch template, a security group, a subnet. The next
+"""Parts of a cluster on EKS are taken away by hand: roles, a launch template, a security group, a subnet. The next
 change of any kind makes it again, also one that is resumed, and a deletion ends with all of it gone. Until then each
 sweep says which parts the cluster misses."""
 
@@ -42,7 +42,7 @@ def _role(kind: str) -> Callable[[], None]:
 
 
 def _template() -> None:
-    """Those of groups without machines: EKS gives another group no other template."""
+    """Take away the templates of groups without machines: EKS gives another group no other template."""
     for key, template in list(_ec2().launch_templates.items()):
         if f"-lt-{TRAINING['name']}" in template.name:
             del _ec2().launch_templates[key], _ec2().launch_template_name_to_ids[template.name]
@@ -84,7 +84,7 @@ def world() -> Iterator[CrashWorld]:
 
 
 def _end_of(world: CrashWorld) -> str:
-    """How the cluster's operation ends."""
+    """End of the cluster's operation."""
     for _ in range(ROUNDS):
         carry_on(world)
         operation = world.operation()
@@ -116,7 +116,7 @@ def _changed(world: CrashWorld, body: Mapping[str, Any]) -> str:
 
 
 def _stands_on_what_is_there() -> list[str]:
-    """What EKS was told of and is no more, of the cluster and of its groups."""
+    """Parts that EKS was told of and that are no more, of the cluster and of its groups."""
     subnets = {name for by_id in _ec2().subnets.values() for name in by_id}
     (cluster,) = eks_backends[TENANT_ACCOUNT][REGION].clusters.values()
     missing = [
@@ -133,7 +133,7 @@ def _stands_on_what_is_there() -> list[str]:
 
 
 def _message(world: CrashWorld) -> str:
-    """What the cluster says after a sweep of parts that are gone."""
+    """Message of the cluster after a sweep of parts that are gone."""
     # In between time passes as if no sweep had come for hours.
     world.call("reaper", reaper_handler, {"reconciled": True})
     world.reap()

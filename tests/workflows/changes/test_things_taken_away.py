@@ -1,4 +1,4 @@
-"""What a cluster of three members stands on is taken away by hand, and then a member is lost: it is replaced, or the
+"""Parts of a cluster of three members are taken away by hand, and then a member is lost: it is replaced, or the
 condition says within a minute why not. A change that is ordered meanwhile goes on, and a deletion always ends."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def image(plane: Plane) -> Callable[[], object]:
 
 
 def subnet(plane: Plane) -> Callable[[], object]:
-    """That of the youngest member."""
+    """Take away the subnet of the youngest member."""
     name = plane.backend.get_instance(plane.members()[-1].machine_id).subnet_id
     (subnets,) = [subnets for subnets in plane.backend.subnets.values() if name in subnets] or [{name: None}]
     taken_subnet = subnets.pop(name)

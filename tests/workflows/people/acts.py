@@ -1,4 +1,4 @@
-"""What people and kubelets do to nodes in crash matrices, as the cluster's agent tells of it then."""
+"""Acts of people and kubelets on nodes in crash matrices, as the cluster's agent tells of them then."""
 
 from __future__ import annotations
 

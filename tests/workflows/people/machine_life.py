@@ -123,7 +123,7 @@ class PeopleMachineLife(MachineLife):
         self.agent.reports = lambda: progress
 
     def _passes(self) -> None:
-        """Those of the minute's schedule."""
+        """Run the passes of the minute's schedule."""
         now = self.nodes.clock.now()
         if self.looked_at is not None and now < self.looked_at + MINUTE:
             return

@@ -45,7 +45,7 @@ class PeopleMemberLife(Ec2MemberLife):
     """How many writes and calls of the driver there were before the rest, in which none goes wrong."""
 
     def run(self) -> list[str]:
-        """What is wrong in this life."""
+        """Faults of this life."""
         with patch.object(member_health, "picture_age", lambda *_: YOUNG):
             return super().run()
 

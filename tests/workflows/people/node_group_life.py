@@ -116,7 +116,7 @@ class PeopleNodeGroupLife(NodeGroupLife):
         self._watch(story)
 
     def _passes(self, story: Story) -> None:
-        """Those of the minute's schedule."""
+        """Run the passes of the minute's schedule."""
         nodes = story.yard.nodes
         now = nodes.clock.now()
         if self.looked_at is not None and now < self.looked_at + MINUTE:

@@ -76,7 +76,7 @@ class ActOnNode:
         return self.clock.now() < end
 
     def facts_of(self, name: str) -> Facts:
-        """What the act changes of the node, as ``NodeFacts`` of a report has it."""
+        """Changes of the node by the act, as ``NodeFacts`` of a report has them."""
         if not self.lasts or name != self.node:
             return {}
         facts = dict(ACTS[self.act].facts(self.began_at))
@@ -85,7 +85,7 @@ class ActOnNode:
         return facts
 
     def observed(self, name: str) -> Facts:
-        """What the act changes of the node, as ``ObservedNode`` has it."""
+        """Changes of the node by the act, as ``ObservedNode`` has them."""
         return {key: value for key, value in self.facts_of(name).items() if key != "ready_since"}
 
     def is_open(self, name: str) -> bool:

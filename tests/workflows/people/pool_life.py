@@ -191,7 +191,7 @@ class PeoplePoolLife(PoolLife):
 
     @property
     def told_cpu(self) -> int:
-        """What the agent tells of the size of a DaemonSet's pods."""
+        """Size of a DaemonSet's pods that the agent tells."""
         return self.daemon_cpu
 
     def _post(self) -> None:

@@ -39,7 +39,7 @@ def lived(cloud: Cloud, cell: Cell, seed: int) -> PeopleMachineLife:
 
 
 def wrong(cloud: Cloud, cell: Cell, seed: int) -> list[str]:
-    """What is wrong with the cell's life."""
+    """Faults of the cell's life."""
     try:
         life = lived(cloud, cell, seed)
     except Exception as error:

@@ -68,7 +68,7 @@ def account() -> Iterator[Account]:
 
 
 def wrong(account: Account, cell: Cell, most_claims: int) -> list[str]:
-    """What is wrong with the cell's life; ``most_claims`` are those of a life without an act."""
+    """Faults of the cell's life; ``most_claims`` are those of a life without an act."""
     life = cell.life(account)
     texts = life.run()
     if not life.people.node:

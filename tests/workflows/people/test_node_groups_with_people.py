@@ -39,7 +39,7 @@ def lived(cell: Cell) -> PeopleNodeGroupLife:
 
 
 def wrong(cell: Cell) -> list[str]:
-    """What is wrong with the cell's life."""
+    """Faults of the cell's life."""
     try:
         life = lived(cell)
     except Exception as error:

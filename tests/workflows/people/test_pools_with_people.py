@@ -45,7 +45,7 @@ class Cell:
         return f"{self.act}: {self.call}, {self.mode.value}, then events come {self.delivery}"
 
     def wrong(self) -> list[str]:
-        """What is wrong with the cell's life."""
+        """Faults of the cell's life."""
         return PeoplePoolLife(Fault(self.call, self.mode), self.delivery, act=self.act).run()
 
 

@@ -1,4 +1,4 @@
-"""What the shell proposes: one page of what the API has, and nothing at all where that cannot be had."""
+"""Proposals of the shell: one page of what the API has, and nothing at all where that cannot be had."""
 
 from __future__ import annotations
 

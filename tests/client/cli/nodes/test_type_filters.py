@@ -1,4 +1,4 @@
-"""Which node types ``type list`` shows: by what they have, where they are and what they cost."""
+"""Node types that ``type list`` shows: by what they have, where they are and what they cost."""
 
 from __future__ import annotations
 

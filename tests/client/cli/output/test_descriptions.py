@@ -1,4 +1,4 @@
-"""What ``describe``, ``tree`` and ``explain`` tell."""
+"""Texts of ``describe``, ``tree`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_describe_of_an_operation(cli, world):
 
 
 def test_explain_counts_as_the_api_counts(cli, api):
-    """Which names a part of the types alone."""
+    """The groups name only a part of the types."""
     groups = [
         {"rule": "Fits", "message": "It fits.", "count": 300, "types": ["sim.a", "sim.c"]},
         {"rule": "Resources", "message": "cpu: 2 asked", "count": 500, "types": ["ec2.0", "ec2.1"]},

@@ -104,7 +104,7 @@ def test_call_without_row_is_found() -> None:
 
 
 def test_table_reads_empty_parameters_of_reads() -> None:
-    """What only tells has a check without a resource."""
+    """Calls that only tell have a check without a resource."""
     account = Account("222222222222", "us-east-1")
     for service, operation in (("ec2", "DescribeVpcs"), ("elasticloadbalancing", "DescribeTags"), ("iam", "ListRoles")):
         parameters: dict[str, Any] = {}

@@ -39,5 +39,5 @@ def test_target_group_takes_fifty_tags(aws: None) -> None:
 
 
 def test_moto_still_takes_ten(aws: None) -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     assert refused_tag() == 11

@@ -41,7 +41,7 @@ def test_a_client_token_starts_one_instance(aws: None) -> None:
 
 
 def test_moto_still_ignores_client_tokens(aws: None) -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     ec2 = boto3.client("ec2")
     assert run(ec2, "a") != run(ec2, "a")
 
@@ -195,7 +195,7 @@ def test_a_client_token_makes_a_fleet_idempotent(aws: None) -> None:
 
 
 def test_moto_still_ignores_priority_and_token_of_a_fleet(aws: None) -> None:
-    """When an assertion here fails, a part of the correction can be removed."""
+    """Remove a part of the correction when an assertion here fails."""
     ec2: Any = boto3.client("ec2")
     place = template(ec2)
     first = fleet(ec2, place, "t3.small", "t3.large")

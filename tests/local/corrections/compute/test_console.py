@@ -1,4 +1,4 @@
-"""What the local cloud tells of an instance besides its description."""
+"""Facts of an instance that the local cloud tells besides its description."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_the_interface_is_deleted_with_its_gateway(aws: None) -> None:
 
 
 def test_moto_still_keeps_the_interface(aws: None) -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     assert len(left_after_deletion()) == 1
 
 
@@ -59,7 +59,7 @@ def test_the_interface_of_an_instance_has_the_tags_of_the_request(aws: None) -> 
 
 
 def test_moto_still_gives_it_none(aws: None) -> None:
-    """When this test fails, the correction can be removed."""
+    """Remove the correction when this test fails."""
     assert tags_of_new_interface() == []
 
 

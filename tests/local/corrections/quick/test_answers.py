@@ -36,7 +36,7 @@ def make_resources() -> str:
 
 
 def answers(vpc: str) -> list[Any]:
-    """What several services tell of these resources, in every format that moto writes."""
+    """Answers of several services about these resources, in every format that moto writes."""
     of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
     questions: list[tuple[str, str, dict[str, Any]]] = [
         ("ec2", "describe_vpcs", {}),

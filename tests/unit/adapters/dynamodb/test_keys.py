@@ -1,4 +1,4 @@
-"""What the table's keys and attributes say of a record."""
+"""Keys and attributes of a record in the table."""
 
 from __future__ import annotations
 

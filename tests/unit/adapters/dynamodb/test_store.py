@@ -1,4 +1,4 @@
-"""What the store does with DynamoDB's refusals, by a client that answers as told."""
+"""Refusals of DynamoDB as the store handles them, by a client that answers as told."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_pods_that_wait_tell_what_they_attach(rig: Rig) -> None:
 
 
 def test_pods_on_nodes_tell_where_their_volumes_bind_them(rig: Rig) -> None:
-    """Where they could go when their node goes."""
+    """The facts say where the pods could go when their node goes."""
     rig.add_node("a")
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}

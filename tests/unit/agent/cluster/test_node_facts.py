@@ -1,4 +1,4 @@
-"""What is told of nodes so that Stockyard can decide which may go: readiness, protection, budgets, moves of pods."""
+"""Facts of nodes by which Stockyard can decide which may go: readiness, protection, budgets, moves of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes of nodes is told within ten seconds, also while nobody waits, and a heartbeat is no news."""
+"""Changes of nodes are told within ten seconds, also while nobody waits, and a heartbeat is no news."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_node_that_is_closed_while_pods_wait_makes_the_loop_come_soon(rig: Rig
 
 
 def test_nodes_that_may_not_be_watched_are_listed(rig: Rig) -> None:
-    """By an agent that was upgraded under the roles of an older one."""
+    """The agent was upgraded under the roles of an older one."""
     role = next(role for key, role in rig.kube.store.objects.items() if key.resource == "clusterroles")
     for rule in role["rules"]:
         if rule["resources"] == ["nodes"]:

@@ -1,4 +1,4 @@
-"""How commands are kept: order, repeats, results, passing failures, time."""
+"""Inbox of commands: order, repeats, results, passing failures, time."""
 
 from __future__ import annotations
 

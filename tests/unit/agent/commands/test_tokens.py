@@ -78,7 +78,7 @@ def test_bootstrap_token_does_not_replace_secret_of_other_type(rig: Rig) -> None
 
 
 def test_no_token_is_made_for_a_node_that_is_somebody_elses(rig: Rig) -> None:
-    """Who may name a claim must not become the node that runs the control plane."""
+    """Somebody who may name a claim must not become the node that runs the control plane."""
     rig.add_node("worker-1")
     rig.order_token()
     rig.until_ended(rig.agent())

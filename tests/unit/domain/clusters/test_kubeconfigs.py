@@ -1,4 +1,4 @@
-"""What a machine may send as its cluster's kubeconfig."""
+"""Kubeconfigs that a machine may send as its cluster's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a snapshot of etcd is due or overdue, and which ones stay."""
+"""Times when a snapshot of etcd is due or overdue, and snapshots that stay."""
 
 from __future__ import annotations
 

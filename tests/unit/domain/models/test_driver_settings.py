@@ -14,7 +14,7 @@ from tests.unit.domain.models.clusters.test_clusters import MINIMAL, changed, fa
 
 
 class ToySettings(ClusterSettings):
-    """What a second driver might want to know."""
+    """Settings that a second driver might want to know."""
 
     size: int
 

@@ -1,4 +1,4 @@
-"""What is refused of a vcluster.yaml, in which words and at which place."""
+"""Refusals of parts of a vcluster.yaml, with their words and places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes are where nobody asks: on demand and of amd64."""
+"""Properties of nodes where nobody asks: on demand and of amd64."""
 
 from __future__ import annotations
 

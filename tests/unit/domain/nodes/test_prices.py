@@ -1,4 +1,4 @@
-"""What a node costs: the price of an offering is that of its zone, and what is not known is no 0."""
+"""Price of a node: the price of an offering is that of its zone, and what is not known is no 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which properties a claim's node has, and so which labels."""
+"""Properties of a claim's node, and so its labels."""
 
 from __future__ import annotations
 

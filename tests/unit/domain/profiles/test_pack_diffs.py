@@ -1,4 +1,4 @@
-"""What is different between two objects, for people."""
+"""Differences between two objects, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What packs may hold, and with whose rights they are applied."""
+"""Contents of packs, and the rights with which they are applied."""
 
 from __future__ import annotations
 

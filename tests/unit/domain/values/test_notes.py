@@ -1,4 +1,4 @@
-"""What is said beside plans: warnings, and notes that only tell."""
+"""Texts beside plans: warnings, and notes that only tell."""
 
 from __future__ import annotations
 

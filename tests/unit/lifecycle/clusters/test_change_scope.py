@@ -1,4 +1,4 @@
-"""Which faults of a standing cluster refuse which changes."""
+"""Faults of a standing cluster, and the changes that each of them refuses."""
 
 from __future__ import annotations
 

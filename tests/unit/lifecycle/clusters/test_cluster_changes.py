@@ -1,4 +1,4 @@
-"""What a change of a ready cluster is, of records alone."""
+"""Changes of a ready cluster, of records alone."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def fresh(size: int, *, current: bool = True, unready: int = -1) -> State:
 
 
 def decided(state: State, size: int, zones: tuple[str, ...] = ZONES) -> tuple[Step, State]:
-    """What the decider says, and the state once that is done."""
+    """Step of the decider, and the state once that is done."""
     step = decide(size, zones, state.members())
     if isinstance(step, Add):
         places = frozenset(map(int, step.expels))
@@ -151,7 +151,7 @@ def _obey(state: State, step: Admit | Withdraw | Delete | Expel) -> State:
 
 
 def events(state: State) -> Iterator[State]:
-    """What the machines, etcd and the balancer may do next, each event by itself."""
+    """States that the machines, etcd and the balancer may lead to next, each event by itself."""
     for place, machine in enumerate(state.machines):
         if machine.leaving:
             yield state.without(place)

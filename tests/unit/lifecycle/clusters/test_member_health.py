@@ -1,4 +1,4 @@
-"""What is said of a member that is not well, and when one is replaced."""
+"""Reports of a member that is not well, and its replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to disrupt pods and nodes."""
+"""Cost of disrupting pods and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many nodes of a pool may come and be missing while drifted ones are replaced."""
+"""Number of nodes of a pool that may come and be missing while drifted ones are replaced."""
 
 from __future__ import annotations
 

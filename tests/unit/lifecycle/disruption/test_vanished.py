@@ -1,4 +1,4 @@
-"""When a Node object counts as gone, and whose claims end for it."""
+"""Node objects that count as gone, and claims that end for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fingerprint is made of, and what it is not made of; and what is said when it differs."""
+"""Parts of a fingerprint, and facts that are no part of it; and what is said when it differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of room that pods have not used, and for how long."""
+"""Memory of room that pods have not used, and its duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cloud accounts are offered is kept for each, refreshed account by account, and goes with the account."""
+"""Offers of cloud accounts are kept for each, refreshed account by account, and go with the account."""
 
 from __future__ import annotations
 

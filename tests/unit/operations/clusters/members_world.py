@@ -219,7 +219,7 @@ class MembersWorld(BalancedWorld):
         return plan
 
     def lose(self, *claims: NodeClaim) -> None:
-        """Their machines end, whatever that is for etcd."""
+        """End the machines of these claims, whatever that is for etcd."""
         self.broken = True
         self.provider.ended_machines |= {claim.machine_id for claim in claims}
 

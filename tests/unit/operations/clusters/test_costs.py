@@ -1,4 +1,4 @@
-"""What is paid now and this month: what stands, and what is gone."""
+"""Costs now and this month: what stands, and what is gone."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_what_is_gone_is_forgotten_after_a_year():
 
 
 def test_members_of_a_control_plane_are_paid_for_once():
-    """They are claims, and items of their cluster."""
+    """Members are claims, and items of their cluster."""
     members = members_world(3)
     assert members.drive() == "changed"
     services = members.world.services

@@ -66,7 +66,7 @@ class Machine:
 
     @property
     def expiry(self) -> datetime:
-        """When the certificates end."""
+        """Time when the certificates end."""
         return datetime.fromtimestamp(int((self._root / "ends").read_text()), UTC)
 
     def refuses(self, *, reports: bool) -> None:

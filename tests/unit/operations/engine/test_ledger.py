@@ -1,4 +1,4 @@
-"""What a phase finds on the ledger, and how often it reads the store."""
+"""Marks that a phase finds on the ledger, and its number of reads of the store."""
 
 from __future__ import annotations
 

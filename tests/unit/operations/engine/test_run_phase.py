@@ -1,4 +1,4 @@
-"""What a phase says while it waits for what a cloud does not show yet."""
+"""Messages of a phase that waits for what a cloud does not show yet."""
 
 from __future__ import annotations
 

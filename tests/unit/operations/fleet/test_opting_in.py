@@ -42,7 +42,7 @@ def market(yard: Yard) -> Yard:
 
 
 def ways(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """By the app of its pods, type and capacity type of each node."""
+    """Type and capacity type of each node, by the app of its pods."""
     return {
         name.partition("/")[2].rpartition("-")[0]: (node["type"], node["capacity_type"])
         for node in document["nodes"]

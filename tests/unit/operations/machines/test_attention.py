@@ -1,4 +1,4 @@
-"""How well a cluster is known: what an agent says of its reports, and who wants to know it better for a while."""
+"""Age of the picture of a cluster: what an agent says of its reports, and who wants to know it better for a while."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_an_agent_that_does_not_say_how_far_it_is_leaves_the_age_unknown(agent: 
 
 
 def age_at(rig: Rig) -> float:
-    """What ``picture_age`` makes of the last post and the last report of an agent."""
+    """Age that ``picture_age`` finds in the last post and the last report of an agent."""
     state, report = rig.platform.posts[-1]["pods"], rig.platform.pods.posts[-1]
     true_at = report["observed_at"]
     if state["sequence"] == rig.platform.pods.sequence:

@@ -1,4 +1,4 @@
-"""What a machine says of its first boot is kept, freed of secrets, and told with the failure of its operation."""
+"""A machine's report about its first boot is kept, freed of secrets, and told with the failure of its operation."""
 
 from __future__ import annotations
 

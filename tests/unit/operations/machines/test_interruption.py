@@ -44,7 +44,7 @@ def end_of(yard: Yard) -> str:
 
 
 def report(yard: Yard, claim: NodeClaim, kind: str = "interruption", moment: str = "") -> bool:
-    """What the machine of the claim posts; whether it was news."""
+    """Post as the machine of the claim, and return whether that was news."""
     yard.prove(claim.machine_id)  # type: ignore[attr-defined]
     return report_interruption(yard.nodes.services, claim.id, PROOF, kind, moment or end_of(yard))[1]
 
@@ -97,7 +97,7 @@ def test_pods_that_budgets_hold_are_ended_shortly_before_the_machine(yard: Yard)
 
 
 def test_a_member_of_a_control_plane_is_not_given_back_by_its_own_word(yard: Yard) -> None:
-    """It is a voter of etcd, which would be short of one that nobody has taken out."""
+    """The machine is a voter of etcd, which would be short of one that nobody has taken out."""
     claim = available(yard)
     member = replace(claim, control_plane=True, pool="control-plane", version=claim.version + 1)
     yard.nodes.services.store.commit(Replace(member))

@@ -48,7 +48,7 @@ def booted(yard: Yard, *, control_plane: bool) -> NodeClaim:
 
 
 def plan(yard: Yard, claim_id: str, before: list[str], after: list[str], *, done: bool = False) -> None:
-    """What the action that changes the members has written."""
+    """Write what the action that changes the members has written."""
     value = {"claim": claim_id, "remove_before": before, "remove_after": after, "done": done}
     services = yard.nodes.services
     services.store.commit(Put(Fact(f"{yard.cluster.id}/{PLAN}", json.dumps(value), services.now())))
@@ -199,7 +199,7 @@ def _posted(claim: NodeClaim, cluster: Cluster, **more: Any) -> dict[str, Any]:
 def test_the_kubeconfig_of_a_member_takes_the_place_of_the_first_ones(
     yard: Yard, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That one ends a year after it was made, whether its machine is still there or not."""
+    """The first kubeconfig ends a year after it was made, whether its machine is still there or not."""
     claim = booted(yard, control_plane=True)
     services = yard.nodes.services
     monkeypatch.setattr(wiring, "registry", lambda: world.registry)

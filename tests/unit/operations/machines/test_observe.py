@@ -1,4 +1,4 @@
-"""How soon the agent of a cluster comes again, and what its posts write: an idle cluster costs next to nothing."""
+"""Pauses of a cluster's agent, and the writes of its posts: an idle cluster costs next to nothing."""
 
 from __future__ import annotations
 
@@ -109,5 +109,5 @@ def test_an_idle_cluster_is_written_when_something_changes_or_the_record_is_old(
 
 
 def test_an_idle_agent_does_not_count_as_gone(agent: Agent) -> None:
-    """Its pauses vary by a tenth: what it is asked meanwhile waits for it."""
+    """Pauses of an agent vary by a tenth: what it is asked meanwhile waits for it."""
     assert silence_seconds(agent.nodes.services) > 1.1 * IDLE + 60

@@ -30,7 +30,7 @@ def alone(world: World) -> Nodes:
 
 
 class CatalogueProvider(ManagedProvider):
-    """It checks versions and types by the catalogue, as the driver does."""
+    """Provider that checks versions and types by the catalogue, as the driver does."""
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         return list(validation.findings(cluster, prices))

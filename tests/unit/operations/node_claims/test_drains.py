@@ -156,7 +156,7 @@ def test_a_cloud_that_takes_the_machine_back_ends_a_drain_that_is_under_way(yard
 
 
 def test_deletions_of_an_earlier_release_end(yard: Yard) -> None:
-    """Their claims do not say when they were deleted."""
+    """Claims of such deletions do not say when they were deleted."""
     nodes = yard.nodes
     claim = available(yard)
     yard.rig.add_pod("job", "worker", annotations=PROTECTED)

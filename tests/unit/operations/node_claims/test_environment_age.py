@@ -23,7 +23,7 @@ from tests.unit.operations.nodes import Nodes
 
 
 class Ageing(Building):
-    """What it finds once is stale an hour later; ``finds`` counts."""
+    """Provider whose environments are stale an hour after they were found; ``finds`` counts."""
 
     finds = 0
     lost = False

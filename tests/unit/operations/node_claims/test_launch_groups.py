@@ -1,4 +1,4 @@
-"""Which claims are launched together, when a claim may leave its group, and how sweep and join use the group."""
+"""Launch groups: claims that are launched together, when a claim may leave, and how sweep and join use the group."""
 
 from __future__ import annotations
 

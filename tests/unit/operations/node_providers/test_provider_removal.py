@@ -17,7 +17,7 @@ from tests.unit.operations.installation import SMALL, Installation
 def test_claim_bound_during_removal_is_placed_elsewhere(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This claim is bound right after the removal has read the claims of every tenant."""
+    """Bind the claim right after the removal has read the claims of every tenant."""
     cheap, _ = installation.share("cheap", SMALL), installation.share("dear", {**SMALL, "usdPerHour": 9.0})
     globex, platform = installation.of("globex"), installation.services(PLATFORM)
     claims: list[NodeClaim] = []

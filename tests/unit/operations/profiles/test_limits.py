@@ -1,4 +1,4 @@
-"""How many profiles a tenant may have, and how much one of them may hold."""
+"""Number of profiles that a tenant may have, and the size of one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records of the table's stream make the scheduler run a pass."""
+"""Records of the table's stream that make the scheduler run a pass."""
 
 from __future__ import annotations
 

@@ -167,7 +167,8 @@ class Play:
         return [claim for claim in self.yard.claims() if claim.phase == "Pending" and claim.placement is None]
 
     def judge(self) -> None:
-        """Who waits costs more than its bid by the newest sheet, and is told what was seen; or EC2 refused it."""
+        """Check waiting claims: each costs more than its bid by the newest sheet, and is told what was seen; or EC2
+        refused it."""
         waiting = self.waiting()
         # Whatever the product keeps of a sheet, this is the newest.
         sheet = (
@@ -249,7 +250,7 @@ def test_nodes_are_launched_in_range_kept_out_of_it_and_woken_when_it_comes_back
 
 
 def test_a_series_has_every_case() -> None:
-    """Of this one it is known: nodes wait, wake, are refused by the market and taken back."""
+    """Every case is known to come in this series: nodes wait, wake, are refused by the market and taken back."""
     play = played(1, 10, max_price={"percent": 60}, zones=list(ZONES))
     assert len(play.source.launches) >= 4
     assert min(play.waits, play.woken, play.reclaimed, play.source.refusals) > 0

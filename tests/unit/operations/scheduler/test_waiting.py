@@ -1,4 +1,4 @@
-"""Which claims a pass reads when more wait than it can read: every tenant gets its turn."""
+"""Claims that a pass reads when more wait than it can read: every tenant gets its turn."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Yard:
     cluster_id: str
 
     def swept(self) -> str:
-        """What the cluster says after a sweep; empty for nothing."""
+        """Message of the cluster after a sweep; empty for nothing."""
         tally = Tally()
         PlaceSweep(self.world.services, "account/1", trusted=True, tally=tally).run()
         assert bool(tally.failures) == bool(self.provider.error or self.provider.dark), tally.failures

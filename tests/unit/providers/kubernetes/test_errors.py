@@ -1,4 +1,4 @@
-"""What an answer of an API server means to us, and that no error repeats a secret."""
+"""Meaning of an answer of an API server for us; no error repeats a secret."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_what_fits_in_any_order_goes_with_care_too(count: int) -> None:
 
 
 def test_with_care_as_much_goes_as_fits() -> None:
-    """Of eight nodes with a pod each, whose pods have room on the ninth, any number can go."""
+    """Eight nodes have a pod each with room on a ninth node, and any number of the eight can go."""
     nodes = [running(f"go-{number}", LARGE, pod(1000)) for number in range(7)]
     decision = consolidate(fleet(*nodes, running("stays", LARGE, pod(1000, "rest")), types=TYPES[1:]), CAREFUL)
     assert decision is not None
@@ -88,7 +88,8 @@ def test_a_pod_that_is_alone_on_its_host_may_come_last(used: int, scheduler: str
 
 
 def test_pods_that_are_still_to_come_may_find_another_place() -> None:
-    """They are packed again together with those that move: the large pod takes the large room."""
+    """Pods that are still to come are packed again together with those that move: the large pod takes the large
+    room."""
     waiting = pod(2000, "waits")
     first, second = running("a", LARGE, pod(5000, "rest"), waiting), running("b", LARGE, pod(6000, "rest"))
     going = running("go", LARGE, pod(3000))

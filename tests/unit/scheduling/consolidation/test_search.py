@@ -1,4 +1,4 @@
-"""Which nodes go, which stay, and why: small clusters."""
+"""Nodes that go or stay, and the reasons: small clusters."""
 
 from __future__ import annotations
 

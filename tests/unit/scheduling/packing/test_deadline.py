@@ -1,4 +1,5 @@
-"""Who waits no longer gets what was found by then, by all rules; a small question is answered whole all the same."""
+"""Callers that wait no longer get what was found by then, by all rules; a small question is answered whole all the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of a packing: claims with their ways, pods that are left out and why, gangs."""
+"""Results of a packing: claims with their ways, pods that are left out and why, gangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod takes of a node."""
+"""Resources that a pod takes of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod asks of other pods."""
+"""Demands of a pod on other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What preferred rules may buy: as much as required ones, or nothing while there is room."""
+"""Nodes that preferred rules may buy: as many as required ones, or none while there is room."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_a_replay_ends_where_its_caller_waits_no_longer():
 
 
 def test_a_search_that_is_cut_by_the_clock_decides_nothing():
-    """What it had found by then would be carried out on one machine, and not on a faster one."""
+    """The decision found by then would be carried out on one machine, and not on a faster one."""
     over: list[bool] = []
 
     def decider(fleet, steps, careful):

@@ -1,4 +1,4 @@
-"""What no decision of a replay may do, over whole traces, and what is looked at again before nodes leave."""
+"""Acts that no decision of a replay may do, over whole traces, and checks again before nodes leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request for a cluster has to say, and what a document that is read leniently may leave out."""
+"""Fields that a request for a cluster has to have, and those that a leniently read document may leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pool's document may say on our own routes."""
+"""Fields of a pool's document on our own routes."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_a_pool_reads_back_from_its_own_document(document: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("duration", ["0m", "0h", "0h0m", "0h0m0s"])
 def test_a_window_that_closes_as_it_opens_is_refused(duration: str) -> None:
-    """It would hold nothing back, whatever its nodes say."""
+    """Such a window would hold nothing back, whatever its nodes say."""
     budget = {"nodes": "0", "schedule": "@daily", "duration": duration}
     assert faults(quantity=1, disruption={"budgets": [budget]}) == ["/disruption/budgets/0/duration"]
 
 
 def test_a_static_pool_has_budgets_and_can_be_paused_and_nothing_else_of_disruption() -> None:
-    """Its nodes are replaced when they drift or are too old, never removed to save money."""
+    """The pool's nodes are replaced when they drift or are too old, never removed to save money."""
     budgets = [{"nodes": "3"}, {"nodes": "0", "schedule": "@daily", "duration": "1h"}]
     static = pool(quantity=3, disruption={"budgets": budgets, "paused": True})
     assert static.disruption == {"budgets": budgets, "paused": True}

@@ -38,7 +38,7 @@ def looked(members: MembersWorld, seconds: int = 0) -> str | None:
 
 
 def health(members: MembersWorld) -> list[str]:
-    """What is said of each member that something was ever said of."""
+    """Health of each member that has a condition about it."""
     parts = [part for claim in members.members() for part in claim.conditions if part.type == HEALTHY]
     return [part.reason if part.status == "False" else part.status for part in parts]
 

@@ -106,7 +106,8 @@ def test_a_dead_member_is_replaced_by_an_operation_that_begins_by_itself() -> No
 
 
 def test_a_lost_member_is_replaced_whatever_is_wrong_with_the_settings() -> None:
-    """What machines need is seen when one is made: a fault of the settings would leave the control plane incomplete."""
+    """The needs of machines are seen when one is made: a fault of the settings would leave the control plane
+    incomplete."""
     members = completed(3)
     places = ("/settings/key_pair", "/settings/image", "/settings/subnets/0", "/cloud_account_id")
     members.provider.findings = [Finding(place, "is gone") for place in places]
@@ -200,7 +201,8 @@ def test_a_cluster_whose_members_leave_can_be_deleted_again() -> None:
 
 
 def test_a_machine_that_was_just_taken_over_goes_with_its_cluster() -> None:
-    """Its claim waits for the scheduler yet, and is gone at once when it is deleted: the cluster ends the machine."""
+    """The machine's claim waits for the scheduler yet, and is gone at once when it is deleted: the cluster ends the
+    machine."""
     members = members_world(3)
     services, cluster = members.world.services, members.cluster
     outcome = ensure_members(*_arguments(members))
@@ -215,7 +217,8 @@ def test_a_machine_that_was_just_taken_over_goes_with_its_cluster() -> None:
 
 
 def test_a_member_leaves_when_its_claim_was_placed() -> None:
-    """What was never placed is forgotten when it is deleted, and the first member has a machine all the same."""
+    """A claim that was never placed is forgotten when it is deleted, and the first member has a machine all the
+    same."""
     members, late = members_world(1), 40
     play, first = members._play, members.cluster.instance_id
     members._play = lambda claim: (  # type: ignore[method-assign]

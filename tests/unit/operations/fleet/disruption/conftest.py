@@ -85,7 +85,7 @@ class Pods:
         return total["cpu"] <= cores and total["memory"] <= gib * 2**30 * 1000
 
     def workload(self) -> Workload:
-        """What the agent tells."""
+        """Workload that the agent tells."""
         running = {name: tuple(Counter(pods).items()) for name, pods in self.on.items()}
         pending = tuple(
             PendingGroup(

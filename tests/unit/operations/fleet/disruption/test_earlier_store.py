@@ -78,7 +78,7 @@ def test_no_node_leaves_and_no_pool_drifts(earlier: Pods) -> None:
 
 
 def test_a_later_change_of_a_pool_makes_no_drift_by_what_it_had(earlier: Pods) -> None:
-    """Its nodes are compared with its requirements then."""
+    """Nodes are compared with the pool's requirements then."""
     services, before = earlier.yard.nodes.services, nodes_of(earlier)
     for pool in pools_of(services, earlier.yard.cluster.id):
         services.store.commit(Replace(replace(pool, generation=pool.generation + 1, version=pool.version + 1)))

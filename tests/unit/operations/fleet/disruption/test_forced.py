@@ -125,7 +125,7 @@ def test_a_static_pool_replaces_what_may_be_taken_back(pods: Pods) -> None:
 
 
 def test_nothing_new_goes_to_a_node_that_may_be_taken_back(pods: Pods) -> None:
-    """It has room for the pod that waits, but not for long."""
+    """The node has room for the pod that waits, but not for long."""
     pods.yard.dynamic_pool(POOL, disruption={**NOW, "consolidate_after": "Never"})
     pods.waiting = [pod("500m")]
     pods.run(4)

@@ -310,7 +310,8 @@ def test_a_pool_that_makes_its_replacements_itself_may_try_once_more(
 
 
 def test_a_replacement_that_fails_lets_nobody_wait(pods: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pool goes on making nodes for pods: the decision has ended, and remembers what could not be had."""
+    """The pool of the replacement goes on making nodes for pods: the decision has ended, and remembers what could not
+    be had."""
     small_only(pods)
     refuse_small(pods, monkeypatch)
     until(pods, REPLACING)

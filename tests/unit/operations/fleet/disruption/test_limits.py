@@ -73,7 +73,7 @@ def test_a_static_pool_is_rolled_by_as_many_nodes_as_its_provider_has_left(pods:
 
 @pytest.mark.parametrize("pool", ["fixed", POOL])
 def test_a_window_that_opens_is_used(pods: Pods, pool: str) -> None:
-    """It is open for 27 minutes a day, and nothing else happens in the cluster."""
+    """The window is open for 27 minutes a day, and nothing else happens in the cluster."""
     rules = {"budgets": [{"nodes": "0", "schedule": "35 15 * * *", "duration": "1413m"}]}
     if pool == "fixed":
         pods.yard.pool(pool, quantity=1, disruption=rules)

@@ -1,4 +1,4 @@
-"""What is measured of decisions: how many by reason, the nodes that left, the money, and those that were given up."""
+"""Measurements of decisions: how many by reason, the nodes that left, the money, and those that were given up."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def idle(pods: Pods, count: int = 2, **fields: Any) -> None:
 
 
 def reasons(pods: Pods) -> list[str]:
-    """What was told of decisions."""
+    """Reasons in the events of decisions."""
     return pods.yard.reasons(f"disruption/{pods.yard.cluster.id}")
 
 

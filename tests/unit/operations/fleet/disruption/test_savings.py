@@ -1,4 +1,4 @@
-"""What is said to be saved is what the bill is lower by."""
+"""Savings that are shown are what the bill is lower by."""
 
 from __future__ import annotations
 

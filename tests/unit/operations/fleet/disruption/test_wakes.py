@@ -28,7 +28,7 @@ def full(pods: Pods) -> Pods:
 
 
 def report(pods: Pods, sequence: int) -> None:
-    """What a report of pods writes, and that the cluster is to be looked at when the pods have settled."""
+    """Write what a report of pods writes, and that the cluster is to be looked at when the pods have settled."""
     services, cluster_id = pods.yard.nodes.services, pods.yard.cluster.id
     new = WorkloadReport(cluster_id, sequence, services.now(), services.now(), sequence, 1, version=sequence)
     services.store.commit(Create(new) if sequence == 1 else Replace(new))
@@ -60,7 +60,7 @@ def test_a_look_that_nothing_disturbs_is_the_last_for_an_hour(full: Pods, monkey
 
 
 def test_a_report_that_comes_during_a_look_has_a_look_of_its_own(full: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pods may have left the nodes that the look has found full."""
+    """The report's pods may have left the nodes that the look has found full."""
     counts, seconds = looked(full, monkeypatch, lambda: report(full, 2))
     assert (counts.get("lost", 0), seconds) == (0, SETTLING_SECONDS)
 

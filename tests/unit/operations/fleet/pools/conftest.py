@@ -162,7 +162,7 @@ class Agent:
 
 
 def picture(agent: Agent) -> Workload:
-    """What is known of the cluster's pods and nodes."""
+    """Workload that is known of the cluster's pods and nodes."""
     workload = workload_of(agent.services, agent.yard.cluster.id)
     assert workload is not None
     return workload
@@ -175,7 +175,7 @@ def agent(yard: Yard) -> Agent:
 
 @pytest.fixture
 def report(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Workload:
-    """What the agent has told; a test changes it."""
+    """Workload that the agent has told; a test changes it."""
     workload = Workload((), {}, {}, {}, yard.nodes.services.now(), 1)
     monkeypatch.setattr(reconcile, "workload_of", lambda *_: workload)
     return workload

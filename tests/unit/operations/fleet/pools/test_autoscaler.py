@@ -1,4 +1,4 @@
-"""Which clusters the pass of each minute looks at, and what one that cannot be looked at does to the others."""
+"""Clusters that the pass of each minute looks at, and the effect on others of one that cannot be looked at."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_of_several_failures_the_retryable_decides(yard: Yard, monkeypatch: pyte
 
 
 def test_pools_of_a_cluster_that_is_deleted_are_left_to_its_deletion(yard: Yard) -> None:
-    """It may be blocked for weeks: its pools must not fill the pass of each minute."""
+    """A deletion may be blocked for weeks: its pools must not fill the pass of each minute."""
     first, other = clusters(yard, 2)
     yard.put(status="deleting")
     due(yard)

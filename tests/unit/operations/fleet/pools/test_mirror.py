@@ -72,7 +72,7 @@ def test_pools_are_node_pools_and_claims_are_node_claims(yard: Yard) -> None:
 
 
 def test_no_karpenter_in_the_cluster_takes_a_mirror_for_its_own(yard: Yard) -> None:
-    """It works on all NodePools of its own node classes, whoever made them."""
+    """Karpenter works on all NodePools of its own node classes, whoever made them."""
     document = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
     new_pool = replace(read(PoolCreate, {"name": "own", "quantity": 1}).new_pool(), form="karpenter", document=document)
     pools.create_pool(yard.nodes.services, yard.cluster, new_pool, USER)

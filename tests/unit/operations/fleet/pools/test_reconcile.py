@@ -317,7 +317,7 @@ def _fail(yard: Yard, claim: NodeClaim, **fields: object) -> None:
 
 
 def test_the_version_guards_what_is_given_back(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two passes that see too many nodes, one chooses which go."""
+    """One of two passes that see too many nodes chooses which go."""
     yard.pool(quantity=4)
     yard.settle()
     _scale(yard, 2)

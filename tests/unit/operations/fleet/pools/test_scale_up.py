@@ -21,7 +21,7 @@ from tests.unit.operations.fleet.pools.reports import living, pod, tell
 def test_a_planned_node_is_bound_to_what_the_plan_has_priced_whatever_its_provider_calls_cheap(
     yard: Yard, report: Workload
 ) -> None:
-    """By the costs that the provider writes down the large type comes first; in money the small one does."""
+    """The large type comes first by the costs that the provider writes down; in money the small one does."""
     kinds = [{**SMALL, "cost": 100}, {**LARGE, "cost": 1}]
     yard.nodes.provider("costs", *kinds)
     yard.dynamic_pool("burst", provider="costs")

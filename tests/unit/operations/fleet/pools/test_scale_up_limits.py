@@ -153,7 +153,7 @@ def test_pods_are_named_for_which_a_quota_leaves_no_node(yard: Yard, report: Wor
 
 
 def test_the_pool_that_fits_best_is_named_first_and_others_are_counted(yard: Yard, report: Workload) -> None:
-    """Its limit refuses the pods last; what refuses them in other pools nobody needs to read."""
+    """The limit of that pool refuses the pods last; what refuses them in other pools nobody needs to read."""
     taint = [{"key": "own", "effect": "NoSchedule"}]
     for name in ("a", "b", "c"):
         yard.dynamic_pool(name, taints=taint, weight=50)

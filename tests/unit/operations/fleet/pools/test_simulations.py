@@ -132,7 +132,7 @@ def test_pools_of_a_cluster_serve_with_their_limits(yard: Yard) -> None:
 
 
 def test_daemon_sets_of_a_cluster_count_as_they_really_are(yard: Yard, agent: Agent) -> None:
-    """Of two cores of the small type the cluster's own DaemonSet takes more than one."""
+    """The cluster's own DaemonSet takes more than one of two cores of the small type."""
     yard.dynamic_pool("burst")
     document = {"until": "2h", "events": [arrive("0s", deployment(replicas=1, cpu="1"))]}
     assert answer(yard, document, of_cluster=True)["usd"] == pytest.approx(2 * 0.1)

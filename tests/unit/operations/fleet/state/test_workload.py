@@ -1,4 +1,4 @@
-"""What a cluster's agent says of pods is kept whole, changed in steps, read by the packer, and wakes the passes."""
+"""Reports of a cluster's agent about pods are kept whole, changed in steps, read by the packer, and wake the passes."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_what_the_scheduler_says_is_kept_and_read_in_one_line(agent: Agent) -> N
 
 
 def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
-    """Their controller has made others already, which wait or run elsewhere."""
+    """The controller of such pods has made others already, which wait or run elsewhere."""
     leaving = "0" * 15 + "5"
     groups = {**GROUPS, leaving: {**GROUPS[WEB], "ending": True}}
     agent.post(groups=groups, running={"n1": {WEB: 1, leaving: 2}})

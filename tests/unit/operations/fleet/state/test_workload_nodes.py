@@ -1,4 +1,4 @@
-"""What a cluster's agent says of nodes is kept and read back, and nodes that are no more ready wake a pass."""
+"""Reports of a cluster's agent about nodes are kept and read back, and nodes that are no more ready wake a pass."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_facts_that_do_not_hold_together_are_refused(agent: Agent, fields: dict[
 
 
 def test_pods_on_a_node_that_nobody_has_told_of_wake_a_pass_once(agent: Agent) -> None:
-    """Its Node object may have come and gone between two reports."""
+    """The Node object may have come and gone between two reports."""
     groups = {WEB: template()}
     agent.post(groups=groups, nodes={"a": facts()}, budgets={}, running={"a": {WEB: 1}})
     assert agent.change(running={"b": {WEB: 1}}, nodes={}, budgets={}).woken

@@ -1,4 +1,4 @@
-"""What an AWS account says of machines in it."""
+"""Answers of an AWS account about machines in it."""
 
 from __future__ import annotations
 

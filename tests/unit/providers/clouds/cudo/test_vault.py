@@ -35,7 +35,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 class Host:
-    """What answers: the next of ``answers``, or as a Vault that has no objection."""
+    """Host that gives the next of ``answers``, or answers as a Vault that has no objection."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self.requests: list[httpx.Request] = []

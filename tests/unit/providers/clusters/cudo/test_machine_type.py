@@ -1,4 +1,4 @@
-"""Which machine type and image the control plane on Cudo gets, and what happens where a type is scarce."""
+"""Machine type and image of the control plane on Cudo, also where a type is scarce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Cudo sells, what is free, what a cluster costs there: by the simulated Cudo's own price list."""
+"""Offers and free amounts of Cudo, and the price of a cluster there: by the simulated Cudo's own price list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What live checks find of a cluster's settings."""
+"""Findings of live checks of a cluster's settings."""
 
 from __future__ import annotations
 

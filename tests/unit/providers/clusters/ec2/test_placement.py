@@ -1,4 +1,4 @@
-"""Where a cluster stands: in a network that is there already, and from where it can be reached."""
+"""Place of a cluster: in a network that is there already, and from where it can be reached."""
 
 from __future__ import annotations
 

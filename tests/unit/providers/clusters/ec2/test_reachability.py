@@ -1,4 +1,4 @@
-"""What the internet reaches of a cluster, and what its machines reach, in every layout: judged by an oracle that reads
+"""Reach of the internet into a cluster, and of its machines outwards, in every layout: judged by an oracle that reads
 the cloud and knows nothing of the driver.
 
 ``make test`` judges some layouts, ``make soak`` all.
@@ -91,7 +91,7 @@ class Place:
         return str(answer["Instances"][0]["InstanceId"])
 
     def change(self, zones: list[str], kind: str) -> None:
-        """What the change of a ready cluster does to its network, and machines where they then are."""
+        """Change the network as a change of a ready cluster does, and the machines where they then are."""
         self.yard.later(120)
         leaving = [self.nodes.pop(zone) for zone in self.zones if zone not in zones]
         places = {zone: member for (_, zone), member in zip(self.net.places, self.members, strict=True)}
@@ -140,7 +140,7 @@ def layouts(seed: int, soaking: bool) -> Iterator[Layout]:
 
 
 def judge(there: Place) -> list[str]:
-    """What is not as it must be."""
+    """Faults of the network."""
     net = there.look()
     wrong = [
         f"from {source}: {sorted(net.doors(address))}"

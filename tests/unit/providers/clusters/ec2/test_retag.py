@@ -46,7 +46,7 @@ def all_tags() -> Tags:
 
 
 def node_tags(yard: Yard) -> dict[str, str]:
-    """What a machine of a node has, whose metadata refuses a slash or a space in a key."""
+    """Tags of a node's machine, whose metadata refuses a slash or a space in a key."""
     owner = tags.Owner(
         "inst-1", "acme", "ncl_1", "1", yard.cluster.client_id, "vantage", tags.of_instances(yard.cluster.tags)
     )

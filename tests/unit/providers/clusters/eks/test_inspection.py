@@ -1,4 +1,4 @@
-"""What the account has to say of a cluster's settings, and of an upgrade, with the place that it is about."""
+"""Findings in the account about a cluster's settings, and about an upgrade, each with its place."""
 
 from __future__ import annotations
 

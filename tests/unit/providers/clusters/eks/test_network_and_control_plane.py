@@ -182,7 +182,7 @@ def test_an_update_that_failed_is_told_and_tried_anew(eks: Any, run: Run, monkey
 
 
 def entry_ids(eks: Any) -> dict[str, str | None]:
-    """Which role each entry lets in, by the end of its name, as EKS keeps it."""
+    """Roles that the entries let in, by the end of each entry's name, as EKS keeps it."""
     entries = eks_backends[ACME]["us-east-1"].clusters[names.cluster_name(eks.cluster)].entries
     return {name.split("-")[-2]: entry.principal_id for name, entry in entries.items() if "/stockyard/" in name}
 

@@ -1,4 +1,4 @@
-"""What the catalogue refuses of a cluster on EKS, and what it warns of."""
+"""Refusals and warnings of the catalogue for a cluster on EKS."""
 
 from __future__ import annotations
 

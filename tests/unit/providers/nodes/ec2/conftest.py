@@ -138,7 +138,7 @@ class Hand:
 
 @pytest.fixture
 def limits() -> dict[str, int]:
-    """How many of a type, or of ``type/zone``, there can be. A test may fill it."""
+    """Number of machines of a type, or of ``type/zone``, that there can be. A test may fill it."""
     return {}
 
 

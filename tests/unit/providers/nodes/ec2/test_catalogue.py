@@ -41,7 +41,7 @@ class _Empty:
 
 @pytest.fixture(scope="module")
 def everything() -> RegionOffers:
-    """What the product ships."""
+    """Price list that the product ships."""
     offers = Ec2PriceList(_Empty()).region("us-east-1")  # type: ignore[arg-type]
     assert offers is not None
     return offers
@@ -130,7 +130,7 @@ def test_reserved_cpu_by_cores(cores: int, thousandths: int) -> None:
 
 
 def test_a_kubelet_reserves_what_the_catalogue_subtracts(everything: RegionOffers) -> None:
-    """Of every type: what it is told to keep, and what a machine does not see, is the overhead of its node type."""
+    """The overhead of each node type is the kubelet's reservation, and the memory that its machine does not see."""
     for offer in everything.instances.values():
         flags = reserved.kubelet_args(offer)
         kube = dict(part.split("=") for part in flags["kube-reserved"].split(","))

@@ -76,7 +76,7 @@ class Hand:
         return reservation["Instances"][0]
 
     def node_config(self, machine: str) -> dict[str, Any]:
-        """What EKS's image reads of the user data."""
+        """Part of the user data that EKS's image reads."""
         answer = self.yard.groups.ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")
         (part,) = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
         assert part.get_content_type() == "application/node.eks.aws"

@@ -35,7 +35,7 @@ def _resolved(value: Any) -> Any:
 
 @pytest.fixture
 def asks(hand: Any, build: Any) -> list[Ask]:
-    """What AWS checks in the life of a machine on demand and one for spot."""
+    """Permission checks of AWS in the life of a machine on demand and one for spot."""
     hand.prepare()
     with recorded_asks(ACCOUNT) as recorded:
         for capacity_type in ("on-demand", "spot"):

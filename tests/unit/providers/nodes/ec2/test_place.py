@@ -83,7 +83,7 @@ def test_a_cluster_in_one_given_subnet_has_its_nodes_there(hand: Any) -> None:
 
 
 def test_nodes_do_not_come_to_a_zone_that_the_cluster_leaves(hand: Any) -> None:
-    """Its subnets are there until the balancer has left them."""
+    """Subnets of the zone are there until the balancer has left them."""
     assert set(of_facts(hand.prepare().facts).zones.values()) == {"us-east-1a", "us-east-1b"}
     hand.yard.with_settings(zones=["us-east-1a"])
     assert set(of_facts(hand.prepare().facts).zones.values()) == {"us-east-1a"}

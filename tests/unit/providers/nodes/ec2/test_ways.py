@@ -37,7 +37,7 @@ def types_and_zones(
 def test_a_refusal_in_zones_that_are_named_says_nothing_of_others(
     build: Any, operator: str, values: list[str], anywhere: bool
 ) -> None:
-    """What the scheduler cannot read from a claim's own requirement is refused everywhere."""
+    """A requirement of a claim's own that the scheduler cannot read is refused everywhere."""
     zones = ({"key": "topology.kubernetes.io/zone", "operator": operator, "values": values},)
     node_claim = replace(claim(build), requirements=zones)
     listed = ways(node_claim, build.provider(), PLACE, ARCHITECTURES, "on-demand", None)

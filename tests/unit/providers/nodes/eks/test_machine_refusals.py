@@ -1,4 +1,4 @@
-"""Where AWS refuses a node group another machine, the claim is told why and the group is lowered again."""
+"""A claim is told why AWS refuses its node group another machine, and the group is lowered again."""
 
 from __future__ import annotations
 

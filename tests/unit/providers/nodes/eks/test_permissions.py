@@ -40,7 +40,7 @@ def _resolved(value: Any) -> Any:
 
 @pytest.fixture
 def asks(yard: Any) -> list[Ask]:
-    """What AWS checks in the lives of a machine, and of one whose group is gone."""
+    """Permission checks of AWS in the lives of a machine, and of one whose group is gone."""
     yard.groups.group("workers", "m6i.xlarge")
     for group in scaling_backends[ACCOUNT][REGION].groups.values():
         group.tags["stockyard:installation"] = "inst"  # as its cluster's driver marks it

@@ -1,4 +1,4 @@
-"""What a provider of node groups offers, where, and to which claims."""
+"""Offers of a provider of node groups, their places, and their claims."""
 
 from __future__ import annotations
 

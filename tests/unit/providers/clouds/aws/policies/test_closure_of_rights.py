@@ -1,5 +1,5 @@
-"""By any chain of calls from one session of ours, roles that we make or hand on included, nothing that is not ours can
-be changed. Widenings of the template, each a mistake that somebody could make, are found."""
+"""Chains of calls from one session of ours, roles that we make or hand on included, can change nothing that is not
+ours. Widenings of the template, each a mistake that somebody could make, are found."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_part_alone_changes_nothing_that_is_not_ours(template: dict[str, An
 
 
 def test_an_account_with_earlier_clusters_is_as_wide_as_it_was(template: dict[str, Any]) -> None:
-    """They would not go on otherwise; whoever sets the parameter reads it there."""
+    """Earlier clusters would not go on otherwise; whoever sets the parameter reads it there."""
     changes = closure(template, EarlierEks="yes")
     assert {"ec2:CreateTags on plain ec2:vpc", "ec2:TerminateInstances on plain ec2:instance"} <= set(changes)
 

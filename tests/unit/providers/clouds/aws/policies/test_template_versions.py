@@ -44,7 +44,7 @@ def tag(yard: Any, *pairs: tuple[str, str]) -> None:
 
 
 class Strict(boto3.Session):
-    """Whose STS gives keys of the role only with the external id; moto gives them to everybody."""
+    """Session whose STS gives keys of the role only with the external id; moto gives them to everybody."""
 
     def client(self, *args: Any, **kwargs: Any) -> Any:
         sts: Any = super().client(*args, **kwargs)

@@ -185,7 +185,7 @@ def test_template_requires_principal(yard: Any) -> None:
 
 
 def test_only_tags_of_a_clusters_owner_are_changed_on_what_is_there(yard: Any) -> None:
-    """Who may change our tags could make anything ours, or lose it. A call without keys means all tags."""
+    """Somebody who may change our tags could make anything ours, or lose it. A call without keys means all tags."""
     template = tenant_template.render(yard.account, "inst-1", Stage())
     statements = [
         tenant_stack.handed_to_iam(statement)

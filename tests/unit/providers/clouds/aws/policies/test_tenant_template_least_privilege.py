@@ -70,7 +70,7 @@ def _action(service: str, operation: str) -> str:
 
 @pytest.fixture
 def actions(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """What is called from now on, as IAM names it."""
+    """Calls from now on, as IAM names them."""
     actions: set[str] = set()
     real_call, real_pages = calls.Calls.call, calls.Calls.pages
 
@@ -136,13 +136,13 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
 
 
 def _statements(template: dict[str, Any], parameters: dict[str, str]) -> list[dict[str, Any]]:
-    """Those of the role without what claims do."""
+    """Statements of the role without those for claims."""
     statements = tenant_stack.statements(template, parameters=parameters)
     return [statement for statement in statements if statement["Sid"] not in OF_NODES | OF_GROUPS]
 
 
 def _snapshots(yard: Any) -> None:
-    """What is done with snapshots of etcd, in a bucket of the tenant's and in ours."""
+    """Work with snapshots of etcd, in a bucket of the tenant's and in ours."""
     settings = {"cloud_controllers": True, "bastion": BASTION, "zones": ZONES}
     yard.tenant().client("s3").create_bucket(Bucket="acme-backups")
     backup = {"interval_hours": 6, "keep": 3, "bucket": "acme-backups", "on_deletion": "remove"}

@@ -1,4 +1,4 @@
-"""Which range each subnet of a cluster's own VPC has, in every VPC and for every number of zones."""
+"""Range of each subnet of a cluster's own VPC, in every VPC and for every number of zones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a network when a ready cluster gets and leaves zones, other gateways, or subnets that are named."""
+"""Changes of a network when a ready cluster gets and leaves zones, other gateways, or subnets that are named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def change(yard: Any, **settings: Any) -> None:
 
 
 def faults(yard: Any) -> Sequence[Finding]:
-    """What a ready cluster is refused."""
+    """Findings that refuse a change of a ready cluster."""
     yard.cluster = replace(yard.cluster, status="ready")
     return [finding for finding in yard.provider.inspect(yard.work("account")) if not finding.warning]
 

@@ -1,4 +1,4 @@
-"""Who may reach the API changes while the cluster stands: rules of ours come and go, those of others stay."""
+"""Access to the API changes while the cluster stands: rules of ours come and go, those of others stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which subnets of an existing network are used, and which networks are refused before anything is created."""
+"""Subnets of an existing network that are used, and networks that are refused before anything is created."""
 
 from __future__ import annotations
 
