@@ -203,7 +203,9 @@ class Permissions:
         )
 
     def _scheduler(self) -> tuple[Statement, ...]:
-        return self._table("due", actions=(*TABLE_CREATE, "dynamodb:UpdateItem")), *self._reads_stream()
+        # What counts for the budget of a cluster are its claims, which are read together.
+        actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:UpdateItem")
+        return self._table("due", actions=actions), *self._reads_stream()
 
     def _relay(self) -> tuple[Statement, ...]:
         # What is sent is removed; what is not taken is written anew with a later moment.

@@ -149,7 +149,8 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
         request.check_version("cluster", cluster.version)
         check_expiry_change(services, cluster, wanted_change)
         fields = wanted_change.fields()
-        changes = {name: value for name, value in fields.items() if name in ("description", "tags", "expires_at")}
+        recorded = ("description", "tags", "expires_at", "limits")
+        changes = {name: value for name, value in fields.items() if name in recorded}
         packs = None if profiles is None else profile_change(services, cluster, target, profiles, wanted_change.rights)
         if kind:
             return Answer.plan(reconfigure.plan_change(services, cluster, target, changes, packs))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stockyard import wiring
+from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.records import AuditRecord, Event, Operation
 from stockyard.domain.values import ids
 from stockyard.domain.views import audit_view, event_view, operation_view
@@ -168,6 +169,15 @@ def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
     return Answer.listing(page, page[-1]["name"] if len(later_items) > len(page) else None)
 
 
+def _with_use(services: Services, view: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The quota with what is used of it: of a budget only the costs say that."""
+    if view["name"] != USD_MONTH:
+        return view
+    from stockyard.operations.costs.budgets import used_by_tenant
+
+    return {**view, "used": used_by_tenant(services)}
+
+
 @http.route(
     "GET /v1/quotas",
     roles=Roles.READERS,
@@ -177,7 +187,7 @@ def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
 )
 def list_quotas(request: Request, services: Services) -> Answer:
     """List quotas. Each limit and how much of it is used."""
-    return _by_name(request, quotas.views(services))
+    return _by_name(request, [_with_use(services, view) for view in quotas.views(services)])
 
 
 @http.route(
@@ -198,7 +208,7 @@ def set_quota(request: Request, services: Services) -> Answer:
         request.check_version("quota", int(current["version"]))
         planned = quotas.default_of(services, name) if limit is None else limit
         return Answer.change_plan(current, {"limit": planned}, "quota", name)
-    view = quotas.set_quota(services, name, limit, request.version)
+    view = _with_use(services, quotas.set_quota(services, name, limit, request.version))
     return Answer(200, view, version=int(view["version"]))
 
 
@@ -235,7 +245,7 @@ def list_prices(request: Request) -> Answer:
 )
 def get_costs(request: Request, services: Services) -> Answer:
     """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""
-    from stockyard.operations.clusters.costs import report
+    from stockyard.operations.costs.report import report
 
     reference = request.query.get("cluster")
     return Answer(200, report(services, find_cluster(services, str(reference)) if reference else None))

@@ -20,7 +20,7 @@ logger = Logger()
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Stream records name claims that are new or have to be placed again, and what makes room for others: a place that
-    was given back, a provider, the allowed node types, a cluster that is ready. Anything else is the schedule.
+    was given back, a provider, the allowed node types, a budget, a cluster that is ready. All else is the schedule.
 
     Records may come twice, late and in any order: a claim is written only at the version that was read. What fails
     for now is tried again as a whole by the stream; what fails for good only once a minute while the claim waits, so
@@ -30,6 +30,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     records = event.get("Records")
     if records is None:
         report = dict(scheduler.overdue(wiring.clock().now()))
+        report["told"] = scheduler.review_budgets(wiring.clock().now())
     else:
         try:
             report = _woken(scheduler, records)
@@ -47,6 +48,8 @@ def _woken(scheduler: Scheduler, records: list[dict[str, Any]]) -> dict[str, int
 
     changes = Changes.of(wiring.changes(records))
     report = dict(scheduler.woken(changes.claims, wiring.clock().now(), changes.roomier))
+    if changes.budgets:
+        report["told"] = scheduler.review(changes.budgets)
     if changes.providers:
         report["compared"] = scheduler.compare(changes.providers)
     return report

@@ -20,6 +20,8 @@ from stacks.names import Names
 
 ALLOWED_TYPES = "tenant/allowed-node-types"
 """The id of the fact that names the node types a tenant may use."""
+BUDGETS = "tenant/budgets"
+"""The id of the fact that is written when a budget is set."""
 
 OWN_SOURCE = "stockyard"
 POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
@@ -129,7 +131,7 @@ class Triggers(Construct):
             {"kind": {"S": equal("NodeProvider")}},
             {"kind": {"S": equal("Counter")}, "sk": {"S": begins("capacity/")}, "moved": {"S": equal("down")}},
             {"kind": {"S": equal("Cluster")}, "status": {"S": equal("ready")}},
-            {"kind": {"S": equal("Fact")}, "sk": {"S": equal(ALLOWED_TYPES)}},
+            {"kind": {"S": equal("Fact")}, "sk": {"S": lambda_.FilterRule.or_(ALLOWED_TYPES, BUDGETS)}},
         ]
         patterns = [{"dynamodb": {"NewImage": image}} for image in wakes]
         # Many claims are placed at once: they are read together, and wait up to a second for each other. The schedule

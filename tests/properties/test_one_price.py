@@ -21,9 +21,9 @@ from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.pools.views import nodes_of
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.operations.clusters.changes.prices import items_now
-from stockyard.operations.clusters.costs import report
 from stockyard.operations.clusters.creation.plan import plan as plan_of_cluster
 from stockyard.operations.clusters.tree import cluster_tree
+from stockyard.operations.costs.report import report
 from stockyard.operations.fleet.explain import plan_claim
 from stockyard.operations.fleet.pools.placements import plan_placements
 from stockyard.operations.fleet.pools.plan import plan_pool

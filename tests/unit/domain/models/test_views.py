@@ -43,7 +43,7 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
     view = cluster_view(CLUSTER)
     names = (
         "id name description cluster_type provider driver cloud_account_id client_id endpoint "
-        "status phase conditions settings tags created_at updated_at version operation_id kubernetes_version "
+        "status phase conditions settings tags limits created_at updated_at version operation_id kubernetes_version "
         "certificates_expire_at "
         "keep_failed kept_until expires_at queue bastion last_snapshot reason message warnings price"
     )
@@ -117,7 +117,7 @@ def test_prices_and_quotas():
     assert QuotaView(name="clusters", limit=20, used=1, version=0).model_dump()["used"] == 1
     assert read(QuotaPut, {"limit": 0}).limit == 0
     assert read(QuotaPut, {"limit": None}).limit is None
-    for limit in (-1, 100_001, "7", True):
+    for limit in (-1, 100_000_001, "7", True):
         with pytest.raises(InvalidInput):
             read(QuotaPut, {"limit": limit})
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain.cost_records import Usage
+from stockyard.domain.month_budgets import BudgetWatch
 from stockyard.domain.nodes.records import (
     LaunchGroup,
     MachineHold,
@@ -147,6 +148,8 @@ class Cluster(VersionedRecord):
     queue: tuple[str, ...] = ()
     """The operations that begin one after the other when the current one has ended."""
     sequence: int = 0
+    limits: dict[str, str] = field(default_factory=dict)
+    """What the cluster with its nodes may have: ``usd_month``, what a month may cost in USD."""
     cloud_prefix: str = ""
     """How the cluster's name in its cloud begins, so that rights can be given by it. Empty: a cluster of an earlier
     release, whose name there begins with its own."""
@@ -368,5 +371,6 @@ Record = (
     | ProfileUse
     | ClusterPacks
     | Usage
+    | BudgetWatch
     | Waiters
 )

@@ -37,6 +37,7 @@ _CLUSTER = (
     "kept_until",
     "expires_at",
     "tags",
+    "limits",
     *CHANGES,
     "operation_id",
     "queue",

@@ -12,7 +12,7 @@ from stockyard.domain.models.pools.pools import PoolCreate
 from stockyard.domain.nodes.records import Placement
 from stockyard.operations.clusters.changes.prices import items_after
 from stockyard.operations.clusters.changes.repaves import plan_repave
-from stockyard.operations.clusters.costs import report
+from stockyard.operations.costs.report import report
 from stockyard.operations.fleet.pools import pools
 from stockyard.operations.fleet.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pricing import price

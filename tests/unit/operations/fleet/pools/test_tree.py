@@ -10,8 +10,8 @@ import pytest
 from stockyard.domain.models.clusters.views import TreeNode
 from stockyard.domain.models.pools.pools import PoolPatch
 from stockyard.operations.clusters import tree
-from stockyard.operations.clusters.costs import report
 from stockyard.operations.clusters.tree import cluster_tree
+from stockyard.operations.costs.report import report
 from stockyard.operations.fleet.pools import pools
 from tests.unit.operations.fleet.pools.conftest import USER, Yard
 

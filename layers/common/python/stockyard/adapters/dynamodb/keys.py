@@ -9,6 +9,7 @@ due      ``DUE#Outbox#{shard}``         the moment from which the schedule sends
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
 due      ``DUE#Pool``                   the moment a pass must look at the pool again
 due      ``DUE#ClusterDisruption``      the moment the cluster's nodes must be looked at again
+due      ``DUE#BudgetWatch``            the moment a tenant's budgets must be looked at again
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
 ======== ============================== ===========================================================
@@ -33,6 +34,7 @@ from stockyard.domain.records import (
     DONE,
     UNSEEN,
     AuditRecord,
+    BudgetWatch,
     CloudAccount,
     Cluster,
     ClusterDisruption,
@@ -121,7 +123,7 @@ def due_partitions(kind: Kind, tenants: Collection[str] | None = None) -> tuple[
         return tuple(sorted({_shard(kind, tenant) for tenant in tenants}))
     if kind in _SHARDS:
         return tuple(f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind]))
-    if kind not in (Cluster, Pool, ClusterDisruption):
+    if kind not in (Cluster, Pool, ClusterDisruption, BudgetWatch):
         raise ValueError(f"{kind.__name__} records are not indexed by due time")
     return (f"DUE#{kind.__name__}",)
 
@@ -156,7 +158,7 @@ def everything_partition(kind: Kind) -> str:
 
 def due_at(record: Record) -> str | None:
     """When a schedule must look at the record; None when it need not."""
-    if isinstance(record, Outbox | NodeClaim | Pool | ClusterDisruption):
+    if isinstance(record, Outbox | NodeClaim | Pool | ClusterDisruption | BudgetWatch):
         return record.due_at
     if isinstance(record, Cluster) and record.status in UNSEEN:
         return record.lease_expires_at

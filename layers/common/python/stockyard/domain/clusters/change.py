@@ -23,6 +23,7 @@ class ClusterChange:
 
     description: str | None = None
     tags: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
     settings: dict[str, Any] | None = None
     kubernetes_version: str | None = None
     profiles: Sequence[Mapping[str, Any]] | None = None

@@ -44,6 +44,8 @@ class ClusterDocument:
     document: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] | None = None
     """None where the form says none."""
+    limits: dict[str, str] | None = None
+    """None where the form says none."""
     profiles: tuple[Mapping[str, Any], ...] | None = None
     """The profiles that are chosen, as a request has them; None where the manifest says nothing of them."""
     is_described: bool = False

@@ -32,6 +32,32 @@ class CostLine(View):
     """What they have cost since the month began, with those that are gone; null where a price is not known."""
 
 
+class BudgetView(View):
+    """The budget of a month of UTC, and what counts for it: what is spent, and what stands until the month ends, spot
+    at its present price."""
+
+    scope: Literal["tenant", "cluster", "pool"]
+    """What has the budget."""
+    cluster_id: str | None
+    """The cluster; null for the tenant."""
+    cluster: str | None
+    """The name of that cluster."""
+    pool: str | None
+    """The pool; null for a cluster or the tenant."""
+    usd_month: float
+    """The budget, in USD."""
+    spent: float
+    """What the month has cost so far, in USD, as far as prices are known."""
+    forecast: float
+    """What the month will have cost if nothing changes, in USD, as far as prices are known."""
+    percent: int
+    """The part of the budget that the forecast is."""
+    reached: bool
+    """Whether nothing new is bought for it."""
+    complete: bool
+    """False where something counts whose price is not known."""
+
+
 class CostsView(View):
     """What a tenant, or one of its clusters, costs now and has cost since the month began.
 
@@ -54,14 +80,20 @@ class CostsView(View):
     """The same for a month of 730 hours."""
     spent: float | None
     """What the month has cost so far; null where a line has no known price."""
+    forecast: float | None
+    """What the month will have cost if nothing changes; null where a line has no known price."""
     known_hour: float
     """What of ``hour`` is known: it is at least that."""
     known_month_rate: float
     """The same for a month of 730 hours."""
     known_spent: float
     """What of ``spent`` is known."""
+    known_forecast: float
+    """What of ``forecast`` is known."""
     complete: bool
     """False where a line has no known price."""
+    budgets: list[BudgetView]
+    """The budgets of the month: the tenant's first, then those of each cluster and its pools."""
     not_included: list[str]
     """What is billed besides, by use."""
     lines: list[CostLine]

@@ -18,7 +18,7 @@ AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidato
 class QuotaPut(Input):
     """A tenant's own limit."""
 
-    limit: Annotated[int, Field(ge=0, le=100_000)] | None
+    limit: Annotated[int, Field(ge=0, le=100_000_000)] | None
     """The new limit; null for the default again, which is none for some. What is used already stays."""
 
 

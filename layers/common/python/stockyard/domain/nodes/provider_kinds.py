@@ -62,6 +62,8 @@ class ProviderKind:
     own: bool = False
     built: bool = False
     discovers: bool = False
+    owned: bool = False
+    """Its machines are there anyway: a node of them costs nothing more, unless its owner says a price."""
     cloud: str = ""
     cloud_title: str = ""
     """The cloud as people write it."""

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, STORAGE, NodeType, is_extended
 from stockyard.domain.pools.records import NODES, USD_HOUR
 from stockyard.domain.values.quantities import milli, resource_text
 from stockyard.domain.values.spelling import closest
 
-USUAL_NAMES = (NODES, USD_HOUR, CPU, MEMORY, PODS, STORAGE)
+USUAL_NAMES = (NODES, USD_HOUR, USD_MONTH, CPU, MEMORY, PODS, STORAGE)
 """Names of limits that hold whatever node types there are."""
 _LEAST_LETTERS = 3
 """Of a part of a name that stands for the whole one."""
@@ -74,7 +75,8 @@ def too_small(limits: Mapping[str, str], types: Iterable[PricedType]) -> list[tu
     if USD_HOUR in limits:
         # No node without a known price is made below a limit in money.
         types = [kind for kind in types if kind.usd_hour is not None] or types
-    amounts = {name: milli(amount) for name, amount in limits.items()}
+    # What a month has room for changes with each hour: whoever buys looks at it.
+    amounts = {name: milli(amount) for name, amount in limits.items() if name != USD_MONTH}
     if not types or any(all(kind.use(name) <= amount for name, amount in amounts.items()) for kind in types):
         return []
     faults: list[tuple[str, str]] = []

@@ -55,7 +55,8 @@ class PoolSpec:
     headroom: dict[str, str] = field(default_factory=dict)
     """Resources that a dynamic pool keeps free for pods that may come, as Kubernetes quantities."""
     limits: dict[str, str] = field(default_factory=dict)
-    """What all nodes of the pool may have together: ``nodes``, ``usd_hour``, or a resource as a quantity."""
+    """What all nodes of the pool may have together: ``nodes``, ``usd_hour``, the budget of a month as ``usd_month``, or
+    a resource as a quantity."""
     weight: int = 0
     """Pools of a higher weight are tried first."""
     expire_after: str = ""

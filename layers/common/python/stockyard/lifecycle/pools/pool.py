@@ -34,6 +34,8 @@ PODS_HAVE_ROOM = "PodsHaveRoom"
 """The condition of a cluster that says whether the pools could make a node for each pod that waits."""
 WITHIN_LIMITS, LIMIT_REACHED = "WithinLimits", "LimitReached"
 """The condition of a pool whose limits keep pods waiting, or did so once."""
+PREPARING = "Preparing"
+"""What events call a pool that lacks nodes."""
 NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
@@ -184,6 +186,13 @@ def within_limits(pool: Pool, message: str | None, now: str) -> Pool | None:
 def is_ready(pool: Pool) -> bool:
     """Whether the pool has the nodes that it is to have."""
     return any(condition.type == READY and condition.status == "True" for condition in pool.conditions)
+
+
+def shown_status(pool: Pool) -> str:
+    """The state of a pool as events name it."""
+    if pool.deleting:
+        return LEAVING
+    return READY if is_ready(pool) else PREPARING
 
 
 def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:

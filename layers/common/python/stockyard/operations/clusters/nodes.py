@@ -12,6 +12,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools import pools
 from stockyard.operations.fleet.pools.groups import remove_providers
 from stockyard.operations.listing import every
+from stockyard.operations.node_claims import cluster_claims
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.services import Services
@@ -22,12 +23,8 @@ NAMED = 5
 
 
 def claims_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
-    """Every claim that was made for the cluster.
-
-    When no entry is left all claims of the tenant are read: those of earlier releases have none.
-    """
-    entered = pools.claims_of(services, cluster.id)
-    return entered or list(every(services.store, NodeClaim, where={"cluster_id": cluster.id}))
+    """Every claim that was made for the cluster."""
+    return cluster_claims.all_claims_of(services, cluster.id)
 
 
 def release(services: Services, cluster: Cluster, session: str) -> Outcome:

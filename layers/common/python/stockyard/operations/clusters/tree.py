@@ -10,10 +10,10 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.pools.views import hourly_price
 from stockyard.domain.profiles.records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
-from stockyard.lifecycle.pools.pool import READY
-from stockyard.operations.clusters.costs import report
+from stockyard.lifecycle.pools.pool import READY, shown_status
+from stockyard.operations.costs.report import report
 from stockyard.operations.engine.ledger import lines_of
-from stockyard.operations.fleet.pools.pools import claims_of, pools_of, shown_status
+from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.services import Services
 
 MOST_CLAIMS = 200

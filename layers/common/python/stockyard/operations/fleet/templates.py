@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from stockyard.domain.month_budgets import USD_MONTH, usd_of
 from stockyard.domain.nodes.defaults import defaults_of, unasked
 from stockyard.domain.nodes.disks import of_catalogue, price_with_disk, with_disk
 from stockyard.domain.nodes.manifests import is_planned, matched
@@ -199,7 +200,7 @@ def _template(
         unnamed = stock.catalog.providers.keys() - stock.zone_ids.keys()
         stock = replace(stock, out_of_reach=stock.out_of_reach | unnamed)
         requirements = by_name(requirements, ids)
-    limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
+    limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name not in (USD_HOUR, USD_MONTH)}
     money = pool.limits.get(USD_HOUR)
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
     offered = partial(
@@ -220,7 +221,7 @@ def _template(
         pool.weight,
         limits,
         used,
-        None if money is None else _usd(money),
+        None if money is None else usd_of(money),
         spent,
         _unserved(stock, requirements, pool.provider_ref),
         tuple(with_disk(node_type, properties) for node_type in _refused(stock, offered, known_types)),
@@ -338,11 +339,3 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
     prices = [price_with_disk(row.usd_hour, row.node_type, claim.properties) for row in (best, *best.alternatives)]
     most = None if None in prices else max(price for price in prices if price is not None)
     return with_disk(best.node_type, claim.properties).capacity, most
-
-
-def _usd(amount: str) -> float:
-    """A limit in money, to the last digit: quantities are read in thousandths, which may be more than was allowed."""
-    try:
-        return float(amount)
-    except ValueError:
-        return milli(amount) / 1000

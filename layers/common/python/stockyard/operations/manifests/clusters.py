@@ -147,6 +147,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         keep_failed=document.keep_failed or 0,
         expires_at=document.expiry.at if document.expiry is not None else None,
         tags=dict(document.tags or {}),
+        limits=dict(document.limits or {}),
         profiles=document.profiles or (),
         rights=rights,
         document=document.document,
@@ -220,6 +221,8 @@ def _changes(
     if document.expiry is not None and document.expiry.at != current.expires_at:
         check_expiry(services, document.expiry.at)
         fields["expiry"] = document.expiry
+    if document.limits is not None and document.limits != current.limits:
+        fields["limits"] = dict(document.limits)
     if document.document != current.document:
         fields["document"] = document.document
     return fields

@@ -13,3 +13,9 @@ def claims_of(services: Services, cluster_id: str, pool: str | None = None) -> l
     prefix = f"{cluster_id}/" if pool is None else entry_id(cluster_id, pool)
     entries = every(services.store, ClusterClaim, prefix=prefix)
     return list(services.store.get_all(NodeClaim, [entry.claim_id for entry in entries]))
+
+
+def all_claims_of(services: Services, cluster_id: str) -> list[NodeClaim]:
+    """Every claim that was made for the cluster. When no entry is left all claims of the tenant are read: those of
+    earlier releases have none."""
+    return claims_of(services, cluster_id) or list(every(services.store, NodeClaim, where={"cluster_id": cluster_id}))

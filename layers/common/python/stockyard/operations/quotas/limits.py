@@ -2,6 +2,7 @@
 
 Some have a default and are always there. Others (``SETTABLE``) limit nothing until they are set: claims of one
 provider, claims of each user. What they count is counted all the same, so that a limit is right from its first moment.
+``usd_month`` is the budget of the tenant's months in USD: what counts for it say its costs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
 from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
 from stockyard.domain.pools.records import GROUP, NODES, NewPool, Pool, PoolSpec
@@ -21,6 +23,7 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.quantities import milli
 from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
+from stockyard.operations.quotas.budget_notes import budget_note
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Store
 
@@ -31,7 +34,7 @@ GROUPS, GROUP_NODES = "node_groups", cloud_kinds.GROUP_QUOTA
 of some kinds of clusters have a quota of their own, see ``cloud_kinds.group_quota``."""
 PER_USER = "per-user."
 """Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
-SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+SETTABLE = re.compile(r"usd_month|(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 
 
 def limit_of(services: Services, name: str) -> int | None:
@@ -174,12 +177,13 @@ def set_quota(services: Services, name: str, limit: int | None, version: int) ->
         raise PreconditionFailed(f"The quota is at version {current['version']}, not {version}.")
     if limit is None and not version:
         return current
+    notes = budget_note(services.now()) if name == USD_MONTH else []
     try:
         if limit is None:
-            services.store.commit(Remove(Quota, name, version))
+            services.store.commit(Remove(Quota, name, version), *notes)
             return {**current, "limit": default_of(services, name), "version": 0}
         record = Quota(name, limit, services.now(), version=version + 1)
-        services.store.commit(Replace(record) if version else Create(record))
+        services.store.commit(Replace(record) if version else Create(record), *notes)
     except Conflict as conflict:
         raise PreconditionFailed("The quota was changed by someone else just now.") from conflict
     return {**current, "limit": limit, "version": version + 1}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from stockyard.domain.month_budgets import BUDGET_REACHED
 from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.platform import is_shared, use_of
 from stockyard.domain.pools.bids import ABOVE_BID
@@ -22,11 +23,13 @@ from stockyard.errors import Conflict
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_phases import CREATE_NODE
 from stockyard.metrics import TIME_TO_BIND
+from stockyard.operations.costs.announce import announce
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, start_message
 from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
+from stockyard.operations.scheduler.budgets import RoundBudgets
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Put, Replace, Write
@@ -70,11 +73,12 @@ class _Selection:
 
 @dataclass(slots=True)
 class _Round:
-    """One look at the catalogue, and what was explained from it."""
+    """One look at the catalogue and the budgets, and what was explained from it."""
 
     services: Services
     catalog: Catalog
     availability: Availability
+    budgets: RoundBudgets
     explained: dict[Any, Mapping[str, int]] = field(default_factory=dict)
     refused: dict[Any, tuple[str, str]] = field(default_factory=dict)
     """Reason and message by what was asked for in vain."""
@@ -101,8 +105,10 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
     for _ in range(ROUNDS):
         if not pending:
             break
-        current = _Round(services, catalog, availability(services, catalog, services.clock.now()))
+        budgets = RoundBudgets.read(services, catalog, [claim for claim, _ in pending])
+        current = _Round(services, catalog, availability(services, catalog, services.clock.now()), budgets)
         pending = _round(current, pending, report)
+        announce(services, budgets.sums.budgets, budgets.refused)
     report.unplaced += len(pending)
     return report
 
@@ -132,20 +138,34 @@ def _round(
     without: list[tuple[NodeClaim, SchedulingRequest]] = []
     free = dict(current.availability.free)
     turn = Availability(free, current.availability.refused)
+    refusals: list[tuple[NodeClaim, str]] = []
     for (claim, request), choice in zip(pending, choices, strict=True):
         if choice is None:
             without.append((claim, request))
             continue
-        selections.append(_Selection(claim, request, choice, _considered(current, turn, request)))
-        if choice.node_type.limited:
-            free[choice.node_type.name] = free.get(choice.node_type.name, 0) - 1
+        admitted = current.budgets.admitted(claim, choice)
+        if isinstance(admitted, str):
+            refusals.append((claim, admitted))
+            continue
+        node_type = admitted.node_type
+        selections.append(_Selection(claim, request, admitted, _considered(current, turn, request)))
+        if node_type.limited:
+            free[node_type.name] = free.get(node_type.name, 0) - 1
     again: list[tuple[NodeClaim, SchedulingRequest]] = []
-    for batch in _batches(selections):
+    for batch in _batches(_with_options(current, selections)):
         again += _write(current, batch, report)
+    for claim, text in refusals:
+        _wait(current.services, claim, BUDGET_REACHED, text, report)
     # To tell why takes longer than to place: whoever has a node type does not wait for that.
     for claim, request in without:
         _wait(current.services, claim, *_why_not(current, turn, claim, request), report)
     return again
+
+
+def _with_options(current: _Round, selections: Sequence[_Selection]) -> list[_Selection]:
+    """The selections with those options that budgets have room for."""
+    choices = current.budgets.with_options([(selection.claim, selection.choice) for selection in selections])
+    return [replace(selection, choice=choice) for selection, choice in zip(selections, choices, strict=True)]
 
 
 def _batches(selections: Sequence[_Selection]) -> Iterable[list[_Selection]]:
@@ -172,7 +192,8 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
         places = Counter(node_type.name for node_type in node_types if node_type.limited)
         limits = current.catalog.limits
         adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in places.items()]
-        uses = _uses(current, batch)
+        guards = current.budgets.guarding(selection.claim for selection in batch)
+        uses = [*guards, *_uses(current, batch)]
         placed, groups = _placed(current, batch, TRANSACTION - len(adds) - len(uses) - WRITES_A_CLAIM * len(batch))
         bound = [_bound(current, claim, placement) for claim, placement in placed]
         new = (Create(group) for group in groups)
@@ -180,7 +201,11 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
             current.services.store.commit(*adds, *(write for _, writes in bound for write in writes), *uses, *new)
         except Conflict as conflict:
             index = conflict.index if conflict.index is not None else len(adds)
-            if index >= len(adds) + 4 * len(batch):
+            of_claims = len(adds) + WRITES_A_CLAIM * len(batch)
+            if of_claims <= index < of_claims + len(guards):
+                # Somebody has bought under these budgets meanwhile: what is left of them is read anew.
+                return [*again, *((selection.claim, selection.request) for selection in batch)]
+            if index >= of_claims:
                 raise
             if index < len(adds):
                 # Somebody took the place: those who wanted it choose again from what is left by then.
@@ -189,9 +214,10 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
                 batch = [c for c in batch if c.choice.node_type.name != full]
             else:
                 report.lost += 1
-                del batch[(index - len(adds)) // 4]
+                del batch[(index - len(adds)) // WRITES_A_CLAIM]
             continue
         report.bound += len(batch)
+        current.budgets.bound(selection.claim for selection in batch)
         _tell_bound(current.services, (claim for claim, _ in bound))
         break
     return again

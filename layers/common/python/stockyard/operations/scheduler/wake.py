@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from stockyard.domain.month_budgets import BUDGETS, BudgetWatch
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim
 from stockyard.metrics import CLAIMS_WAITING
+from stockyard.operations.costs.review import review
 from stockyard.operations.node_claims.drift import compare_providers
 from stockyard.operations.node_providers.allowed_types import ID as ALLOWED_TYPES
 from stockyard.operations.scheduler.schedule import Report, schedule
@@ -36,12 +38,14 @@ Claims = Iterable[tuple[str, NodeClaim]]
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What the scheduler follows: claims that wait for a node type, as they were written then; the tenants that are
-    ``roomier``, because a claim of theirs may be placed now that could not before; (tenant, id) of changed providers.
+    ``roomier``, because a claim of theirs may be placed now that could not before; (tenant, id) of changed providers;
+    and the tenants whose ``budgets`` were set or taken away.
     """
 
     claims: Sequence[tuple[str, NodeClaim]]
     roomier: frozenset[str]
     providers: frozenset[tuple[str, str]]
+    budgets: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, written: Iterable[RecordChange]) -> Changes:
@@ -49,6 +53,7 @@ class Changes:
         claims: list[tuple[str, NodeClaim]] = []
         roomier: set[str] = set()
         providers: set[tuple[str, str]] = set()
+        budgets: set[str] = set()
         for change in written:
             if change.kind == "NodeClaim":
                 claim = change.record()
@@ -60,7 +65,9 @@ class Changes:
                 providers.add((change.tenant, change.id))
             if _makes_room(change):
                 roomier.add(change.tenant)
-        return cls(claims, frozenset(roomier), frozenset(providers))
+            if (change.kind, change.id) == ("Fact", BUDGETS):
+                budgets.add(change.tenant)
+        return cls(claims, frozenset(roomier), frozenset(providers), frozenset(budgets))
 
 
 def _makes_room(change: RecordChange) -> bool:
@@ -68,7 +75,7 @@ def _makes_room(change: RecordChange) -> bool:
         change.kind == "NodeProvider"
         or (change.kind == "Counter" and change.id.startswith("capacity/") and change.lowered)
         or (change.kind == "Cluster" and change.status == "ready")
-        or (change.kind == "Fact" and change.id == ALLOWED_TYPES)
+        or (change.kind == "Fact" and change.id in (ALLOWED_TYPES, BUDGETS))
     )
 
 
@@ -102,6 +109,14 @@ class Scheduler:
         waiting = Waiting(self.registry)
         waiting.read_in_turn(now, OVERDUE, SCHEDULED)
         return self._all(waiting, scheduled=True)
+
+    def review(self, tenants: Iterable[str]) -> int:
+        """Look at the budgets of these tenants; how many events tell of them."""
+        return sum(review(self.services_of(tenant)) for tenant in sorted(tenants))
+
+    def review_budgets(self, now: datetime) -> int:
+        """Look at the budgets that are due; how many events tell of them."""
+        return self.review({tenant for tenant, _ in self.registry.due(BudgetWatch, now, OVERDUE)})
 
     def compare(self, providers: Iterable[tuple[str, str]]) -> int:
         """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""

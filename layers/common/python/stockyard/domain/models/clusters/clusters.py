@@ -21,6 +21,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse
+from stockyard.domain.models.clusters.limits import ClusterLimits
 from stockyard.domain.models.clusters.profiles import Choices
 from stockyard.domain.nodes.provider_kinds import loaded
 from stockyard.domain.records import Cluster
@@ -239,6 +240,7 @@ class LenientClusterCreate(Input):
     )
     """What the cluster is made of; which fields there are depends on the account's cloud and on ``driver``."""
     tags: fields.Tags = Field(default_factory=dict)
+    limits: ClusterLimits = Field(default_factory=dict)
     profiles: Choices = Field(default_factory=list)
     """The profiles whose packs the cluster is to have."""
 

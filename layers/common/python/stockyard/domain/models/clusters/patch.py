@@ -24,6 +24,7 @@ from stockyard.domain.models.base import (
     read_part,
 )
 from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.domain.models.clusters.limits import LimitsPatch, limits_after
 from stockyard.domain.models.clusters.profiles import Choices, choice_documents
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.nodes.provider_kinds import loaded
@@ -99,6 +100,8 @@ class ClusterPatch(Input):
     description: Irremovable[fields.Description] = None
     tags: dict[str, fields.TagValue | None] | None = None
     """Tags to add or change; null takes one away, or all of them."""
+    limits: LimitsPatch | None = None
+    """Limits to add or change; null takes one away, or all of them."""
     kubernetes_version: Irremovable[Minor] = None
     """The minor to change to, one above the present one."""
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(_patch_models)] = Field(default_factory=dict)
@@ -130,6 +133,7 @@ class ClusterPatch(Input):
         return ClusterChange(
             description=self.description,
             tags=self.tags_after(cluster.tags),
+            limits=limits_after(cluster.limits, self.limits) if "limits" in self.model_fields_set else None,
             settings=self.settings_after(cluster),
             kubernetes_version=self.kubernetes_version,
             profiles=self.profile_choices(),

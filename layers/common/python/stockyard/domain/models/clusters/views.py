@@ -77,6 +77,8 @@ class ClusterView(View):
     """When its deletion begins by itself; null for never."""
     tags: dict[str, str]
     """Tags by key."""
+    limits: dict[str, str]
+    """What the cluster may have with its nodes: ``usd_month``, what a month may cost in USD."""
     created_at: CreatedAt
     updated_at: UpdatedAt
     version: Version

@@ -20,6 +20,7 @@ from stockyard.domain.models import fields
 from stockyard.domain.models.base import check, read, repeated, without_nulls
 from stockyard.domain.models.camel_documents import camel_document, camel_place, snake_document
 from stockyard.domain.models.clusters.clusters import ClusterSettings, Driver, KubernetesVersion
+from stockyard.domain.models.clusters.limits import ClusterLimits
 from stockyard.domain.models.clusters.profiles import MAX_PROFILES, ProfileChoice, choice_documents
 from stockyard.domain.models.manifests.manifests import without_servers_fields
 from stockyard.domain.models.nodes.node_fields import Camel
@@ -62,6 +63,7 @@ class OwnClusterSpec(Camel):
     expires_at: fields.ExpiresAt | None = None
     """When its deletion begins by itself; null for never."""
     tags: fields.Tags | None = None
+    limits: ClusterLimits | None = None
     profiles: Annotated[list[CamelChoice], Field(max_length=MAX_PROFILES)] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     """The settings of the driver, in camel case."""
@@ -123,6 +125,7 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
         account=spec.cloud_account or "",
         account_place=(*at, "spec", "cloudAccount"),
         tags=None if spec.tags is None else dict(spec.tags),
+        limits=None if spec.limits is None else {name: str(amount) for name, amount in spec.limits.items()},
         profiles=None if spec.profiles is None else choice_documents(list(spec.profiles)),
         pools=tuple(pool.new_pool() for pool in spec.pools),
     )
@@ -215,6 +218,7 @@ def own_cluster_manifest(
         "keepFailed": cluster.keep_failed,
         "expiresAt": cluster.expires_at,
         "tags": dict(cluster.tags),
+        "limits": dict(cluster.limits),
         "profiles": [camel_document(ProfileChoice, profile) for profile in profiles],
         "settings": camel_document(model, model.written(cluster.settings)),
         "pools": [{"name": pool.name, **own_pool_spec(pool)} for pool in pools],

@@ -31,6 +31,7 @@ from stockyard.domain.models.pools.pool_fields import (
     TimeZone,
     known_labels,
 )
+from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.pools.budgets import DEFAULT_NODES
 from stockyard.domain.pools.records import (
     DYNAMIC,
@@ -67,8 +68,12 @@ def _limits(limits: dict[str, Any]) -> dict[str, Any]:
     for name, amount in limits.items():
         if name == NODES and milli(amount) % 1000:
             faults.append(((name,), "must be a whole number of nodes"))
-        if "/" not in name and name not in (NODES, USD_HOUR) and not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name):
-            faults.append(((name,), f"must be {NODES}, {USD_HOUR} or the name of a resource"))
+        if (
+            "/" not in name
+            and name not in (NODES, USD_HOUR, USD_MONTH)
+            and not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name)
+        ):
+            faults.append(((name,), f"must be {NODES}, {USD_HOUR}, {USD_MONTH} or the name of a resource"))
     check(faults)
     return limits
 
@@ -79,7 +84,7 @@ def _own_labels(labels: dict[str, str]) -> dict[str, str]:
 
 
 Limits = Annotated[Resources, AfterValidator(_limits)]
-"""What all nodes together may have: ``nodes``, ``usd_hour``, or a resource as a quantity."""
+"""What all nodes together may have: ``nodes``, ``usd_hour``, ``usd_month``, or a resource as a quantity."""
 NodeLabels = Annotated[fields.Labels, AfterValidator(_own_labels)]
 
 

@@ -29,10 +29,11 @@ from stockyard.operations.clusters.creation.expiry import check_expiry_change
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.clusters import profile_change
+from stockyard.operations.quotas.budget_notes import budget_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
-_OF_RECORD = frozenset({"description", "document", "expires_at"})
+_OF_RECORD = frozenset({"description", "document", "limits", "expires_at"})
 """What changes on the record alone."""
 
 
@@ -75,6 +76,7 @@ def change_cluster(
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
         writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
         writes += packs.writes(services) if packs else []
+    writes += budget_writes(services.now(), cluster.limits, changed.limits)
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:

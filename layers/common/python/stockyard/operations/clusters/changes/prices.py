@@ -11,8 +11,8 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.node_groups import GROUP_SETTINGS, follows, name_of, worker_groups
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.prices import PriceItem
-from stockyard.operations.clusters.creation.plan import price_items
 from stockyard.operations.clusters.nodes import claims_of
+from stockyard.operations.costs.parts import price_items
 from stockyard.operations.fleet.pools.leaving import leaving_nodes
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ServesNodeGroups

@@ -11,6 +11,7 @@ from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.phases import CREATE_CLUSTER
+from stockyard.lifecycle.pools.pool import LEAVING
 from stockyard.operations.clusters.changes.resume import plan_resume, resumed
 from stockyard.operations.clusters.creation.check import check
 from stockyard.operations.engine.advance import until_written
@@ -18,7 +19,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.fleet.pools.groups import group_pools
-from stockyard.operations.fleet.pools.pools import LEAVING, changed_pool, changes_of, creation, pools_of
+from stockyard.operations.fleet.pools.pools import changed_pool, changes_of, creation, pools_of
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Write

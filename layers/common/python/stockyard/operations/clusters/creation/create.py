@@ -34,6 +34,7 @@ from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.pools import creation
 from stockyard.operations.profiles.clusters import check_driver, creation_writes, difference
 from stockyard.operations.profiles.resolve import Resolved, check_rights, resolve
+from stockyard.operations.quotas.budget_notes import budget_writes
 from stockyard.operations.quotas.limits import CLUSTERS, check_groups, check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Finding, Replace, Write
@@ -61,6 +62,7 @@ class NewCluster:
     organization_id: str = ""
     """Of the caller's organization in the realm; empty where no token says it."""
     tags: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, str] = field(default_factory=dict)
     document: dict[str, Any] = field(default_factory=dict)
     """See ``Cluster.document``."""
     profiles: tuple[Mapping[str, Any], ...] = ()
@@ -97,6 +99,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         status="accepting",
         settings=settings_for(provider, cluster_type, driver, name, settings, creation=is_request),
         tags=new_cluster.tags,
+        limits=new_cluster.limits,
         document=new_cluster.document,
         pools_follow=bool(cloud_kinds.followed_groups(driver)),
         cloud_prefix=services.settings.name_prefix,
@@ -207,8 +210,9 @@ def _holder(services: Services, name: str) -> Cluster | None:
 def _accept(services: Services, draft: Cluster, profiles: Sequence[Write]) -> Cluster:
     limit = limit_of(services, CLUSTERS)
     name = Name(f"cluster/{draft.name}", draft.id)
+    noted = budget_writes(services.now(), {}, draft.limits)
     try:
-        services.store.commit(Create(name), Add(f"quota/{CLUSTERS}", 1, limit=limit), Create(draft), *profiles)
+        services.store.commit(Create(name), Add(f"quota/{CLUSTERS}", 1, limit=limit), Create(draft), *profiles, *noted)
     except Conflict as conflict:
         if conflict.index == 1:
             raise refusal(CLUSTERS, limit) from conflict

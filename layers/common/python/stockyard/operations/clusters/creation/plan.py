@@ -15,11 +15,6 @@ from stockyard.ports import Finding
 from stockyard.ports.clusters import ClusterPlan, ServesNodeGroups
 
 
-def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
-    """Everything of a cluster that is billed while it stands, without its workers."""
-    return services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items
-
-
 def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     """The bill of the cluster while it stands, with the nodes that every group has at the start."""
     driver: object = services.cluster_drivers[cluster.driver]

@@ -15,7 +15,7 @@ from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.clusters.changes.queue import closed_writes
 from stockyard.operations.clusters.changes.resume import resume_cluster
-from stockyard.operations.clusters.creation.plan import price_items
+from stockyard.operations.costs.parts import price_items
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import lines_of, places, planned_removals

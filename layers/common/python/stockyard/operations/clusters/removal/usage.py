@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.cost_records import ALL_BUT_NODES, Usage, usage_id
 from stockyard.domain.records import Cluster
-from stockyard.operations.clusters.creation.plan import price_items
+from stockyard.operations.costs.parts import price_items
 from stockyard.operations.pricing import price
 from stockyard.operations.services import Services
 from stockyard.ports import Put, Write

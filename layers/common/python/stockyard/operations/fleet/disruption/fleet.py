@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.nodes.node_types import SPOT
 from stockyard.domain.pools import budgets as pool_budgets
 from stockyard.domain.pools.budgets import NodeState
@@ -265,6 +266,8 @@ def _most_more(stock: Supply, pool: Pool, claims: Sequence[NodeClaim]) -> int:
     sizes = [usage(stock, reader, [claim]) for claim in own]
     counts = []
     for name, quantity in pool.limits.items():
+        if name == USD_MONTH:
+            continue  # What is to come waits for its budget, and what runs stays until then.
         limit = float(quantity) if name == USD_HOUR else milli(quantity)
         in_use = spent if name == USD_HOUR else used.get(name, 0)
         largest = max((usd if name == USD_HOUR else amounts.get(name, 0) for amounts, usd in sizes), default=0)

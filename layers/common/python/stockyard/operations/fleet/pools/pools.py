@@ -21,19 +21,19 @@ from stockyard.errors import (
     PreconditionFailed,
 )
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.pools.pool import is_ready
+from stockyard.lifecycle.pools.pool import LEAVING, PREPARING, shown_status
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import cluster_claims
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.node_providers.type_names import check_type_names
+from stockyard.operations.quotas.budget_notes import budget_writes
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace, Write
 from stockyard.scheduling.reading import Reader
 
-PREPARING, LEAVING = "Preparing", "Deleting"
 GROUP_FIELDS = frozenset(
     {"kind", "provider_ref", "requirements", "properties", "taints", "labels", "floor", "quantity", "limits"}
 ) | {"startup_taints", "annotations", "kubelet_args", "zones", "max_price", "update_strategy"}
@@ -61,13 +61,6 @@ def pools_of(services: Services, cluster_id: str) -> list[Pool]:
 def member_pool_of(services: Services, cluster_id: str) -> Pool | None:
     """The pool of the control plane's members; None for a control plane of one machine that nobody has replaced."""
     return services.store.get(Pool, pool_id(cluster_id, CONTROL_PLANE))
-
-
-def shown_status(pool: Pool) -> str:
-    """The state of a pool as events name it."""
-    if pool.deleting:
-        return LEAVING
-    return "Ready" if is_ready(pool) else PREPARING
 
 
 def create_pool(services: Services, cluster: Cluster, new_pool: NewPool, actor: str, request: str = "") -> Pool:
@@ -110,7 +103,7 @@ def draft(services: Services, cluster_id: str, new_pool: NewPool, actor: str) ->
 def creation(services: Services, pool: Pool, actor: str) -> list[Write]:
     """The writes that make a pool, its record first."""
     created = Transition("Pool", None, PREPARING, "Created", f"Pool {pool.name} is made.")
-    return [Create(pool), *tell(services, actor, pool, created)]
+    return [Create(pool), *tell(services, actor, pool, created), *budget_writes(pool.created_at, {}, pool.limits)]
 
 
 def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
@@ -235,6 +228,7 @@ def changed_pool(services: Services, pool: Pool, changed: NewPool, actor: str) -
     return moved, [
         Replace(moved),
         *tell(services, actor, moved, Transition("Pool", status, status, "Changed", message)),
+        *budget_writes(now, pool.limits, moved.limits),
     ]
 
 

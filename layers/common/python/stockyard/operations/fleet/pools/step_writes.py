@@ -9,10 +9,9 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.values.conditions import Condition
 from stockyard.errors import Conflict
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.pools.pool import QUOTA, READY, Decision, refused
+from stockyard.lifecycle.pools.pool import LEAVING, QUOTA, READY, Decision, refused, shown_status
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
-from stockyard.operations.fleet.pools.pools import LEAVING, shown_status
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
 

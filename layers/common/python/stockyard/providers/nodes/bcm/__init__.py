@@ -13,4 +13,4 @@ def limit(entry: Document) -> int | None:
     return written_limit(entry)
 
 
-DESCRIPTOR = NodeSourceDescriptor(ProviderKind("bcm", f"{__name__}.document:BcmBlock", limit=limit))
+DESCRIPTOR = NodeSourceDescriptor(ProviderKind("bcm", f"{__name__}.document:BcmBlock", limit=limit, owned=True))

@@ -59,4 +59,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-DESCRIPTOR = NodeSourceDescriptor(ProviderKind("kubeVirt", f"{__name__}.document:KubeVirtBlock", resources=resources))
+DESCRIPTOR = NodeSourceDescriptor(
+    ProviderKind("kubeVirt", f"{__name__}.document:KubeVirtBlock", resources=resources, owned=True)
+)

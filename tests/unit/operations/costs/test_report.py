@@ -10,9 +10,9 @@ from stockyard.adapters.dynamodb import keys
 from stockyard.domain.cost_records import ALL_BUT_NODES, Usage
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
-from stockyard.operations.clusters.costs import report
-from stockyard.operations.clusters.creation.plan import price_items
 from stockyard.operations.clusters.removal.delete import delete_cluster, plan_deletion
+from stockyard.operations.costs.parts import price_items
+from stockyard.operations.costs.report import report
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.listing import every
 from tests.unit.operations.clusters.members_world import members_world

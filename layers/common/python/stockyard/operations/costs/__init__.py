@@ -1,0 +1,1 @@
+"""What a tenant pays, and the budgets of its months."""
