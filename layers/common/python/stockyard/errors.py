@@ -228,15 +228,24 @@ class VendorConflict(VendorError):
 
 
 class InsufficientCapacity(VendorError):
-    """``refused``: type, capacity type and zone (``*``: all) of what could not be had, by the vendor's own names."""
+    """``refused``: type, capacity type and zone (``*``: all) of what could not be had, by the vendor's own names.
+    ``own``: those of them that only this account was refused, because a quota is used up or a subnet is full. Others
+    may have them."""
 
     retryable = True
 
     def __init__(
-        self, detail: str = "", *, code: str = "", hint: str = "", refused: Sequence[tuple[str, str, str]] = ()
+        self,
+        detail: str = "",
+        *,
+        code: str = "",
+        hint: str = "",
+        refused: Sequence[tuple[str, str, str]] = (),
+        own: Sequence[tuple[str, str, str]] = (),
     ) -> None:
         super().__init__(detail, code=code, hint=hint)
         self.refused = tuple(refused)
+        self.own = tuple(own)
 
 
 class CapacityAwaited(InsufficientCapacity):

@@ -56,7 +56,9 @@ def test_without_member_removes_its_machine() -> None:
 
 
 def test_refusal_round_trip() -> None:
-    refusal = InsufficientCapacity("none left", code="Full", refused=[("m6i.large", "on-demand", "z")])
+    way = ("m6i.large", "on-demand", "z")
+    refusal = InsufficientCapacity("none left", code="Full", refused=[way], own=[way])
     error = refusal_of(record_launch(announce_call(GROUP, GROUP.members, None, NOW), MACHINES[:1], refusal, NOW))
-    assert (error.detail, error.code, error.refused) == (refusal.detail, refusal.code, refusal.refused)
+    assert (error.detail, error.code) == (refusal.detail, refusal.code)
+    assert error.refused == error.own == (way,)
     assert refusal_of(record_launch(announce_call(GROUP, GROUP.members, None, NOW), [], None, NOW)).refused == ()

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Counter
+from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.records import Counter, NodeProvider
 from stockyard.domain.values import times
-from stockyard.errors import CapacityAwaited
+from stockyard.errors import CapacityAwaited, InsufficientCapacity
 from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import own_scope
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
@@ -75,3 +77,33 @@ def test_what_is_awaited_is_not_remembered_as_refused_for_others(nodes: Nodes, m
     nodes.relay()
     assert nodes.now(second).phase == "Available"
     assert nodes.now(claims[0]).reason == "CapacityBlockExhausted"
+
+
+def test_what_an_account_alone_is_refused_sends_its_claim_on_and_nobody_else(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases b56 and b58: the scope is shared by all tenants, a quota and a subnet are not."""
+    cheap = ("small", "on-demand", ANY)
+    nodes.provider("other", {"name": "large", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1000})
+    original = SimulatedNodes.launch
+
+    def launch(source: SimulatedNodes, work: Any) -> Any:
+        if work.provider.name == "lab":
+            raise InsufficientCapacity("a quota is used up", code="Quota", refused=[cheap], own=[cheap])
+        return original(source, work)
+
+    monkeypatch.setattr(SimulatedNodes, "launch", launch)
+    monkeypatch.setattr(SimulatedNodes, "scope", lambda *_: "everybody")
+    claim = nodes.claim("worker")
+    nodes.schedule()
+    nodes.relay()
+    assert (nodes.now(claim).reason, nodes.now(claim).phase) == ("InsufficientCapacity", "Pending")
+    nodes.schedule()
+    nodes.relay()
+    assert nodes.now(claim).type_ref == "other.large"
+    memory, now = nodes.services.unavailable_offerings, nodes.clock.now()
+    assert memory is not None
+    lab = next(provider for provider in every(nodes.services.store, NodeProvider, "") if provider.name == "lab")
+    assert memory.refused("everybody", now) == frozenset()
+    assert memory.refused(own_scope(lab.id), now) == {cheap}
+    assert memory.refused(own_scope(lab.id), now + timedelta(minutes=4)) == frozenset()

@@ -23,6 +23,7 @@ from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
     NotYetVisible,
+    VendorQuotaExceeded,
     VendorRefused,
     VendorTimeout,
 )
@@ -276,6 +277,16 @@ def test_without_an_image_with_a_driver_no_machine_with_gpus_is_made(world: Worl
     with pytest.raises(VendorRefused, match="NVIDIA"):
         world.launch()
     assert world.yard.machines() == []
+
+
+def test_a_quota_that_is_used_up_is_scarce_for_the_project_alone(world: World) -> None:
+    def refused(_: NewVm) -> None:
+        raise VendorQuotaExceeded("the quota of CPUs is used up", code="QUOTA", hint="Ask Cudo for more.")
+
+    world.access.client("acme", world.account).create_vm = refused  # type: ignore[assignment]
+    with pytest.raises(InsufficientCapacity, match=r"quota of CPUs is used up Ask Cudo") as caught:
+        world.source.launch(world.work())
+    assert caught.value.own == caught.value.refused == (("intel-broadwell-4x16", "on-demand", DALLAS),)
 
 
 def test_a_machine_that_fails_ends_the_launch_at_once(world: World) -> None:

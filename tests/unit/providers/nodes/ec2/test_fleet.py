@@ -11,6 +11,7 @@ import pytest
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.values import times
 from stockyard.errors import CapacityAwaited, InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
+from stockyard.providers.nodes.ec2 import fleet
 
 
 def test_options_are_tried_in_order_and_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
@@ -48,20 +49,77 @@ def test_insufficient_capacity_names_offerings_and_leaves_nothing(
     assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"], "EC2 would only repeat its answer"
 
 
-def test_quota_of_account_is_no_insufficient_capacity(hand: Any, build: Any, answers: Any) -> None:
-    hand.place(build.option("t3.medium"), build.option("m6i.large"))
-    hand.prepare()
-    answers.errors(("t3.medium", "VcpuLimitExceeded"), ("m6i.large", "InsufficientInstanceCapacity"))
+REQUEST = fleet.Request(
+    "token",
+    "template",
+    "spot",
+    tuple(
+        fleet.Way(name, zone, subnet, "ami-1", anywhere=True)
+        for name in ("m6i.large", "t3.medium", "g5.xlarge")
+        for zone, subnet in (("a", "subnet-1"), ("b", "subnet-2"))
+    ),
+    {},
+)
+
+
+class Refusing:
+    """Calls whose fleets are answered by these errors, each a code, a message, a type and a subnet."""
+
+    def __init__(self, *errors: tuple[str, str, str, str]) -> None:
+        self.errors = [
+            {
+                "ErrorCode": code,
+                "ErrorMessage": message,
+                "LaunchTemplateAndOverrides": {"Overrides": {"InstanceType": name, "SubnetId": subnet}},
+            }
+            for code, message, name, subnet in errors
+        ]
+
+    def call(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"Instances": [], "Errors": self.errors}
+
+
+def refusal(*errors: tuple[str, str, str, str]) -> InsufficientCapacity:
     with pytest.raises(InsufficientCapacity) as caught:
-        hand.launch()
-    assert {kind for kind, _, _ in caught.value.refused} == {"m6i.large"}
-    for code in ("VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"):
-        answers.errors(("t3.medium", code))
-        with pytest.raises(VendorQuotaExceeded):
-            hand.launch()
-    answers.errors(("t3.medium", "InsufficientFreeAddressesInSubnet"))
-    with pytest.raises(VendorRefused):
-        hand.launch()
+        fleet.launch(Refusing(*errors), REQUEST)  # type: ignore[arg-type]
+    return caught.value
+
+
+def ways_of(*names: str, zones: str = "ab*") -> set[tuple[str, str, str]]:
+    return {(name, "spot", zone) for name in names for zone in zones}
+
+
+EVERY = ("m6i.large", "t3.medium", "g5.xlarge")
+
+
+def test_a_quota_that_is_used_up_is_scarce_for_the_account_alone() -> None:
+    """Case b56: Karpenter, too, goes on with its next choice."""
+    for code in ("MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded", "VolumeLimitExceeded"):
+        error = refusal((code, "no more", "", ""))
+        assert set(error.refused) == set(error.own) == ways_of(*EVERY), code
+        assert "ask AWS to raise it" in error.detail
+    family = refusal(("MaxSpotInstanceCountExceeded", "no more", "t3.medium", "subnet-1"))
+    assert set(family.own) == ways_of("m6i.large", "t3.medium"), "GPUs have a quota of their own"
+
+
+def test_a_full_subnet_is_scarce_in_its_zone_alone() -> None:
+    """Case b58."""
+    code, text = "InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet "
+    for error in (refusal((code, f"{text}subnet-1 for it", "", "")), refusal((code, "none", "m6i.large", "subnet-1"))):
+        assert set(error.refused) == set(error.own) == ways_of(*EVERY, zones="a")
+    full = refusal((code, text, "m6i.large", "subnet-1"), (code, text, "m6i.large", "subnet-2"))
+    assert set(full.own) == ways_of(*EVERY), "so that zones that nobody has named are refused too"
+
+
+def test_what_everybody_is_refused_is_told_from_what_the_account_is_refused() -> None:
+    error = refusal(
+        ("InsufficientInstanceCapacity", "none", "m6i.large", "subnet-1"), ("VcpuLimitExceeded", "", "g5.xlarge", "")
+    )
+    assert (error.code, set(error.own)) == ("InsufficientInstanceCapacity", ways_of("g5.xlarge"))
+    assert set(error.refused) == ways_of("m6i.large", "g5.xlarge")
+    for code, leaf in (("InvalidParameterValue", VendorRefused), ("TooManyTags", VendorQuotaExceeded)):
+        with pytest.raises(leaf):
+            fleet.launch(Refusing((code, "wrong", "m6i.large", "")), REQUEST)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", ["UnfulfillableCapacity", "Unsupported", "ReservationCapacityExceeded"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.pace import paced
-from stockyard.errors import InsufficientCapacity, VendorQuotaExceeded, VendorRefused
+from stockyard.errors import InsufficientCapacity, VendorRefused
 from stockyard.providers.nodes.eks import scaling
 
 
@@ -100,22 +100,38 @@ def test_lowering_spares_the_machines_that_are_there(yard: Any) -> None:
     assert (yard.groups.size(group), len(yard.groups.members(group))) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("message", "kind", "code"),
-    [
-        ("VcpuLimitExceeded - You have requested more vCPU capacity.", VendorQuotaExceeded, "VcpuLimitExceeded"),
-        (
-            "That is more than your current vCPU limit.",
-            VendorQuotaExceeded,
-            "VcpuLimitExceeded",
-        ),
-        ("InsufficientInstanceCapacity - None left.", InsufficientCapacity, "InsufficientInstanceCapacity"),
-        ("Something else is wrong.", VendorRefused, ""),
-    ],
-)
-def test_failed_activities_are_read_by_the_table_of_errors(message: str, kind: Any, code: str) -> None:
-    error = scaling.error_of(message)
-    assert (type(error), error.code) == (kind, code)
+QUOTA = "ask AWS to raise it"
+READINGS: list[tuple[str, Any, str, str]] = [
+    ("VcpuLimitExceeded - You have requested more vCPU capacity.", InsufficientCapacity, "VcpuLimitExceeded", QUOTA),
+    ("That is more than your current vCPU limit.", InsufficientCapacity, "VcpuLimitExceeded", QUOTA),
+    ("Max spot instance count exceeded.", InsufficientCapacity, "MaxSpotInstanceCountExceeded", QUOTA),
+    (
+        "There are not enough free addresses in subnet 'subnet-1' to satisfy the requested number of instances.",
+        InsufficientCapacity,
+        "InsufficientFreeAddressesInSubnet",
+        "no free address",
+    ),
+    ("InsufficientInstanceCapacity - None left.", InsufficientCapacity, "InsufficientInstanceCapacity", "None left"),
+    ("Something else is wrong.", VendorRefused, "", "Something else"),
+]
+
+
+def test_failed_activities_are_read_by_the_table_of_errors() -> None:
+    for message, kind, code, text in READINGS:
+        error = scaling.error_of(message)
+        assert (type(error), error.code) == (kind, code)
+        assert text in error.detail
+
+
+def test_a_full_subnet_is_no_failure_while_the_group_has_another_zone() -> None:
+    activity = {
+        "ActivityId": "1",
+        "StatusCode": "Failed",
+        "StatusMessage": READINGS[3][0],
+        "Details": '{"Subnet ID":"subnet-1","Availability Zone":"us-west-2a"}',
+    }
+    assert scaling.failure_after([activity], "0 ", ("us-west-2a", "us-west-2b")) is None
+    assert isinstance(scaling.failure_after([activity], "0 ", ("us-west-2a",)), InsufficientCapacity)
 
 
 def test_a_group_without_a_machine_in_the_zone_is_said(yard: Any) -> None:

@@ -58,7 +58,12 @@ def record_launch(
     machines_by_claim = {claim_id: dict(machine) for claim_id, machine in zip(group.asked, machines, strict=False)}
     why: dict[str, Any] = {}
     if refusal is not None:
-        why = {"detail": refusal.detail, "code": refusal.code, "refused": [list(way) for way in refusal.refused]}
+        why = {
+            "detail": refusal.detail,
+            "code": refusal.code,
+            "refused": [list(way) for way in refusal.refused],
+            "own": [list(way) for way in refusal.own],
+        }
     if isinstance(refusal, CapacityAwaited):
         why |= {"reason": refusal.reason, "again_at": refusal.again_at}
     return replace(group, state=MADE, made_at=now, machines=machines_by_claim, refusal=why, version=group.version + 1)
@@ -79,9 +84,13 @@ def without_member(group: LaunchGroup, claim_id: str) -> LaunchGroup:
 def refusal_of(group: LaunchGroup) -> InsufficientCapacity:
     """The error that says why a member got no machine."""
     why = group.refusal
-    ways = [(str(kind), str(capacity_type), str(zone)) for kind, capacity_type, zone in why.get("refused", ())]
+    refused, own = _ways(why.get("refused", ())), _ways(why.get("own", ()))
     detail = str(why.get("detail") or "There were fewer machines than claims.")
     if "again_at" in why:
         reason, again_at = str(why["reason"]), str(why["again_at"])
         return CapacityAwaited(detail, reason=reason, again_at=again_at, code=str(why.get("code", "")))
-    return InsufficientCapacity(detail, code=str(why.get("code", "")), refused=ways)
+    return InsufficientCapacity(detail, code=str(why.get("code", "")), refused=refused, own=own)
+
+
+def _ways(entries: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
+    return [(str(kind), str(capacity_type), str(zone)) for kind, capacity_type, zone in entries]

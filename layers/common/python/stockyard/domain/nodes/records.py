@@ -254,7 +254,7 @@ class LaunchGroup(VersionedRecord):
     made_at: str | None = None
     machines: dict[str, dict[str, str]] = field(default_factory=dict)
     refusal: dict[str, Any] = field(default_factory=dict)
-    """Why there are fewer machines than were asked for: ``detail``, ``code``, ``refused``."""
+    """Why there are fewer machines than were asked for: ``detail``, ``code``, ``refused``, ``own``."""
     template_at: str | None = None
     """When a member made the launch template: AWS may not know that everywhere yet."""
     pause_until: str | None = None

@@ -153,16 +153,18 @@ def _or_elsewhere(work: Work) -> Work:
 
 
 def _place_again(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, refusal: InsufficientCapacity) -> None:
-    """Remember what was refused, give the place back and let the scheduler look again."""
+    """Remember what was refused, give the place back and let the scheduler look again. What only the account was
+    refused is remembered of the claim's provider alone."""
     catalog = load_catalog(services)
     name = claim.type_ref.partition(".")[0]
     provider = catalog.providers.get(name)
     same_provider = provider is not None and claim.placement is not None and provider.id == claim.placement.provider_id
     scope = catalog.scopes.get(name) if same_provider else None
-    if services.unavailable_offerings is not None and scope is not None and refusal.refused:
-        services.unavailable_offerings.remember(
-            scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now()
-        )
+    if services.unavailable_offerings is not None and provider is not None and scope is not None:
+        why, now = refusal.code or refusal.error_type, services.clock.now()
+        shared = [offering for offering in refusal.refused if offering not in refusal.own]
+        for place, offerings in ((scope, shared), (own_scope(provider.id), refusal.own)):
+            services.unavailable_offerings.remember(place, offerings, why, now)
     reason, message, due_at = "InsufficientCapacity", f"{claim.type_ref} could not be had: {refusal.detail}", ""
     if isinstance(refusal, CapacityAwaited):
         reason, message, due_at = refusal.reason, refusal.detail, refusal.again_at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
@@ -22,6 +23,17 @@ REPEATED = "IdempotentParameterMismatch"
 
 IN_USE = "ResourceInUseException"
 """EKS's code for what is busy, and for a name that is taken."""
+_FULL_SUBNET = r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet"
+_MACHINE_QUOTAS = (
+    r"(Vcpu|Instance|Volume|NetworkInterface|Resource)LimitExceeded|MaxIOPSLimitExceeded|"
+    r"Max(Spot)?(Instance|Fleet|FleetRequest)CountExceeded"
+)
+"""Quotas that a machine counts in. Of others, as that for tags, a machine in another place has no more."""
+
+Scarcity = Literal["capacity", "quota", "addresses"]
+"""What a launch lacks: machines of EC2, of which everybody has none; room in a quota of the account; an address of the
+subnet."""
+
 _BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
     # code, text, our error, what a person can do. These codes stand for all that is wrong, and the text says what.
     (
@@ -59,12 +71,12 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
-        r"ReservationCapacityExceeded|UnfulfillableCapacity",
+        r"InsufficientVolumeCapacity|InsufficientAddressCapacity|ReservationCapacityExceeded|UnfulfillableCapacity",
         errors.InsufficientCapacity,
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
-        r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet",
+        _FULL_SUBNET,
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
@@ -72,7 +84,7 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|FileSystem|"
         r"NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
-        r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
+        r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet|FleetRequest)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
         errors.VendorQuotaExceeded,
         "A quota of the AWS account is used up; ask AWS to raise it, or remove what is not needed.",
@@ -140,6 +152,16 @@ def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorEr
     if status >= 500:
         return errors.VendorUnavailable, "AWS has a fault; it is tried again."
     return errors.VendorRefused, "AWS refuses the request as it is."
+
+
+def scarcity(code: str, message: str) -> Scarcity | None:
+    """What a launch lacked that was refused with this code and message; None when it was refused for another reason.
+    Another type, zone or provider may have what is scarce, so a claim goes on with its next choice."""
+    if re.fullmatch(_FULL_SUBNET, code):
+        return "addresses"
+    if re.fullmatch(_MACHINE_QUOTAS, code):
+        return "quota"
+    return "capacity" if classify(code, message, 400)[0] is errors.InsufficientCapacity else None
 
 
 def translate(error: Exception, doing: str) -> errors.VendorError:

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values.states import MachineState, PowerWish
-from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned, VendorRefused
+from stockyard.errors import (
+    InsufficientCapacity,
+    NodeCouldNotBeProvisioned,
+    VendorQuotaExceeded,
+    VendorRefused,
+)
 from stockyard.machines import node
 from stockyard.ports import Ledger, Outcome
 from stockyard.ports.nodes import Machine, NodeWork
@@ -47,13 +52,17 @@ class Launch:
         vm_id = self._vm_id()
         options = self._options()
         refused: list[tuple[str, str, str]] = []
-        code = ""
+        own: list[tuple[str, str, str]] = []
+        code = hint = ""
         for option in options:
             try:
                 vm = self.maker.machine(self._new_vm(vm_id, option), self._with_first_boot)
-            except InsufficientCapacity as error:
+            except (InsufficientCapacity, VendorQuotaExceeded) as error:
                 code = error.code
                 refused.append((option.type_of(self.work.provider.name), option.capacity_type, self.place.data_center))
+                if isinstance(error, VendorQuotaExceeded):
+                    own.append(refused[-1])
+                    hint = f" {error.detail} {error.hint}"
                 continue
             if vm is None:
                 return Outcome(False, f"Machine {vm_id} is coming up.", MACHINE_SECONDS)
@@ -61,9 +70,10 @@ class Launch:
         tried = list(dict.fromkeys(name for name, _, _ in refused))
         more = ", ..." if len(tried) > _MAX_NAMES else ""
         raise InsufficientCapacity(
-            f"Cudo has no room in {self.place.data_center} for {', '.join(tried[:_MAX_NAMES])}{more}.",
+            f"Cudo has no room in {self.place.data_center} for {', '.join(tried[:_MAX_NAMES])}{more}.{hint}",
             code=code,
             refused=refused,
+            own=own,
         )
 
     def _options(self) -> tuple[PlacementOption, ...]:

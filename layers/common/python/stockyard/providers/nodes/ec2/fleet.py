@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.nodes.node_types import ANY, SPOT
 from stockyard.errors import InsufficientCapacity, VendorError
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.errors import classify
+from stockyard.providers.clouds.aws.catalog import processor_quotas
+from stockyard.providers.clouds.aws.errors import Scarcity, classify, scarcity
 
 MOST_WAYS = 300
 """Overrides that one call takes."""
@@ -22,6 +23,7 @@ NOT_THERE = "InvalidFleetConfiguration"
 """What CreateFleet calls a type that a zone does not offer, among other things that are wrong."""
 TOO_LOW = "SpotMaxPriceTooLow"
 """What CreateFleet calls a way that costs more than its bid."""
+_SUBNET = re.compile(r"subnet-[0-9A-Za-z]+")
 _NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", re.IGNORECASE)
 DIVERSIFIED = "diversified"
 SPOT_STRATEGY = "price-capacity-optimized"
@@ -85,8 +87,10 @@ def launch(calls: Calls, request: Request) -> Answer:
     """
     try:
         answer = calls.call("ec2", "create_fleet", **parameters(request))
-    except InsufficientCapacity as error:
-        raise _without(request, [way.type for way in request.ways], error.detail, error.code) from error
+    except VendorError as error:
+        if scarcity(error.code, error.detail) is None:
+            raise
+        raise _reason(request, [{"ErrorCode": error.code, "ErrorMessage": error.detail}]) from error
     machines = [
         LaunchedMachine(str(machine), str(entry["InstanceType"]), _zone(request, entry))
         for entry in answer.get("Instances") or ()
@@ -133,54 +137,102 @@ def _zone(request: Request, entry: Mapping[str, Any]) -> str:
     return str(zones.get(str(subnet)) or override.get("AvailabilityZone") or "")
 
 
-def _scarce(error: Mapping[str, Any]) -> bool:
-    """Whether an override was refused for what EC2 has, or has not, there."""
+def _scarcity(error: Mapping[str, Any]) -> Scarcity | None:
+    """What an override was refused for that another one may have; None for another reason."""
     code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
-    # Others are refused there too: it has none now, or never has.
-    if code == "Unsupported" or classify(code, message, 400)[0] is InsufficientCapacity:
-        return True
-    return code == NOT_THERE and bool(_NOT_IN_ZONE.search(message))
+    # The zone never has the type.
+    if code == "Unsupported" or (code == NOT_THERE and _NOT_IN_ZONE.search(message)):
+        return "capacity"
+    return scarcity(code, message)
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """The ways that an answer refuses: to everybody, to this account, and for a fault that nothing else mends."""
+
+    everybody: dict[Way, None] = field(default_factory=dict)
+    account: dict[Way, None] = field(default_factory=dict)
+    faulty: dict[Way, None] = field(default_factory=dict)
+
+    def add(self, request: Request, error: Mapping[str, Any]) -> None:
+        """Sort in the ways that one error of the answer is about."""
+        match _scarcity(error):
+            case "capacity":
+                self.everybody.update(dict.fromkeys(_of_type(request, error)))
+            case "quota":
+                self.account.update(dict.fromkeys(_of_quota(request, error)))
+            case "addresses":
+                self.account.update(dict.fromkeys(_of_subnet(request, error)))
+            case None:
+                self.faulty.update(dict.fromkeys(_of_type(request, error)))
+
+
+def _override(error: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+
+
+def _of_type(request: Request, error: Mapping[str, Any]) -> list[Way]:
+    """The ways of the type that an error names; all when it names none. EC2 has tried all zones before it gives up."""
+    kind = str(_override(error).get("InstanceType", ""))
+    return [way for way in request.ways if way.type == kind] if kind else list(request.ways)
+
+
+def _of_quota(request: Request, error: Mapping[str, Any]) -> list[Way]:
+    """The ways that count in the quota that an error names: one is used up for all the types of its family, and EC2 has
+    launched none of them."""
+    kind = str(_override(error).get("InstanceType", ""))
+    family = processor_quotas.family(kind)
+    return [way for way in request.ways if not kind or way.type == kind or processor_quotas.family(way.type) == family]
+
+
+def _of_subnet(request: Request, error: Mapping[str, Any]) -> list[Way]:
+    """The ways in the subnet that an error names, of all types; those of its type when it names no subnet."""
+    named = {str(_override(error).get("SubnetId", ""))} | set(_SUBNET.findall(str(error.get("ErrorMessage", ""))))
+    return [way for way in request.ways if way.subnet in named] or _of_type(request, error)
 
 
 def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:
-    """Why no machine came. A type that failed for a reason of the account's own is remembered as refused only when
-    all did: then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
+    """Why no machine came. A way with a fault that nothing else mends is remembered as refused only when all have one:
+    then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
     """
     dear = [error for error in errors if str(error.get("ErrorCode")) == TOO_LOW]
     if dear and len(dear) == len(errors):
         return AboveBid(str(dear[0].get("ErrorMessage") or "the bid is below the price"), code=TOO_LOW)
     errors = [error for error in errors if error not in dear]
-    scarce: dict[str, None] = {}
-    failed_types: dict[str, None] = {}
-    failures: list[Mapping[str, Any]] = []
+    refusals = _Refusals()
     for error in errors:
-        kind = str(((error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}).get("InstanceType", ""))
-        if _scarce(error):
-            scarce[kind] = None
-        else:
-            failed_types[kind] = None
-            failures.append(error)
-    refused = [kind for kind in scarce if kind not in failed_types] or list(scarce)
+        refusals.add(request, error)
+    scarce = {**refusals.everybody, **refusals.account}
+    refused = [way for way in request.ways if way in scarce and way not in refusals.faulty] or list(scarce)
     if refused or not errors:
-        first = next((error for error in errors if _scarce(error)), {})
+        first = next((error for error in errors if _scarcity(error) is not None), {})
         code = str(first.get("ErrorCode") or "UnfulfillableCapacity")
-        names = refused if any(refused) else [way.type for way in request.ways]
-        return _without(request, names, str(first.get("ErrorMessage") or "EC2 had none of the types"), code)
-    code, message = str(failures[0].get("ErrorCode", "")), str(failures[0].get("ErrorMessage", ""))
+        ways = refused or list(request.ways)
+        return _without(request, ways, str(first.get("ErrorMessage") or "EC2 had none of the types"), code, refusals)
+    failure = next(error for error in errors if _scarcity(error) is None)
+    code, message = str(failure.get("ErrorCode", "")), str(failure.get("ErrorMessage", ""))
     leaf, hint = classify(code, message, 400)
     return leaf(f"ec2 create_fleet: {message or code}", code=code, hint=hint)
 
 
-def _without(request: Request, types: Sequence[str], message: str, code: str) -> InsufficientCapacity:
-    """The error that names every way of these types."""
+def _without(
+    request: Request, ways: Sequence[Way], message: str, code: str, refusals: _Refusals | None = None
+) -> InsufficientCapacity:
+    """The error that names these ways as refused. What holds in all zones of a type holds in those that its offering
+    does not name, too."""
+    own_ways = refusals.account if refusals is not None else {}
     refused: dict[tuple[str, str, str], None] = {}
-    for way in request.ways:
-        if way.type in types:
-            refused[(way.type, request.capacity_type, way.zone)] = None
-            if way.anywhere:
-                refused[(way.type, request.capacity_type, ANY)] = None
-    names = list(dict.fromkeys(way.type for way in request.ways if way.type in types))
-    more = f" and {len(names) - _MAX_NAMES} more types" if len(names) > _MAX_NAMES else ""
+    own: dict[tuple[str, str, str], None] = {}
+    for way in ways:
+        names = [(way.type, request.capacity_type, way.zone)]
+        if way.anywhere and all(other in ways for other in request.ways if other.type == way.type):
+            names.append((way.type, request.capacity_type, ANY))
+        refused.update(dict.fromkeys(names))
+        own.update(dict.fromkeys(names if way in own_ways else ()))
+    types = list(dict.fromkeys(way.type for way in ways))
+    more = f" and {len(types) - _MAX_NAMES} more types" if len(types) > _MAX_NAMES else ""
+    hint = classify(code, message, 400)[1] if own else ""
+    text = f"{request.capacity_type} {', '.join(types[:_MAX_NAMES])}{more}: {message}"
     return InsufficientCapacity(
-        f"{request.capacity_type} {', '.join(names[:_MAX_NAMES])}{more}: {message}", code=code, refused=list(refused)
+        f"{text}. {hint}" if hint else text, code=code, hint=hint, refused=list(refused), own=list(own)
     )

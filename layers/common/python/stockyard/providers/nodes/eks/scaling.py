@@ -10,7 +10,7 @@ from typing import Any
 from stockyard.domain.records import Cluster
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.errors import classify
+from stockyard.providers.clouds.aws.errors import classify, scarcity
 from stockyard.providers.clouds.aws.resources.child_names import cluster_name, node_group_name
 
 COMING = frozenset({"Pending", "Pending:Wait", "Pending:Proceed", "InService"})
@@ -25,7 +25,14 @@ _CODE = re.compile(r"\b([A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)*) - ")
 _SCARCE = re.compile(r"not have sufficient|insufficient .*capacity|capacity reservation .*(exceed|not enough)", re.I)
 _IN_ZONE = re.compile(r"Availability Zone(?: you requested)? \(([a-z0-9-]+)\)")
 """How EC2 names the zone that was tried. The zones that it names further on are others, which may do."""
-_USED_UP = re.compile(r"current (vCPU|instance) limit", re.I)
+_ZONE_OF_DETAILS = re.compile(r'"Availability Zone"\s*:\s*"([a-z0-9-]+)"')
+_TEXTS = (
+    (_SCARCE, "InsufficientInstanceCapacity"),
+    (re.compile(r"current (vCPU|instance) limit", re.I), "VcpuLimitExceeded"),
+    (re.compile(r"max(imum)? spot instance count exceeded", re.I), "MaxSpotInstanceCountExceeded"),
+    (re.compile(r"not enough free addresses in subnet", re.I), "InsufficientFreeAddressesInSubnet"),
+)
+"""EC2's codes by their messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +153,9 @@ def failure_after(
     """What failed for good after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do
     not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
     untried_zones, scarce = set(zones), None
-    for message in _failures_after(shown_activities, mark):
-        error, zone = error_of(message), _zone_of(message)
+    for message, place in _failures_after(shown_activities, mark):
+        error = error_of(message)
+        zone = _zone_of(message) or (place if scarcity(error.code, message) == "addresses" else "")
         if zone and untried_zones:
             untried_zones.discard(zone)
             scarce = error if scarce is None or isinstance(error, InsufficientCapacity) else scarce
@@ -158,14 +166,16 @@ def failure_after(
     return None
 
 
-def _failures_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> Iterator[str]:
-    """What failed activities say that are later than the marked one, or have ended again since then."""
+def _failures_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> Iterator[tuple[str, str]]:
+    """What failed activities say that are later than the marked one, or have ended again since then, and the zone that
+    each was in."""
     marked_id, _, marked_end = mark.partition(" ")
     is_later = True
     for activity in shown_activities:
         is_later = is_later and str(activity["ActivityId"]) != marked_id
         if activity.get("StatusCode") == "Failed" and (is_later or str(activity.get("EndTime") or "") > marked_end):
-            yield str(activity.get("StatusMessage") or "")
+            zone = _ZONE_OF_DETAILS.search(str(activity.get("Details") or ""))
+            yield str(activity.get("StatusMessage") or ""), zone[1] if zone else ""
 
 
 def _zone_of(message: str) -> str:
@@ -175,12 +185,13 @@ def _zone_of(message: str) -> str:
 
 
 def error_of(message: str) -> VendorError:
-    """What a failed activity means. Its text begins with EC2's code, or is EC2's message alone."""
+    """What a failed activity means. Its text begins with EC2's code, or is EC2's message alone. A quota that is used up
+    and a full subnet are scarce, too: the claim waits, and others may have another type or zone."""
     match = _CODE.search(message)
-    code = match[1] if match else ""
+    code = match[1] if match else next((code for pattern, code in _TEXTS if pattern.search(message)), "")
     kind, hint = classify(code, message, 400)
-    if not match and _SCARCE.search(message):
-        code, (kind, hint) = "InsufficientInstanceCapacity", classify("InsufficientInstanceCapacity", message, 400)
-    if not match and _USED_UP.search(message):
-        code, (kind, hint) = "VcpuLimitExceeded", classify("VcpuLimitExceeded", message, 400)
+    if scarcity(code, message) is not None:
+        return InsufficientCapacity(
+            message if kind is InsufficientCapacity else f"{message} {hint}", code=code, hint=hint
+        )
     return kind(message or "a machine could not be launched", code=code, hint=hint)

@@ -27,6 +27,15 @@ _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 Quota = Callable[[Calls, str, str], float]
 
 
+def family(name: str) -> str:
+    """The instances whose vCPUs are counted with those of the type ``name``; the beginning of its name for those whose
+    quota we have no code for."""
+    for noun, pattern, *_ in _FAMILIES:
+        if pattern.match(name):
+            return noun
+    return name.partition(".")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class MachineNeed:
     """Machines that a cluster has from the start: ``count`` of any of the ``types``, tried in this order."""

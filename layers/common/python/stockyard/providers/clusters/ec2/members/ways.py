@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.errors import InsufficientCapacity, VendorError
+from stockyard.providers.clouds.aws.errors import scarcity
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import REFUSED_CAPACITY
 from stockyard.providers.clusters.ec2.building import Builder
@@ -17,9 +18,8 @@ from stockyard.providers.clusters.ec2.configuration import control_plane_types, 
 from stockyard.providers.clusters.ec2.members import etcd_volume
 from stockyard.providers.clusters.ec2.network import network
 
-_OTHERS_MAY_DO = frozenset({"Unsupported", "InvalidInstanceType", "VcpuLimitExceeded", "InstanceLimitExceeded"})
-"""Codes of refusals that hold for a type or a zone, besides those of capacity: the type is not offered there, or its
-family's quota is used up."""
+_OTHERS_MAY_DO = frozenset({"Unsupported", "InvalidInstanceType"})
+"""Codes of refusals that hold for a type or a zone, besides those of what is scarce: the type is not offered there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ def remaining(builder: Builder) -> list[Way]:
 
 def may_do_elsewhere(error: VendorError) -> bool:
     """Whether another type or zone may do where this error was the answer."""
-    return isinstance(error, InsufficientCapacity) or error.code in _OTHERS_MAY_DO
+    if isinstance(error, InsufficientCapacity) or error.code in _OTHERS_MAY_DO:
+        return True
+    return scarcity(error.code, error.detail) is not None
 
 
 def refuse(builder: Builder, way: Way, reason: str) -> None:
