@@ -23,6 +23,9 @@ from stockyard.errors import InsufficientCapacity
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Ledger, Outcome
 
+HINDRANCE = "hindrance"
+"""The fact of a launch that is not done: what its vendor says is in its way."""
+
 
 class Group(Protocol):
     """The record of the claims that are launched together, as one of them may read and change it.
@@ -190,6 +193,15 @@ class LaunchesSlowly(Protocol):
 
 
 @runtime_checkable
+class EndsMachines(Protocol):
+    """A source whose machines may stand in room that was bought for a time."""
+
+    def ends_at(self, work: NodeWork) -> str | None:
+        """When the vendor ends the claim's machine for that, RFC 3339; None where it does not."""
+        ...
+
+
+@runtime_checkable
 class Reserves(Protocol):
     """A source with the reserved resources of its node types, so that a kubelet can reserve the same."""
 
@@ -305,7 +317,8 @@ class NodeSource(Protocol):
 
     def launch(self, work: NodeWork) -> Outcome:
         """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
-        ``capacity_type``, ``zone``. Run twice it finds the machine of the first run."""
+        ``capacity_type``, ``zone``, and ``reserved_until`` as ``EndsMachines.ends_at`` says it; before it is done
+        ``HINDRANCE``. Run twice it finds the machine of the first run."""
 
     def look(self, work: NodeWork) -> Machine:
         """The claim's machine as it is now."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from local.aws.corrections.compute.reservations import new_block
+from stockyard.domain.values import times
 from stockyard.domain.values.times import from_text
 from stockyard.errors import CapacityAwaited, VendorRefused
 
@@ -67,6 +68,27 @@ def test_a_claim_whose_machine_is_on_its_way_is_not_told_that_the_block_is_exhau
     assert yard.groups.size(group) == 2, "for both"
     machines = {yard.launch(claim).facts["machine_id"] for claim in claims}
     assert sorted(machines) == sorted(yard.groups.members(group))
+
+
+def test_the_end_of_a_blocks_machines_is_known_from_the_launch_on_and_asked_for_again(yard: Any) -> None:
+    """Case b59."""
+    block(yard)
+    yard.groups.block_group("gpu", P5, BLOCK)
+    claim = yard.claim("A", "gpu", P5)
+    until = times.to_text(yard.clock.now() + timedelta(hours=23.5))
+    assert yard.launch(claim).facts["reserved_until"] == until
+    assert yard.source.ends_at(yard.work(claim)) == until
+    assert yard.source.ends_at(yard.work(yard.claim("B"))) is None, "a machine of no block"
+    yard.settings({"name": "gpu", "instance_type": P5, "capacity_reservation_id": "cr-gone"})
+    assert yard.source.ends_at(yard.work(claim)) is None
+
+
+def test_when_its_nodes_leave_a_block_gives_out_nothing(yard: Any) -> None:
+    block(yard, ends=0.69)
+    group = yard.groups.block_group("gpu", P5, BLOCK)
+    with pytest.raises(VendorRefused, match="has no machine any more"):
+        yard.step(yard.claim("A", "gpu", P5))
+    assert nothing_was_made(yard, group)
 
 
 def test_in_its_last_half_hour_a_block_gives_out_nothing(yard: Any) -> None:

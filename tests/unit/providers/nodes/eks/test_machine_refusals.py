@@ -8,6 +8,7 @@ import pytest
 
 from local.aws.corrections.pace import paced
 from stockyard.errors import InsufficientCapacity, VendorRefused
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.eks import scaling
 
 
@@ -144,3 +145,24 @@ def test_a_group_without_a_machine_in_the_zone_is_said(yard: Any) -> None:
         yard.step(claim)
     assert {way[2] for way in caught.value.refused} == {other, "*"}
     assert zone not in {way[2] for way in caught.value.refused}
+
+
+def test_what_eks_says_of_a_degraded_group_is_told_with_its_launches(
+    yard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case b60: a template or a role that is gone, for which EC2 Auto Scaling tries nothing."""
+    yard.groups.group("workers", "m6i.xlarge")
+    issues = [{"code": "Ec2LaunchTemplateNotFound", "message": "Launch template lt-1 not found."}]
+    call = Calls.call
+
+    def degraded(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        answer = call(self, service, operation, **parameters)
+        if operation == "describe_nodegroup":
+            answer["nodegroup"] |= {"status": "DEGRADED", "health": {"issues": issues}}
+        return answer
+
+    monkeypatch.setattr(Calls, "call", degraded)
+    outcome = yard.step(yard.claim("A"))
+    text = "EKS says of node group workers: Ec2LaunchTemplateNotFound: Launch template lt-1 not found."
+    assert (outcome.done, outcome.facts["hindrance"]) == (False, text)
+    assert text in outcome.message

@@ -215,6 +215,9 @@ class NodeClaim(NodeClaimSpec):
     """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None
     """When the claim's cloud takes the machine back, as the machine was told; None: it was told nothing."""
+    reserved_until: str | None = None
+    """When its cloud ends the machine, since the room that was bought for it is over then; None: never for that, or
+    nobody has asked yet."""
     deletion_timestamp: str | None = None
     """When its deletion was first asked for; a drain's grace counts from here."""
     drain_until: str | None = None

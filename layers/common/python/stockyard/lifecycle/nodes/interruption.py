@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values import times
 from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes.node_claim import FAILED, MOVES, shown_phase
@@ -12,23 +14,37 @@ from stockyard.lifecycle.nodes.node_claim import FAILED, MOVES, shown_phase
 INTERRUPTED = "Interrupted"
 """The condition of a claim whose machine its cloud announced to take back, or may soon."""
 INTERRUPTION, REBALANCE = "SpotInterruption", "RebalanceRecommendation"
-MAINTENANCE = "ScheduledMaintenance"
+MAINTENANCE, RESERVATION = "ScheduledMaintenance", "ReservationEnds"
 """Its reasons: the cloud ends the machine at a moment that it named; or it may do so sooner than of others; or it
-stops, restarts or retires it at a moment that may be weeks away."""
+stops, restarts or retires it at a moment that may be weeks away; or the room that was bought for it is over."""
+LEAVE_BEFORE = timedelta(minutes=12)
+"""So long before the machine of a reservation ends its node begins to leave. Karpenter takes ten minutes; a look comes
+once a minute, and may come late."""
 LAST_SECONDS = 15
 """Before the machine ends: what a drain has not moved by then is deleted past its budgets, to end in order."""
 
 
-def interrupt(claim: NodeClaim, ends_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
+def leaves_at(claim: NodeClaim) -> datetime | None:
+    """When the node begins to leave whose machine stands in room that was bought for a time; None for any other, and
+    where it leaves already."""
+    if claim.reserved_until is None or claim.deleting or claim.phase == FAILED:
+        return None
+    return times.from_text(claim.reserved_until) - LEAVE_BEFORE
+
+
+def interrupt(
+    claim: NodeClaim, ends_at: str, now: str, reason: str = INTERRUPTION
+) -> tuple[NodeClaim, Transition] | None:
     """The cloud ends the machine at ``ends_at``. None when that is known, or when the claim has failed. The version
     stays: it is part of the change that gives the node back, or of none where that is under way."""
     if (claim.deleting and claim.ends_at is not None) or claim.phase == FAILED:
         return None
-    text = f"Machine {claim.machine_id} is taken back by its cloud at {ends_at}."
-    marked = replace(claim, ends_at=ends_at, reason=INTERRUPTION, message=text)
+    why = ": the room that was bought for it is over" if reason == RESERVATION else ""
+    text = f"Machine {claim.machine_id} is taken back by its cloud at {ends_at}{why}."
+    marked = replace(claim, ends_at=ends_at, reason=reason, message=text)
     phase = shown_phase(claim)
-    changed = MOVES.condition(marked, INTERRUPTED, "True", INTERRUPTION, text, now)
-    return changed, MOVES.transition(phase, phase, INTERRUPTION, text)
+    changed = MOVES.condition(marked, INTERRUPTED, "True", reason, text, now)
+    return changed, MOVES.transition(phase, phase, reason, text)
 
 
 def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None:

@@ -194,6 +194,17 @@ class NodeClaimMoves(Moves[NodeClaim]):
         claim = self.condition(claim, phases.SCHEDULED, "False", reason, message, now)
         return Change(claim, operation, (self.transition(PENDING, PENDING, reason, message),))
 
+    def note_hindrance(
+        self, claim: NodeClaim, operation: Operation, message: str, now: str
+    ) -> Change[NodeClaim] | None:
+        """The launch goes on, and its vendor says what is in its way; None when that was said before."""
+        if operation.status != "running" or (claim.reason, claim.message) == (phases.HINDERED, message):
+            return None
+        claim = self.touch(claim, now, reason=phases.HINDERED, message=message)
+        claim = self.condition(claim, phases.PROVISIONED, "False", phases.HINDERED, message, now)
+        told = self.transition(PENDING, PENDING, phases.HINDERED, message)
+        return Change(claim, replace(operation, version=operation.version + 1), (told,))
+
     def become_available(
         self, claim: NodeClaim, operation: Operation, phase: str, power: str, now: str
     ) -> Change[NodeClaim] | None:

@@ -14,6 +14,8 @@ MACHINE_PHASE = "launch"
 LAUNCH_REFUSALS = ("VendorRefused", "VendorQuotaExceeded")
 """Types of the errors that say that a cloud refuses a machine for good. The type is left out for a while, so that the
 next claim becomes another one."""
+HINDERED = "LaunchHindered"
+"""The reason of a claim whose machine does not come for what its vendor says."""
 
 SCHEDULED, PROVISIONED, JOINED = "Scheduled", "Provisioned", "Joined"
 READINESS: tuple[str, ...] = (SCHEDULED, PROVISIONED, JOINED)

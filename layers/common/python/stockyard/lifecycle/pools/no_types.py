@@ -8,6 +8,7 @@ from dataclasses import replace
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.lifecycle.nodes.node_phases import HINDERED
 from stockyard.lifecycle.pools.pool import LOOK_AGAIN_SECONDS, READY, SCALING, later_than, looked_at_within
 
 NO_NODE_TYPES = "NoNodeTypes"
@@ -23,8 +24,13 @@ def shows_types(pool: Pool, claims: Sequence[NodeClaim]) -> bool:
 
 
 def why_claims_wait(claims: Sequence[NodeClaim]) -> str | None:
-    """What the first claim without a node type says, with its name; None where each has one or says nothing."""
-    waiting = (claim for claim in claims if claim.placement is None and not claim.deleting and claim.message)
+    """What the first claim without a node type says, or whose vendor says what is in its way, with its name; None where
+    none says anything."""
+    waiting = (
+        claim
+        for claim in claims
+        if (claim.placement is None or claim.reason == HINDERED) and not claim.deleting and claim.message
+    )
     return next((f"{claim.name} waits: {claim.message}" for claim in waiting), None)
 
 

@@ -57,6 +57,7 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
         "drift_hash": fingerprint,
         "kubernetes_version": _minor(work),
         "drift_reasons": (),
+        "reserved_until": facts.get("reserved_until"),
     }
 
 

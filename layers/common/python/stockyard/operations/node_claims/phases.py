@@ -37,6 +37,7 @@ from stockyard.operations.node_claims import launch_groups, machine_holds
 from stockyard.operations.node_claims.delete import forgetting
 from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
+from stockyard.operations.node_claims.reservations import watch_end
 from stockyard.operations.node_claims.usage import claim_usage
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of, own_scope
@@ -44,7 +45,7 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import Attests, LooksTogether, ShowsNodeConsole
+from stockyard.ports.nodes import HINDRANCE, Attests, LooksTogether, ShowsNodeConsole
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
@@ -66,6 +67,8 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
         _remember_refusal(services, claim, refusal)
         raise
     if not outcome.done:
+        if hindrance := outcome.facts.get(HINDRANCE):
+            advance(services, fence, lambda c, o: MOVES.note_hindrance(c, o, hindrance, services.now()))
         return outcome
     return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(services, work, outcome.facts))
 
@@ -229,6 +232,7 @@ def _end_launch(services: Services, fence: Fence[NodeClaim], loaded: Loaded[Node
     became_another = outcome.facts.get("type", type_ref) != type_ref
     extra = partial(place_of, services) if became_another else lambda _: ()
     _end(services, fence, loaded, outcome, MACHINE_PHASE, extra)
+    watch_end(services, [replace(loaded[0], reserved_until=outcome.facts.get("reserved_until"))])
     return outcome
 
 

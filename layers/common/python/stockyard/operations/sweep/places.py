@@ -19,7 +19,7 @@ from stockyard.operations.clusters.snapshots.snapshots import prune
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import environments as node_environments
-from stockyard.operations.node_claims import lost_machines
+from stockyard.operations.node_claims import lost_machines, reservations
 from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -92,6 +92,7 @@ class PlaceSweep:
         if self.trusted:
             self._kept_machines(account, claims, here)
             self._old_snapshots(account)
+            self._reservations(claims, here)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
         if account is not None and self.trusted:
@@ -170,6 +171,11 @@ class PlaceSweep:
         minute = times.epoch(self.services.clock.now()) // 60
         for claim in lost_machines.missing(claims, here, machine_ids, minute):
             self.tally.attempt(claim.id, look_at_machine, self.services, claim.id)
+
+    def _reservations(self, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
+        own = (claim for claim in claims if claim.placement is not None and claim.placement.provider_id in here)
+        for claim in reservations.to_ask(own, self.services.clock.now()):
+            self.tally.attempt(claim.id, reservations.ask, self.services, claim.id)
 
 
 def look_at_machine(services: Services, claim_id: str) -> str | None:

@@ -38,6 +38,7 @@ from stockyard.operations.fleet.pools.reconcile import reconcile
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.machines.attention import attend, is_known_well
 from stockyard.operations.machines.pending_pods import SETTLING_SECONDS
+from stockyard.operations.node_claims.reservations import leave_in_time, watch_end
 from stockyard.operations.node_claims.vanished_nodes import note_nodes
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove
@@ -75,14 +76,18 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
         with suppress(Conflict):
             services.store.commit(Remove(ClusterDisruption, cluster_id, record.version))
         return counts
+    claims = claims_of(services, cluster_id)
+    left = leave_in_time(services, claims)
     try:
-        after = _step(services, cluster, record)
+        after = _step(services, cluster, record, claims_of(services, cluster_id) if left else claims)
         if after.state == REPLACING and not after.replacements:
             # What comes first is made by the pools, and nothing else would wake them for it.
             reconcile(services, cluster_id)
     except Conflict:
         counts["lost"] += 1
         return counts
+    finally:
+        watch_end(services, claims)
     # A decision for which nothing has to come may be made, begun and ended by one look.
     is_new = after.decided_at != record.decided_at
     counts["decided"] += record.state == IDLE and is_new
@@ -91,8 +96,10 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
     return counts
 
 
-def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> ClusterDisruption:
-    pools, claims = pools_of(services, cluster.id), claims_of(services, cluster.id)
+def _step(
+    services: Services, cluster: Cluster, record: ClusterDisruption, claims: Sequence[NodeClaim]
+) -> ClusterDisruption:
+    pools = pools_of(services, cluster.id)
     if not pools and record.state != REPLACING and not record.switched_off:
         services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
         return record

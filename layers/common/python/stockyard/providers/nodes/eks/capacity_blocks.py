@@ -16,7 +16,9 @@ _OVER = frozenset({"expired", "cancelled", "failed", "payment-failed", "unsuppor
 _LOOK_AGAIN = timedelta(minutes=5)
 """When a claim is tried again whose block has no room, or whose block is late."""
 _LAST = timedelta(minutes=30)
-"""EC2 ends the machines of a block so long before its end, and gives out no other."""
+"""EC2 ends the machines of a block so long before its end."""
+_LEAVING = timedelta(minutes=12)
+"""Nodes leave so long before their machines end: a new one would leave as soon as it has come."""
 _HINT = "Name another capacity block in the node group."
 
 
@@ -28,7 +30,7 @@ def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime,
     block = _described(calls, reservation_id)
     text = f"capacity block {reservation_id} of {block.get('InstanceType')} in {block.get('AvailabilityZone')}"
     state, ends_at, starts_at = str(block.get("State")), block.get("EndDate"), block.get("StartDate")
-    if state in _OVER or (ends_at is not None and ends_at - _LAST <= now):
+    if state in _OVER or (ends_at is not None and ends_at - _LAST - _LEAVING <= now):
         verb = "ended" if ends_at is None or ends_at <= now else "has no machine any more; it ends"
         ending = f"{verb} at {to_text(ends_at)}" if ends_at is not None else f"is {state}"
         raise VendorRefused(f"{text} {ending}", code="CapacityBlockEnded", hint=_HINT)
@@ -45,6 +47,15 @@ def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime,
         count = block.get("TotalInstanceCount")
         detail = f"{text} is exhausted: all of its {count} machines are in use."
         raise CapacityAwaited(detail, reason=EXHAUSTED, again_at=to_text(now + _LOOK_AGAIN))
+
+
+def machines_end_at(calls: Calls, reservation_id: str) -> str | None:
+    """When EC2 ends the machines of the block, RFC 3339; None for one that has no end, or is gone."""
+    try:
+        ends_at = _described(calls, reservation_id).get("EndDate")
+    except VendorRefused:
+        return None
+    return to_text(ends_at - _LAST) if ends_at is not None else None
 
 
 def _described(calls: Calls, reservation_id: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from stockyard.errors import (
     VendorRefused,
 )
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import Machine, MachineHolds, NodeWork
+from stockyard.ports.nodes import HINDRANCE, Machine, MachineHolds, NodeWork
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
@@ -132,7 +132,11 @@ class Launch:
         if need > group.most:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
-        return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
+        text = f"Node group {self.pool} makes a machine."
+        if not group.issues:
+            return Outcome(False, text, wait_seconds=_WAIT)
+        hindrance = f"EKS says of node group {self.pool}: {group.issues}"
+        return Outcome(False, f"{text} {hindrance}", wait_seconds=_WAIT, facts={HINDRANCE: hindrance})
 
     def _failure(
         self, shown_activities: Sequence[Mapping[str, Any]], group: ScalingGroup, line: Resource
@@ -180,6 +184,10 @@ class Launch:
             "capacity_type": str(item.get("InstanceLifecycle") or self._bought_as()),
             "zone": str(item["Placement"]["AvailabilityZone"]),
         }
+        reservation = reservation_of(self.cluster, self.pool)
+        ends_at = capacity_blocks.machines_end_at(self.maker.calls, reservation) if reservation else None
+        if ends_at is not None:
+            facts["reserved_until"] = ends_at
         text = f"{machine_id} ({facts['type']}) of node group {self.pool} was taken in {facts['zone']}."
         return Outcome(True, text, facts=facts)
 

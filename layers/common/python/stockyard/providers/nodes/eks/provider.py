@@ -16,8 +16,8 @@ from stockyard.providers.clouds.aws import console
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.resources.child_names import node_group_name
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
-from stockyard.providers.nodes.eks import catalogue, machine, topology
-from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
+from stockyard.providers.nodes.eks import capacity_blocks, catalogue, machine, topology
+from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region, reservation_of
 from stockyard.providers.nodes.eks.work import calls, claim_maker, group_work
 
 __all__ = ["EksNodes", "EksNodesConfig"]
@@ -113,6 +113,14 @@ class EksNodes:
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
         return machine.look(claim_maker(work, self._sessions, self._config))
+
+    def ends_at(self, work: NodeWork) -> str | None:
+        """See ``ports.nodes.EndsMachines``: those of a capacity block end before it does."""
+        cluster, _, pool = group_work(work)
+        reservation = reservation_of(cluster, pool)
+        if not reservation:
+            return None
+        return capacity_blocks.machines_end_at(calls(work, self._sessions, cluster, self._config), reservation)
 
     def console(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.ShowsNodeConsole``."""

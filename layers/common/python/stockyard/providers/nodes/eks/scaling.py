@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster
@@ -47,6 +47,8 @@ class ScalingGroup:
     machines: Mapping[str, Mapping[str, Any]]
     leaving: frozenset[str]
     """Machines that the group is ending."""
+    issues: str | None = None
+    """What EKS says is wrong with its managed group; None for nothing."""
 
 
 def find(calls: Calls, cluster: Cluster, pool: str) -> list[ScalingGroup]:
@@ -74,7 +76,13 @@ def _of_managed_group(calls: Calls, cluster: str, name: str) -> list[ScalingGrou
     if not names or answer["nodegroup"].get("status") == "DELETING":
         return []
     group = described(calls, names[0])
-    return [group] if group is not None else []
+    return [replace(group, issues=issues_of_group(answer["nodegroup"]))] if group is not None else []
+
+
+def issues_of_group(managed_group: Mapping[str, Any]) -> str | None:
+    """What EKS says is wrong with a managed group, with its codes; None where nothing is."""
+    issues = (managed_group.get("health") or {}).get("issues") or ()
+    return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues) or None
 
 
 def described(calls: Calls, name: str) -> ScalingGroup | None:
