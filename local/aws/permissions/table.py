@@ -183,7 +183,7 @@ TABLE: Mapping[str, Mapping[str, Row]] = {
         "PutObject",
         "PutPublicAccessBlock",
     ),
-    "servicequotas": _rows(managed.everything, "GetServiceQuota"),
+    "servicequotas": _rows(managed.everything, "GetAWSDefaultServiceQuota", "GetServiceQuota"),
     "ssm": _rows(managed.parameter, "GetParameter"),
     "sts": _rows(identities.assumed, "AssumeRole"),
 }

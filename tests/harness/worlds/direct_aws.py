@@ -46,6 +46,7 @@ from local.aws.corrections.eks.scaling_calls import scaling_groups
 from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick.answers import quick_tags
 from local.aws.corrections.quick.offerings import quick_offerings
+from local.aws.corrections.quotas import usual_quotas
 from local.aws.corrections.rest_services import Imitation, ServiceRefusal
 from local.aws.corrections.roles import lasting_principals
 
@@ -99,6 +100,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         fifty_tags(),
         attachable_policies(),
         lasting_principals(),
+        usual_quotas(),
     ):
         yield
 

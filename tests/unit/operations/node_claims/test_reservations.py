@@ -59,8 +59,8 @@ def test_a_node_of_a_capacity_block_leaves_twelve_minutes_before_its_machine(
     assert (leaving.deleting, leaving.ends_at) == (True, until)
     deadline = drain_deadline(replace(leaving, termination_grace_period="Never"), 0)
     assert deadline == times.from_text(until) - timedelta(seconds=15), "budgets of pods hold until then"
-    told = [event for event in every(services.store, Event, "") if event.reason == "ReservationEnds"]
-    assert [until in event.message and "room that was bought" in event.message for event in told] == [True]
+    events = [event for event in every(services.store, Event, "") if event.reason == "ReservationEnds"]
+    assert [until in event.message and "room that was bought" in event.message for event in events] == [True]
 
 
 def test_a_reservation_is_asked_for_again_while_it_may_have_been_extended(

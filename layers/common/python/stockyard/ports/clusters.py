@@ -119,6 +119,15 @@ class AttestsControlPlane(Protocol):
 
 
 @runtime_checkable
+class BoundsNodes(Protocol):
+    """A driver whose clusters have a network of pods that takes only so many nodes."""
+
+    def most_nodes(self, cluster: Cluster) -> int:
+        """How many nodes the cluster can have, its control plane among them. Makes no call."""
+        ...
+
+
+@runtime_checkable
 class ServesNodeGroups(Protocol):
     """A driver with named node groups in its clusters and with the providers for these groups."""
 

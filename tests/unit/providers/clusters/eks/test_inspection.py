@@ -182,6 +182,17 @@ def test_quotas_count_an_address_for_each_gateway(eks: Any) -> None:
     assert "needs 3" in finding.detail
 
 
+def test_a_group_is_no_larger_than_the_account_lets_managed_groups_be(eks: Any) -> None:
+    def sized(count: int, most: int) -> list[tuple[str, bool]]:
+        group = {"name": "w", "role": "system", "instance_type": "m6i.large", "count": count, "max_size": most}
+        return [each for each in pointers(findings(eks, group)) if "node_groups" in each[0]]
+
+    with account_quotas({"L-BD136A63": 500}):
+        assert sized(1, 500) == []
+        assert sized(1, 501) == [(f"{PLACE}/max_size", True)]
+        assert sized(501, 501) == [(f"{PLACE}/count", False)]
+
+
 def test_an_account_with_an_older_template_is_told_and_refused(eks: Any) -> None:
     iam = eks.tenant().client("iam")
     iam.untag_role(RoleName="stockyard", TagKeys=[template_parts.TAG])

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 POD_CIDR = "10.244.0.0/16"
+MOST_NODES = 512
+"""Ranges of 128 addresses for pods in ``POD_CIDR``: the controller manager has no range for one node more, which never
+becomes ready."""
 SERVICE_CIDR = "10.96.0.0/12"
 """Where kubeadm puts services unless it is told otherwise."""
 DISK_GIB = 50

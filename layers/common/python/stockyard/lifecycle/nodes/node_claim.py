@@ -202,8 +202,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
             return None
         claim = self.touch(claim, now, reason=phases.HINDERED, message=message)
         claim = self.condition(claim, phases.PROVISIONED, "False", phases.HINDERED, message, now)
-        told = self.transition(PENDING, PENDING, phases.HINDERED, message)
-        return Change(claim, replace(operation, version=operation.version + 1), (told,))
+        transition = self.transition(PENDING, PENDING, phases.HINDERED, message)
+        return Change(claim, replace(operation, version=operation.version + 1), (transition,))
 
     def become_available(
         self, claim: NodeClaim, operation: Operation, phase: str, power: str, now: str

@@ -24,8 +24,8 @@ def shows_types(pool: Pool, claims: Sequence[NodeClaim]) -> bool:
 
 
 def why_claims_wait(claims: Sequence[NodeClaim]) -> str | None:
-    """What the first claim without a node type says, or whose vendor says what is in its way, with its name; None where
-    none says anything."""
+    """The name of the first claim that waits for a node type, or whose launch is hindered, and the reason; None where
+    no claim has one."""
     waiting = (
         claim
         for claim in claims

@@ -10,7 +10,7 @@ from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import is_shared
 from stockyard.domain.pools.records import cluster_claim
-from stockyard.domain.records import Name, NodeClaim
+from stockyard.domain.records import Cluster, Name, NodeClaim
 from stockyard.domain.values import ids
 from stockyard.domain.values.requirements import NODE_TYPE
 from stockyard.errors import Conflict, InUse, InvalidInput, NotFound
@@ -22,6 +22,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, load
 from stockyard.operations.node_providers.type_names import check_type_names
+from stockyard.operations.quotas.network_room import check_network_room
 from stockyard.operations.quotas.node_claims import check_claims_room, claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
@@ -40,6 +41,7 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
     if id is not None and (existing := services.store.get(NodeClaim, id)) is not None:
         return existing
     draft = draft_of(services, request, actor, id)
+    _check_network(services, draft.cluster_id)
     claim, writes = acceptance(services, draft, actor)
     quotas = claim_quota_writes(services, request.provider_ref, actor, 1)
     try:
@@ -59,8 +61,16 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
 def check_creation(services: Services, request: NewClaim, actor: str) -> None:
     """What ``create_claim`` would refuse when it writes: ``QuotaExceeded``, ``InUse``."""
     check_claims_room(services, [request.provider_ref], actor)
+    _check_network(services, _cluster_id(services, request))
     if request.name and services.store.get(Name, f"node-claim/{request.name}") is not None:
         raise InUse(f"There is a node claim called {request.name}.")
+
+
+def _check_network(services: Services, cluster_id: str) -> None:
+    """``QuotaExceeded`` where the network of the cluster takes no further node."""
+    cluster = services.store.get(Cluster, cluster_id) if cluster_id else None
+    if cluster is not None:
+        check_network_room(services, cluster, 1)
 
 
 def acceptance(

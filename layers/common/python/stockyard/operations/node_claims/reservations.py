@@ -64,8 +64,7 @@ def watch_end(services: Services, claims: Iterable[NodeClaim]) -> None:
 
 
 def leave_in_time(services: Services, claims: Iterable[NodeClaim]) -> int:
-    """Give the nodes back whose machines end soon, so that their pods leave as their budgets allow until then. How many
-    it were."""
+    """Give back the nodes whose machines end soon; the count. Pods leave as budgets allow until the end."""
     now, count = services.clock.now(), 0
     for claim in claims:
         moment = leaves_at(claim)

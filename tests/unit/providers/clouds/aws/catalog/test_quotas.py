@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from local.aws.corrections.quotas import account_quotas
-from stockyard.errors import PermissionDenied
+from stockyard.errors import PermissionDenied, VendorRefused
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog import quotas
@@ -93,6 +95,55 @@ def test_a_role_that_may_not_look_is_a_warning(yard: Any, monkeypatch: pytest.Mo
     (finding,) = findings(yard)
     assert finding.warning
     assert "template" in finding.detail
+
+
+def test_a_quota_that_nobody_has_raised_is_what_every_account_has(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: dict[str, Any] = {
+        "get_service_quota": VendorRefused("no value", code="NoSuchResourceException"),
+        "get_aws_default_service_quota": {"Quota": {"Value": 7.0}},
+    }
+
+    def call(_: Calls, _service: str, operation: str, **_parameters: Any) -> Any:
+        answer = answers[operation]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
+    monkeypatch.setattr(Calls, "call", call)
+    assert quotas.quota(calls, "eks", "L-1194D53C") == 7
+    answers["get_aws_default_service_quota"] = PermissionDenied("an older template", code="AccessDenied")
+    assert [quotas.quota(calls, "eks", code) for code in ("L-1194D53C", "L-BD136A63")] == [100, 450]
+    assert quotas.quota(calls, "eks", "L-UNKNOWN") == math.inf
+
+
+def test_what_services_count_has_quotas(yard: Any) -> None:
+    tenant = yard.tenant()
+    groups = len(tenant.client("ec2").describe_security_groups()["SecurityGroups"])
+    roles = len(tenant.client("iam").list_roles()["Roles"])
+    need = quotas.ServiceNeed.of(
+        [("security group", "a"), ("iam role", "b"), ("instance profile", "c"), ("snapshot policy", "d"), ("vpc", "e")]
+    )
+    assert need == quotas.ServiceNeed(1, 1, 1, 1, 0)
+    calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
+    network = NetworkNeed("/settings/vpc_id", own=False)
+    limits = {"L-E79EC296": groups, "L-FE177D64": roles, "L-6E65F664": 0}
+    with account_quotas(limits):
+        listed = list(quotas.findings(calls, [], network, need))
+    with account_quotas({code: value + 1 for code, value in limits.items()}):
+        assert list(quotas.findings(calls, [], network, need)) == []
+    assert [finding.pointer for finding in listed] == [
+        "/settings/region_name",
+        "/cloud_account_id",
+        "/cloud_account_id",
+    ]
+    assert f"{roles} of {roles} IAM roles in the account in use (quota L-FE177D64)" in listed[1].detail
+    full = replace(need, lifecycle_policies=101)
+    (finding,) = quotas.findings(calls, [], network, replace(full, security_groups=0, roles=0, profiles=0))
+    assert "0 of 100 lifecycle policies" in finding.detail
+    with account_quotas({"L-1194D53C": 0}):
+        (finding,) = quotas.findings(calls, [], network, quotas.ServiceNeed(eks_clusters=1))
+    assert "0 of 0 EKS clusters in us-east-1" in finding.detail
 
 
 def test_gateways_and_balancers_have_quotas(yard: Any) -> None:

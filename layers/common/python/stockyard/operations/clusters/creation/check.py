@@ -13,6 +13,7 @@ from stockyard.lifecycle.clusters.cluster_changes import Difference
 from stockyard.operations.clusters.creation.zone_users import zone_findings
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.fleet.pools.groups import group_findings
+from stockyard.operations.quotas.network_room import room_findings
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Finding
 from stockyard.ports.clusters import Upgrades
@@ -49,6 +50,7 @@ def check(
     services.price_requests.wait(str(cluster.settings.get("region_name") or ""))
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
     findings += group_findings(services, cluster)
+    findings += room_findings(services, cluster)
     findings = findings if changes is None else of_change(findings, changes)
     if all(finding.warning for finding in findings):
         live = _live_findings(services, cluster, account)

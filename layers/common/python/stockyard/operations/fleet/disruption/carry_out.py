@@ -42,6 +42,7 @@ from stockyard.operations.fleet.pools.scale_up import planned_draft
 from stockyard.operations.fleet.pools.spread import Spread
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.quotas.network_room import check_network_room
 from stockyard.operations.services import Services
 from stockyard.ports import Check
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, Replacement, RunningNode
@@ -117,6 +118,7 @@ def start(
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     quota = cache(partial(limit_of, services))
     try:
+        check_network_room(services, cluster, len(ids))
         for name, listed in drafts.items():
             for first in range(0, len(listed), AT_ONCE):
                 batch = listed[first : first + AT_ONCE]

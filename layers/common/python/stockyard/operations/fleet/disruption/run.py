@@ -77,9 +77,9 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
             services.store.commit(Remove(ClusterDisruption, cluster_id, record.version))
         return counts
     claims = claims_of(services, cluster_id)
-    left = leave_in_time(services, claims)
+    given_back = leave_in_time(services, claims)
     try:
-        after = _step(services, cluster, record, claims_of(services, cluster_id) if left else claims)
+        after = _step(services, cluster, record, claims_of(services, cluster_id) if given_back else claims)
         if after.state == REPLACING and not after.replacements:
             # What comes first is made by the pools, and nothing else would wake them for it.
             reconcile(services, cluster_id)

@@ -51,9 +51,8 @@ def _make(services: Services, cluster: Cluster, pool: Pool, missing: int) -> int
     count = 0
     try:
         while count < missing:
-            drafts = [
-                draft_claim(services, cluster.id, pool) for _ in range(batch_size(services, pool, missing - count))
-            ]
+            size = batch_size(services, cluster, pool, missing - count)
+            drafts = [draft_claim(services, cluster.id, pool) for _ in range(size)]
             pool = commit_claims(services, cluster, pool, drafts, adopting=True)[pool.name]
             count += len(drafts)
     except QuotaExceeded as refusal:

@@ -18,6 +18,7 @@ from stockyard.lifecycle.nodes.pool_drift import template_hash
 from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
+from stockyard.operations.quotas.network_room import network_refusal, remaining_nodes
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal, remaining_claims
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Replace, Write
@@ -68,10 +69,13 @@ def _grace(pool: Pool) -> str:
     return pool.termination_grace_period or ("" if pool.form == GROUP else NEVER)
 
 
-def batch_size(services: Services, pool: Pool, missing: int) -> int:
-    """How many claims of the pool to ask for next: of those that are missing as many as quotas leave room for, and at
-    least one, whose refusal says which quota it is."""
-    room = remaining_claims(services, pool.provider_ref, pool.created_by)
+def batch_size(services: Services, cluster: Cluster, pool: Pool, missing: int) -> int:
+    """How many claims of the pool to ask for next: of those that are missing as many as quotas and the network of the
+    cluster leave room for, and at least one, whose refusal says what is used up."""
+    network = remaining_nodes(services, cluster)
+    if not network:
+        raise network_refusal(services, cluster)
+    room = min(network, remaining_claims(services, pool.provider_ref, pool.created_by))
     return max(1, min(missing, AT_ONCE, room))
 
 

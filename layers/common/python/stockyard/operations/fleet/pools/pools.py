@@ -30,6 +30,7 @@ from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.node_providers.type_names import check_type_names
 from stockyard.operations.quotas.budget_notes import budget_writes
 from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.quotas.network_room import check_least
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace, Write
 from stockyard.scheduling.reading import Reader
@@ -136,6 +137,7 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     _check_limits(services, new_pool, current)
     other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
     check_pools(services, cluster.driver, [*other_pools, new_pool])
+    check_least(services, cluster, (max(pool.quantity, pool.floor) for pool in (*other_pools, new_pool)))
 
 
 def _check_provider(services: Services, cluster: Cluster, new_pool: NewPool) -> None:

@@ -329,7 +329,7 @@ def _step(
             ensure_provider(services, cluster, current)
         spread = Spread(services, going)
         while missing > 0:
-            count = batch_size(services, current, missing)
+            count = batch_size(services, cluster, current, missing)
             drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count

@@ -30,6 +30,7 @@ from stockyard.operations.fleet.pools.unused_room import Belief, believe, group_
 from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
 from stockyard.operations.fleet.templates import supply, templates
 from stockyard.operations.quotas.limits import limit_of, within_quota
+from stockyard.operations.quotas.network_room import network_refusal, remaining_nodes
 from stockyard.operations.services import Services
 from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
@@ -146,7 +147,8 @@ def create_claims(
     current = {pool.name: pool for pool in pools}
     first = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     by_pool: dict[str, list[Claim]] = {}
-    for claim in plan.claims[:MOST_CLAIMS]:
+    room = remaining_nodes(services, cluster) if plan.claims else 0
+    for claim in plan.claims[: min(MOST_CLAIMS, room)]:
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
     # Many nodes of a plan are alike, and a quota is the same for all batches.
@@ -159,6 +161,8 @@ def create_claims(
             drafts = [spread.bound(pool, _draft(services, cluster, pool, claim, narrowed.of(claim))) for claim in batch]
             current |= commit_claims(services, cluster, pool, drafts, current[first], quota)
             count += len(batch)
+    if room < len(plan.claims):
+        raise network_refusal(services, cluster)
     return count
 
 

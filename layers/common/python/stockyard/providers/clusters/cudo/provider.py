@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from stockyard.domain.clusters.control_plane import MOST_NODES
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
@@ -45,6 +46,10 @@ class CudoClusterDriver:
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:  # noqa: ARG002 - what is sold is live
         """See ``ports.ClusterDriver.validate``: names that do not fit. What Cudo sells, ``inspect`` asks it."""
         return list(self._name_faults(cluster))
+
+    def most_nodes(self, cluster: Cluster) -> int:  # noqa: ARG002 - the range is the same for all
+        """See ``ports.clusters.BoundsNodes``."""
+        return MOST_NODES
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
         """See ``ports.ClusterDriver.plan``, by what the account was offered last."""

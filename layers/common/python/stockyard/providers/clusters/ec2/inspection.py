@@ -12,6 +12,7 @@ from stockyard.providers.clouds.aws.catalog import images, offerings, quotas
 from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.policies.template_parts import KUBEADM
+from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
@@ -50,7 +51,8 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
     else:
         yield from zones.findings(calls, cluster)
     if is_new:
-        yield from quotas.findings(calls, _machines(cluster), _network_need(calls, cluster))
+        services = quotas.ServiceNeed.of(planning.creates(cluster, ""))
+        yield from quotas.findings(calls, _machines(cluster), _network_need(calls, cluster), services)
 
 
 def network_findings(builder: Builder) -> Iterator[Finding]:

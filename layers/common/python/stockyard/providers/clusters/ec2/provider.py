@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from stockyard.domain.clusters.control_plane import MOST_NODES
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import NewPool
@@ -61,6 +62,10 @@ class Ec2ClusterDriver:
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
         return list(planning.faults(cluster, prices, self._config.name_prefix))
+
+    def most_nodes(self, cluster: Cluster) -> int:  # noqa: ARG002 - the range is the same for all
+        """See ``ports.clusters.BoundsNodes``."""
+        return MOST_NODES
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
         """See ``ports.ClusterDriver.plan``."""

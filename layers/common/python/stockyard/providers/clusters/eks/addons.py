@@ -16,7 +16,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
-from stockyard.providers.clusters.eks import names
+from stockyard.providers.clusters.eks import addresses, names
 from stockyard.providers.clusters.eks.access import identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 from stockyard.providers.clusters.eks.configuration import has_storage
@@ -98,7 +98,7 @@ def _addon(builder: Builder, name: str) -> str | None:
     if status not in ("ACTIVE", "DEGRADED", "UPDATE_FAILED"):
         return f"{name} is {status}"
     version = wanted_version(builder, name, str(described["addonVersion"]))
-    if version != described["addonVersion"]:
+    if version != described["addonVersion"] or _lacks_reserve(builder, described):
         _update(builder, line, described, version)
         return f"{name} {described['addonVersion']} becomes {version}"
     return None if status == "ACTIVE" else f"{name} is {status}: {_issues(described)}"
@@ -179,7 +179,16 @@ def _configuration(builder: Builder, name: str) -> dict[str, str]:
     if name != NETWORK:
         return {}
     marks = json.dumps(tags.of_owner(builder.owner) | {tags.GENERATION: builder.owner.generation}, sort_keys=True)
-    return {"configurationValues": json.dumps({"env": {"ADDITIONAL_ENI_TAGS": marks}})}
+    variables = {"ADDITIONAL_ENI_TAGS": marks, **addresses.reserve(builder.work.cluster)}
+    return {"configurationValues": json.dumps({"env": variables})}
+
+
+def _lacks_reserve(builder: Builder, described: Mapping[str, Any]) -> bool:
+    """Whether the network keeps its usual reserve, which the groups have outgrown since it was made."""
+    if described["addonName"] != NETWORK:
+        return False
+    present = json.loads(described.get("configurationValues") or "{}").get("env") or {}
+    return not addresses.reserve(builder.work.cluster).keys() <= present.keys()
 
 
 def _issues(described: Mapping[str, Any]) -> str:

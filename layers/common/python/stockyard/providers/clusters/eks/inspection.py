@@ -9,7 +9,7 @@ from typing import Any
 
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
-from stockyard.errors import VendorNotFound
+from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.catalog import offerings, quotas
 from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
@@ -48,7 +48,28 @@ def findings(builder: Builder) -> Iterator[Finding]:
     yield from _groups(builder, zones)
     # What stands counts as used: a creation that goes on must not need room for it twice.
     if cluster.status != "ready" and not builder.work.ledger.lines():
-        yield from quotas.findings(calls, _machines(cluster), _network_need(cluster, zones))
+        services = quotas.ServiceNeed.of(planning.creates(cluster, ""))
+        yield from quotas.findings(calls, _machines(cluster), _network_need(cluster, zones), services)
+    yield from _group_sizes(builder)
+
+
+def _group_sizes(builder: Builder) -> Iterator[Finding]:
+    """Groups that have, or may come to have, more nodes than EKS lets a managed node group have in the account. An
+    account in which nobody has raised that is asked for larger ones alone: see ``validation.USUAL_NODES``."""
+    groups = list(validation.sent_groups(builder.work.cluster))
+    if all(int(group["max_size"]) <= validation.USUAL_NODES for _, group in groups):
+        return
+    try:
+        most = quotas.nodes_of_group(builder.calls)
+    except PermissionDenied:
+        return
+    for place, group in groups:
+        for field in ("count", "min_size", "max_size"):
+            if int(group.get(field) or 0) > most:
+                text = f"A managed node group has at most {most:g} nodes in the account (quota {quotas.GROUP_NODES[1]}"
+                text += " of eks). Ask AWS to raise the quota, or take a second group."
+                yield Finding(f"{place}/{field}", text, warning=field == "max_size")
+                break
 
 
 def _machines(cluster: Cluster) -> list[MachineNeed]:

@@ -22,7 +22,7 @@ _CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins the names of roles."""
     remarks = tuple(price_remarks(region(cluster), prices))
-    return ClusterPlan(tuple(_creates(cluster, prefix)), tuple(price_items(cluster, prices)), remarks)
+    return ClusterPlan(tuple(creates(cluster, prefix)), tuple(price_items(cluster, prices)), remarks)
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
@@ -110,7 +110,8 @@ def _times(name: str, count: int, rate: float | None, *made_as: tuple[str, int])
     return PriceItem(name, count, None if rate is None else rate * count, made_as)
 
 
-def _creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
+def creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
+    """Kind and name of each thing that is made for the cluster."""
     eks = names.cluster_name(cluster)
     yield from _network(cluster)
     for key in identity.keys(cluster):

@@ -13,6 +13,7 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding, PriceList
+from stockyard.providers.clusters.eks import addresses
 from stockyard.providers.clusters.eks.configuration import EFA
 from stockyard.providers.clusters.eks.groups import node_taints
 
@@ -48,6 +49,9 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
             text = f"EFA's driver, by which pods get its interfaces, needs Kubernetes {WITH_EFA} or newer."
             is_served = number(cluster.kubernetes_version) >= number(SERVING_EFA)
             yield Finding(f"{place}/fabric", text, warning=is_served)
+    # What stands had its addresses before: it must be able to change whatever else.
+    of_addresses = addresses.findings(cluster, sent_groups(cluster))
+    yield from (replace(finding, warning=finding.warning or stands) for finding in of_addresses)
     if not stands and not any(map(_has_room_at_first, cluster.settings["node_groups"])):
         text = "One group must have a node at first that takes every pod: what a cluster consists of runs on it."
         yield Finding("/settings/node_groups", text)

@@ -235,6 +235,7 @@ ADDITIONS = (
         narrows="mark and change machines, scaling groups, security groups, clusters and whatever the roles of clusters"
         " on EKS reach, also where others made them",
     ),
+    Addition(9, "know the quotas that nobody has raised", ("servicequotas:GetAWSDefaultServiceQuota",)),
 )
 NARROW = 8
 """The version whose role, and the roles that it makes, change nothing of others."""

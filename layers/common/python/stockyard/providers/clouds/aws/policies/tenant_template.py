@@ -71,6 +71,7 @@ READ = (
     "iam:ListInstanceProfiles",
     "iam:ListRoles",
     "s3:ListAllMyBuckets",
+    "servicequotas:GetAWSDefaultServiceQuota",
     "servicequotas:GetServiceQuota",
 )
 """AWS offers no resource narrower than ``*`` for these."""
