@@ -35,8 +35,10 @@ from local.aws.corrections.compute.interfaces import (
     tagged_interfaces,
 )
 from local.aws.corrections.compute.key_pairs import key_pairs_everywhere, known_key_pairs
+from local.aws.corrections.compute.placement_groups import placement_groups
 from local.aws.corrections.compute.pricing import listed_prices
 from local.aws.corrections.compute.reservations import new_block
+from local.aws.corrections.compute.shared_networks import shared_networks
 from local.aws.corrections.compute.spot_prices import moving_spot_prices
 from local.aws.corrections.eks.eks import eks_service
 from local.aws.corrections.eks.node_images import node_images
@@ -81,6 +83,8 @@ HIDDEN_SECONDS = 30.0
 
 
 _OF_RESOURCES = (
+    placement_groups,
+    shared_networks,
     gone_have_no_tags,
     shown_consoles,
     told_topology,

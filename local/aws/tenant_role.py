@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from local.template import CreatedResource, Stack, TemplateError
 from stockyard.providers.clouds.aws.policies.template_parts import EARLIER, YES
-from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, NARROW, TAG
+from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, NARROW, SHARED_NETWORKS, TAG
 
 PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": ""}
+_ACCOUNT = re.compile(r":ec2:\*:([0-9]{12}):")
 _PATHLESS = 7
 """The version with which services' roles may be looked at that are not there, whose ARN has no path."""
 
@@ -71,6 +73,7 @@ def of_version(template: Mapping[str, Any], version: int) -> dict[str, Any]:
     earlier = copy.deepcopy(dict(template))
     additions = [addition for addition in ADDITIONS if addition.version > version]
     later = {action for addition in additions if not addition.statement for action in addition.actions}
+    account = next(iter(_ACCOUNT.findall(json.dumps(template))), "")
     statement_ids = {addition.statement for addition in additions if addition.statement}
     if version < NARROW:
         earlier["Parameters"][EARLIER]["Default"] = YES
@@ -78,7 +81,7 @@ def of_version(template: Mapping[str, Any], version: int) -> dict[str, Any]:
         properties = resource["Properties"]
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             document = properties["PolicyDocument"]
-            statements = [(_earlier(_of_all(entry), later, version), entry) for entry in document["Statement"]]
+            statements = [(_earlier(_of_all(entry), later, version, account), entry) for entry in document["Statement"]]
             document["Statement"] = [
                 _as_chosen(entry, statement)
                 for statement, entry in statements
@@ -103,8 +106,10 @@ def _as_chosen(entry: Mapping[str, Any], statement: dict[str, Any]) -> dict[str,
     return {"Fn::If": [name, statement, otherwise]}
 
 
-def _earlier(statement: Mapping[str, Any], later: set[str], version: int) -> dict[str, Any]:
+def _earlier(statement: Mapping[str, Any], later: set[str], version: int, account: str) -> dict[str, Any]:
     changed = {**statement, "Action": [action for action in statement["Action"] if action not in later]}
+    if version < SHARED_NETWORKS:
+        changed["Resource"] = json.loads(json.dumps(changed["Resource"]).replace(":*:*:", f":*:{account}:"))
     if version < _PATHLESS and statement["Sid"] == "LookAtLinkedRole":
         changed["Resource"] = [arn for arn in statement["Resource"] if "/aws-service-role/" in json.dumps(arn)]
     return changed

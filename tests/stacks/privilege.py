@@ -7,7 +7,7 @@ from typing import Any
 
 from local.aws.permissions.table import TABLE
 from stacks.permissions import BY_THE_PLATFORM
-from stockyard.providers.clouds.aws.policies.backup import BUCKET_ACTIONS, OBJECT_ACTIONS
+from stockyard.providers.clouds.aws.policies.backup import BUCKET_ACTIONS, FIND_ACTIONS, OBJECT_ACTIONS
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
@@ -94,7 +94,13 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "Read elasticloadbalancing:DescribeTargetHealth": OF_MEMBERS,
     **{f"OurBuckets {action}": OF_SNAPSHOTS for action in BUCKET_ACTIONS},
     **{f"KeepSnapshots {action}": OF_SNAPSHOTS for action in OBJECT_ACTIONS},
-    "FindBuckets s3:GetBucketLocation": OF_SNAPSHOTS,
+    **{f"FindBuckets {action}": OF_SNAPSHOTS for action in FIND_ACTIONS},
+    **{
+        f"{sid} ec2:{action}PlacementGroup": f"a node group with EFA: {ON_EKS}"
+        for sid, action in (("CreatePlacement", "Create"), ("UseOurPlacement", "Delete"))
+    },
+    "TagNewPlacement ec2:CreateTags": f"a node group with EFA: {ON_EKS}",
+    "UseOurPlacement ec2:RunInstances": "a node group with EFA: EKS tries in the caller's name",
     "ListSnapshots s3:ListBucket": OF_SNAPSHOTS,
     "ChangeOurBalancers elasticloadbalancing:SetSubnets": "a network grows by a zone; the driver's tests let it",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",

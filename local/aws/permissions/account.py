@@ -10,6 +10,7 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
+from local.aws.corrections.compute.shared_networks import owner_of
 from local.aws.corrections.eks.eks import eks_backends
 from local.aws.corrections.eks.scaling_groups import scaling_backends
 from local.aws.corrections.file_systems import file_backends
@@ -19,8 +20,8 @@ from local.aws.permissions.calls import Tags, tags_of
 
 @dataclass
 class Settings:
-    """Settings of an account by its owner: ``volume_key`` is the id of the account's own default key of volumes, empty
-    where it is the one of AWS."""
+    """Settings of an account by its owner: ``volume_key`` is the id of the account's own default key of volumes, or the
+    ARN of one of another account; empty where it is the one of AWS."""
 
     volume_key: str = ""
 
@@ -69,8 +70,13 @@ class Account:
         return ec2_backends[self.number][self.region]
 
     def tags(self, id: str) -> Tags:
-        """The tags of a thing of EC2."""
-        return dict(self._ec2.tags.get(id) or {})
+        """The tags of a thing of EC2; a placement group is known by its name."""
+        group = getattr(self._ec2, "placement_groups", {}).get(id)
+        return dict(self._ec2.tags.get(group["GroupId"] if group else id) or {})
+
+    def owner_of(self, id: str) -> str:
+        """Whose a thing of EC2 is: its ARN names that account."""
+        return owner_of(self.number, self.region, id)
 
     def associated(self, association: str) -> tuple[str, ...]:
         """The route table and the subnet that an association is of."""

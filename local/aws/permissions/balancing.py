@@ -53,7 +53,8 @@ def created(call: Call, account: Account) -> Iterator[Ask]:
         if parameters.get("SecurityGroups"):
             subnets = parameters.get("Subnets") or [m["SubnetId"] for m in parameters.get("SubnetMappings", ())]
             for vpc in sorted({account.vpc_of(subnet) for subnet in subnets}):
-                yield Ask("ec2:GetSecurityGroupsForVpc", call.ec2("vpc", vpc), resource_tags(account.tags(vpc)))
+                arn = call.ec2("vpc", vpc, account.owner_of(vpc))
+                yield Ask("ec2:GetSecurityGroupsForVpc", arn, resource_tags(account.tags(vpc)))
 
 
 def everything(call: Call, _account: Account) -> Iterator[Ask]:

@@ -10,6 +10,7 @@ from local.aws.permissions.policies import Ask, Context
 
 ACTIONS: Mapping[str, str] = {
     "DeleteObjects": "DeleteObject",
+    "GetBucketEncryption": "GetEncryptionConfiguration",
     "HeadBucket": "ListBucket",
     "HeadObject": "GetObject",
     "ListBuckets": "ListAllMyBuckets",
@@ -35,7 +36,8 @@ def asks(call: Call, account: Account) -> Iterator[Ask]:
     if call.operation == "ListBuckets":
         yield Ask(action, "*")
         return
-    own: Context = {"aws:ResourceAccount": account.number}
+    # Of a bucket that is not there yet AWS documents no account.
+    own: Context = {} if call.operation == "CreateBucket" else {"aws:ResourceAccount": account.number}
     bucket = f"arn:aws:s3:::{parameters['Bucket']}"
     if call.operation == "DeleteObjects":
         for item in parameters["Delete"]["Objects"]:

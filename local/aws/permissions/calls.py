@@ -31,10 +31,10 @@ class Call:
         """The ARN of something of the account, in the call's region."""
         return f"arn:aws:{service or self.service}:{self.region}:{self.account}:{resource}"
 
-    def ec2(self, kind: str, id: str) -> str:
-        """The ARN of a thing of EC2; those of images and snapshots name no account."""
-        owner = "" if kind in ("image", "snapshot") else self.account
-        return f"arn:aws:ec2:{self.region}:{owner}:{kind}/{id}"
+    def ec2(self, kind: str, id: str, owner: str = "") -> str:
+        """The ARN of a thing of EC2; those of images and snapshots name no account. ``owner``: of what is shared."""
+        number = "" if kind in ("image", "snapshot") else owner or self.account
+        return f"arn:aws:ec2:{self.region}:{number}:{kind}/{id}"
 
 
 def texts(value: Any) -> Iterator[str]:

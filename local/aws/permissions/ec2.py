@@ -26,9 +26,12 @@ def asks(call: Call, account: Account) -> Iterator[Ask]:
     extra = tag_keys(parameters) if is_retagging else {}
     if operation == "CreateTags":
         extra |= request_tags(tags_of(parameters.get("Tags")))
-    for kind, thing in _things(account, parameters):
+    # These are called by their names.
+    own = {"Placement": parameters} if operation.endswith("PlacementGroup") else parameters
+    for kind, thing in _things(account, own):
         if kind in used:
-            yield Ask(call.action, call.ec2(kind, thing), {**resource_tags(account.tags(thing)), **extra})
+            arn = call.ec2(kind, thing, account.owner_of(thing))
+            yield Ask(call.action, arn, {**resource_tags(account.tags(thing)), **extra})
     by_kind = _specified(parameters)
     for kind in created:
         yield Ask(call.action, call.ec2(kind, "*"), request_tags(by_kind.get(kind, {})))
@@ -79,7 +82,8 @@ def launched(
     yield Ask(action, call.ec2("launch-template", template), resource_tags(account.tags(template)), wording)
     for kind, thing in _things(account, {"data": data, "subnets": list(subnets)}):
         if kind in USED["RunInstances"]:
-            yield Ask(action, call.ec2(kind, thing), resource_tags(account.tags(thing)), wording)
+            arn = call.ec2(kind, thing, account.owner_of(thing))
+            yield Ask(action, arn, resource_tags(account.tags(thing)), wording)
     by_kind = _launched(data)
     for kind, tags in by_kind.items():
         yield Ask(action, call.ec2(kind, "*"), request_tags(tags), wording)
@@ -91,7 +95,8 @@ def _of_fleet(
 ) -> Iterator[Ask]:
     for kind, thing in _things(account, parameters):
         if kind in OF_A_FLEET[operation]:
-            yield Ask(f"ec2:{operation}", call.ec2(kind, thing), resource_tags(account.tags(thing)), wording)
+            arn = call.ec2(kind, thing, account.owner_of(thing))
+            yield Ask(f"ec2:{operation}", arn, resource_tags(account.tags(thing)), wording)
 
 
 def _in_answer(action: str) -> Wording:
@@ -110,7 +115,8 @@ def _volume_key(call: Call, account: Account) -> Iterator[Ask]:
     """Permission checks of EC2 in the caller's name where the account's default key of volumes is one of its own."""
     if not account.settings.volume_key:
         return
-    arn, via = call.arn(f"key/{account.settings.volume_key}", "kms"), f"ec2.{call.region}.amazonaws.com"
+    key, via = account.settings.volume_key, f"ec2.{call.region}.amazonaws.com"
+    arn = key if key.startswith("arn:") else call.arn(f"key/{key}", "kms")
     for action in OF_A_VOLUME_KEY:
         yield Ask(f"kms:{action}", arn, {"kms:ViaService": via})
     yield Ask("kms:CreateGrant", arn, {"kms:ViaService": via, "kms:GrantIsForAWSResource": "true"})
@@ -132,8 +138,10 @@ def _launched(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _things(account: Account, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Type and id of each existing thing that a call names, each once."""
     things: dict[tuple[str, str], None] = {}
-    for name in _key_names(parameters):
+    for name in _named(parameters, "KeyName"):
         things["key-pair", name] = None
+    for name in _named(parameters, "Placement", "GroupName"):
+        things["placement-group", name] = None
     for text in texts(parameters):
         for thing in account.associated(text) if text.startswith("rtbassoc-") else (text,):
             kind = PREFIXES.get(thing.partition("-")[0]) if _ID.fullmatch(thing) else None
@@ -142,9 +150,12 @@ def _things(account: Account, parameters: Mapping[str, Any]) -> Iterator[tuple[s
     yield from things
 
 
-def _key_names(value: Any) -> Iterator[str]:
+def _named(value: Any, field: str, inner: str = "") -> Iterator[str]:
+    """The names in every field of that name, or in a field within it."""
     for name, part in value.items() if isinstance(value, Mapping) else ():
-        if name == "KeyName":
+        if name != field:
+            yield from _named(part, field, inner)
+        elif not inner:
             yield str(part)
-        else:
-            yield from _key_names(part)
+        elif part.get(inner):
+            yield str(part[inner])

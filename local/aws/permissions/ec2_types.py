@@ -22,6 +22,7 @@ PREFIXES: Mapping[str, str] = {
     "snap": "snapshot",
     "sir": "spot-instances-request",
     "cr": "capacity-reservation",
+    "pg": "placement-group",
 }
 """Prefix of an id in EC2 -> the resource type in an ARN."""
 CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -29,6 +30,7 @@ CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
     "CreateInternetGateway": ("internet-gateway",),
     "CreateLaunchTemplate": ("launch-template",),
     "CreateNatGateway": ("natgateway",),
+    "CreatePlacementGroup": ("placement-group",),
     "CreateRouteTable": ("route-table",),
     "CreateSecurityGroup": ("security-group",),
     "CreateSubnet": ("subnet",),
@@ -49,6 +51,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "CreateInternetGateway": (),
     "CreateLaunchTemplate": (),
     "CreateNatGateway": ("subnet", "elastic-ip"),
+    "CreatePlacementGroup": (),
     "CreateRoute": ("route-table",),
     "CreateTags": RETAGGED,
     "CreateRouteTable": ("vpc",),
@@ -60,6 +63,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "DeleteLaunchTemplate": ("launch-template",),
     "DeleteNatGateway": ("natgateway",),
     "DeleteNetworkInterface": ("network-interface",),
+    "DeletePlacementGroup": ("placement-group",),
     "DeleteRouteTable": ("route-table",),
     "DeleteSecurityGroup": ("security-group",),
     "DeleteSnapshot": ("snapshot",),
@@ -77,7 +81,15 @@ USED: Mapping[str, tuple[str, ...]] = {
     "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
     "RevokeSecurityGroupIngress": ("security-group",),
-    "RunInstances": ("capacity-reservation", "image", "key-pair", "launch-template", "security-group", "subnet"),
+    "RunInstances": (
+        "capacity-reservation",
+        "image",
+        "key-pair",
+        "launch-template",
+        "placement-group",
+        "security-group",
+        "subnet",
+    ),
     "StartInstances": ("instance",),
     "StopInstances": ("instance",),
     "TerminateInstances": ("instance",),
@@ -85,7 +97,7 @@ USED: Mapping[str, tuple[str, ...]] = {
 """EC2 action -> types of existing resources that are checked."""
 OF_A_FLEET: Mapping[str, tuple[str, ...]] = {
     "CreateFleet": ("image", "subnet", "security-group"),
-    "RunInstances": ("capacity-reservation", "image", "key-pair", "security-group", "subnet"),
+    "RunInstances": ("capacity-reservation", "image", "key-pair", "placement-group", "security-group", "subnet"),
 }
 """Action that a fleet asks -> types of resources that it uses besides the template."""
 KEYED = frozenset({"AttachVolume", "CreateVolume", "RunInstances", "StartInstances"})

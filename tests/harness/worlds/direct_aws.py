@@ -41,6 +41,8 @@ from local.aws.corrections.compute.interfaces import (
     names_end_with_machines,
     tagged_interfaces,
 )
+from local.aws.corrections.compute.placement_groups import placement_groups
+from local.aws.corrections.compute.shared_networks import shared_networks
 from local.aws.corrections.eks import eks
 from local.aws.corrections.eks.scaling_calls import scaling_groups
 from local.aws.corrections.managed_policies import attachable_policies
@@ -96,6 +98,8 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         dependencies_hold(),
         interfaces_go_with_gateways(),
         capacity_reservations(),
+        placement_groups(),
+        shared_networks(),
         scaling_groups(),
         fifty_tags(),
         attachable_policies(),

@@ -15,6 +15,7 @@ from moto.core.base_backend import BackendDict
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.compute.placement_groups import placement_groups
 from local.aws.corrections.eks.eks import eks_service
 from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.pace import paced
@@ -133,6 +134,7 @@ def eks_setting(*, wire: bool = False) -> Iterator[Setting]:
             yield Setting(lambda service: make(service, **KEYS), time)  # type: ignore[call-overload]
             return
         stack.enter_context(capacity_reservations())
+        stack.enter_context(placement_groups())
         stack.enter_context(eks_service())
         stack.enter_context(file_systems())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)

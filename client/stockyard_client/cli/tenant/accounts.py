@@ -43,7 +43,7 @@ Account = Annotated[str, typer.Argument(help="The account's number or name.", au
 def _attributes(provider: str, named: dict[str, str | None]) -> dict[str, str | None]:
     """Attributes of the account from options and environment. The environment's counts only where its part is asked
     for."""
-    attributes = {name: named[name] for name in ("role_arn", "region", "data_center_id")}
+    attributes = {name: named[name] for name in ("role_arn", "region", "data_center_id", "volume_key_arn")}
     if provider == "cudo":
         attributes |= {"project_id": named["project_id"], "api_key": os.environ.get("CUDO_API_KEY")}
     if named["access_key_id"] is not None:
@@ -64,6 +64,7 @@ def create(
     provider: Annotated[str | None, typer.Option(help="aws (the default) or cudo.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
+    volume_key_arn: Annotated[str | None, typer.Option(help="AWS: the key that encrypts all disks.")] = None,
     user_arn: Annotated[str | None, typer.Option(help="AWS, instead of a role: the user of an access key.")] = None,
     access_key_id: Annotated[str | None, typer.Option(help="AWS, instead of a role: the id of that key.")] = None,
     project_id: Annotated[str | None, typer.Option(envvar="CUDO_PROJECT_ID", help="Cudo: the project.")] = None,
@@ -85,7 +86,7 @@ def create(
     body = read_body(context, file, "account") if file else {}
     options = {"name": name, "description": description, "provider": provider}
     named = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id, "user_arn": user_arn}
-    named |= {"access_key_id": access_key_id, "project_id": project_id}
+    named |= {"access_key_id": access_key_id, "project_id": project_id, "volume_key_arn": volume_key_arn}
     named |= {"vault_address": vault_address, "vault_role_id": vault_role_id}
     context.origins.append(_origin(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})

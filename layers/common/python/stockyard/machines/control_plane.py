@@ -129,6 +129,7 @@ def first_boot(
     tenant: str,
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
+    volume_key: str = "",
     token: str = "",
     disk_key: DiskKey | None = None,
     gpu_label: str = "",
@@ -141,11 +142,12 @@ def first_boot(
 
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
-    and their volumes get these tags. ``token`` for a machine that proves itself by one: see
-    ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is encrypted, and a Vault keeps its key.
-    ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device plugin; empty for none. ``workloads``: its
-    node takes pods like any other. ``joins``: the control plane is there, and the machine becomes a further member of
-    it; what is for the whole cluster it is not told, and with ``token`` it is told its ``claim_id`` too.
+    and their volumes get these tags; ``volume_key`` as in ``manifests.Controllers``. ``token`` for a machine that
+    proves itself by one: see ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is
+    encrypted, and a Vault keeps its key. ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device
+    plugin; empty for none. ``workloads``: its node takes pods like any other. ``joins``: the control plane is there,
+    and the machine becomes a further member of it; what is for the whole cluster it is not told, and with ``token``
+    it is told its ``claim_id`` too.
     """
     machine = {
         "api_url": api_url.rstrip("/"),
@@ -163,7 +165,9 @@ def first_boot(
     machine |= {"creator": creator, "pod_cidr": POD_CIDR}
     if workloads:
         machine["workloads"] = "yes"
-    controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
+    controllers = (
+        None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags, volume_key)
+    )
     files = {
         CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if token else "0644"),
         SCRIPT_PATH: machine_program(FIRST),

@@ -96,7 +96,7 @@ DEVICE_PLUGIN = Source(
 CLOUD_IMAGE = "registry.k8s.io/provider-aws/cloud-controller-manager"
 CLOUD_IMAGE_TAGS = {"1.34": "v1.34.3", "1.35": "v1.35.2"}
 """By minor of the cluster: a controller may not be newer than its API server."""
-STORAGE_CLASS = {
+STORAGE_CLASS: Mapping[str, Any] = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {"name": "gp3", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
@@ -105,6 +105,14 @@ STORAGE_CLASS = {
     "volumeBindingMode": "WaitForFirstConsumer",
     "allowVolumeExpansion": True,
 }
+
+
+def storage_class(volume_key: str = "") -> dict[str, Any]:
+    """The default class of volumes, which are encrypted by that key, or by the cloud's default one."""
+    key = {"kmsKeyId": volume_key} if volume_key else {}
+    return {**STORAGE_CLASS, "parameters": {**STORAGE_CLASS["parameters"], **key}}
+
+
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _CONTAINERS = "/spec/template/spec/containers"
 
@@ -116,6 +124,8 @@ class Controllers:
     minor: str
     cluster_name: str
     volume_tags: Mapping[str, str]
+    volume_key: str = ""
+    """The cloud's name of the key that encrypts volumes; empty for the cloud's default one."""
 
 
 def files(controllers: Controllers | None, gpu_label: str = "") -> dict[str, str]:
@@ -130,7 +140,7 @@ def files(controllers: Controllers | None, gpu_label: str = "") -> dict[str, str
         *([gpu_kustomization(gpu_label)] if plugin else []),
     ]
     if controllers is not None:
-        written[f"{FOLDER}/storage-class.yaml"] = json.dumps(STORAGE_CLASS, indent=1)
+        written[f"{FOLDER}/storage-class.yaml"] = json.dumps(storage_class(controllers.volume_key), indent=1)
     if parts:
         written[f"{FOLDER}/kustomization.yaml"] = json.dumps(_together(parts), indent=1)
     return written

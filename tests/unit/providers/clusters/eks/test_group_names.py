@@ -1,18 +1,10 @@
-"""Names of the generations of a node group, and the network cards of a type."""
+"""Names of the generations of a node group."""
 
 from __future__ import annotations
 
 import pytest
 
-from stockyard.providers.clusters.eks.nodes import launch_templates
 from stockyard.providers.clusters.eks.nodes.node_groups import Generation
-
-
-@pytest.mark.parametrize(
-    ("name", "cards"), [("p5.48xlarge", 32), ("p5en.48xlarge", 16), ("p4d.24xlarge", 4), ("g6.8xlarge", 1)]
-)
-def test_cards_of_a_type(name: str, cards: int) -> None:
-    assert len(launch_templates.interfaces(name, ["sg-1"])) == cards
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_a_plan_names_everything() -> None:
         "eks cluster": 1,
         "access entry": 3,
         "security group": 2,
+        "placement group": 1,
         "launch template": 2,
         "node group": 2,
         "add-on": 5,

@@ -147,6 +147,12 @@ def test_efa_needs_a_version_that_allocates_interfaces(prices: PriceList) -> Non
     assert "needs Kubernetes 1.35 or newer" in refused.detail
 
 
+def test_machines_with_efa_in_several_zones_are_warned_of(prices: PriceList) -> None:
+    group = {**GROUP, "instance_type": "p4d.24xlarge", "fabric": "efa", "zones": ["us-east-1a", "us-east-1b"]}
+    (finding,) = findings_of(prices, node_groups=[group])
+    assert (finding.pointer, finding.warning) == ("/settings/node_groups/0/zones", True)
+
+
 SYSTEM = {"name": "system", "role": "system", "instance_type": "m6i.large"}
 
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from local.aws.permissions.policies import Ask, allowed_by
 from stockyard.domain.models.clusters.clusters import ClusterCreate
 from stockyard.errors import InvalidInput, PermissionDenied
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.policies import template_versions
+from stockyard.providers.clouds.aws.policies import template_versions, tenant_template
 from stockyard.providers.clusters.ec2 import planning
+from tests.harness import tenant_stack
+from tests.harness.worlds.stage import Stage
 from tests.unit.domain.models.clusters.test_clusters import MINIMAL, read
 from tests.unit.operations.conftest import MemoryPrices
 
@@ -203,6 +206,56 @@ def test_a_bucket_that_will_not_do_is_named_before_anything_is_made(yard: Any) -
         findings = [f for f in yard.provider.inspect(yard.work("account")) if "etcd_backup" in f.pointer]
         assert [(f.pointer, f.warning) for f in findings] == [("/settings/etcd_backup/bucket", False)]
         assert text in findings[0].detail
+
+
+KEY = "arn:aws:kms:us-east-1:{}:key/01234567-89ab-cdef-0123-456789abcdef"
+
+
+def encrypted(yard: Any, account: str) -> None:
+    """A bucket of the tenant's with a key of that account, which the cluster's settings name."""
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY.format(account)}}
+    s3(yard).create_bucket(Bucket="acme-backups")
+    s3(yard).put_bucket_encryption(Bucket="acme-backups", ServerSideEncryptionConfiguration={"Rules": [rule]})
+    yard.with_settings(cloud_controllers=True, etcd_backup={**BACKUP, "bucket": "acme-backups"})
+
+
+def bucket_findings(yard: Any) -> list[Any]:
+    return [f for f in yard.provider.inspect(yard.work("account")) if f.pointer == "/settings/etcd_backup/bucket"]
+
+
+def test_members_may_use_the_key_of_a_bucket_for_snapshots_of_their_cluster(yard: Any) -> None:
+    encrypted(yard, "222222222222")
+    assert bucket_findings(yard) == []
+    yard.ensure("identity")
+    document, template = role_policy(yard), tenant_template.render(yard.account, "inst-1", Stage())
+    assert document is not None
+    bound = template["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+    boundary = tenant_stack.handed_to_iam(bound)
+    boundary = json.loads(json.dumps(boundary).replace("aws-us-gov", "aws"))
+    own = f"arn:aws:s3:::acme-backups/stockyard-etcd/{yard.cluster.id}/a"
+    contexts = ((own, True), ("arn:aws:s3:::acme-backups", True), ("arn:aws:s3:::acme-other", False))
+    for account in ("222222222222", "333333333333"):
+        for action in ("kms:GenerateDataKey", "kms:Decrypt"):
+            for context, allowed in contexts:
+                via = {"kms:ViaService": "s3.us-east-1.amazonaws.com", "kms:EncryptionContext:aws:s3:arn": context}
+                ask = Ask(action, KEY.format(account), via)
+                assert bool(allowed_by(document["Statement"], ask)) is allowed, ask
+                assert allowed_by(boundary, ask)
+            assert not allowed_by(boundary, Ask(action, KEY.format(account), {})), "through S3 and EC2 alone"
+
+
+def test_a_key_of_another_account_and_a_template_that_may_not_look_are_told(
+    yard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encrypted(yard, "333333333333")
+    (finding,) = bucket_findings(yard)
+    assert finding.warning
+    assert "its policy has to let this account use kms:Decrypt and kms:GenerateDataKey" in finding.detail
+    old = template_versions.Deployed(template_versions.SNAPSHOT_KEYS - 1)
+    monkeypatch.setattr(template_versions, "deployed", lambda *_: old)
+    (finding,) = bucket_findings(yard)
+    assert finding.warning
+    assert f"needs {template_versions.SNAPSHOT_KEYS}" in finding.detail
 
 
 def test_a_template_that_is_too_old_is_named(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

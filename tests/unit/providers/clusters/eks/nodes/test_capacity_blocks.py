@@ -34,7 +34,7 @@ def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, b
     assert described["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
     assert described.get("instanceTypes", []) == []
-    data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])
+    data = launch_templates.data(eks.cluster.settings["node_groups"][0])
     assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
     assert data["CapacityReservationSpecification"] == {
         "CapacityReservationPreference": "capacity-reservations-only",

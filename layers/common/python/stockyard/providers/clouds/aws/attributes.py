@@ -37,6 +37,9 @@ class AwsAttributes(Input):
     """The role that Stockyard assumes."""
     region: fields.Region = DEFAULT_REGION
     """The region of clusters and nodes that name none."""
+    volume_key_arn: fields.KeyArn | None = None
+    """The key of AWS KMS that encrypts all disks in its region, of this account or of another one; without it the
+    account's default key does."""
     user_arn: fields.UserArn | None = None
     """The user of the access key, where the stage allows one in place of a role."""
     access_key_id: fields.AccessKeyId | None = None
@@ -66,6 +69,8 @@ class AttributesPatch(Input):
     """The role that Stockyard assumes."""
     region: Irremovable[fields.Region] = None
     """The region of clusters and nodes that name none."""
+    volume_key_arn: fields.KeyArn | None = None
+    """The key of AWS KMS that encrypts new disks in its region; null for the account's default key."""
     user_arn: Irremovable[fields.UserArn] = None
     """The user of the access key."""
     access_key_id: Irremovable[fields.AccessKeyId] = None

@@ -102,8 +102,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "AWS does not accept the account's credentials; check the role and verify the cloud account.",
     ),
     (
-        r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
-        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed|"
+        r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception|Error)?|"
+        r"InvalidGroup\.NotFound|InvalidPlacementGroup\.Unknown|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed|"
         r"InvalidCapacityReservationId\.Malformed|NoSuch(Bucket|Key|TagSet)|404",
         errors.VendorNotFound,
         "It does not exist in this region of the account.",

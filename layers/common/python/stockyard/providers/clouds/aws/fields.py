@@ -29,6 +29,10 @@ _USER_ARN = worded(
     r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:(root|user/[A-Za-z0-9_+=,.@/-]{1,512})$",
     "the ARN of an IAM user, arn:aws:iam::<account>:user/<name>, or of the root user",
 )
+_KEY_ARN = worded(
+    r"^arn:(aws|aws-cn|aws-us-gov):kms:[a-z0-9-]{1,32}:[0-9]{12}:key/(mrk-)?[0-9a-f-]{32,36}$",
+    "the ARN of a KMS key, arn:aws:kms:<region>:<account>:key/<id>; no alias",
+)
 _ACCESS_KEY = worded(r"^AKIA[A-Z0-9]{12,28}$", "the id of a long-term access key, which begins with AKIA")
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _IMAGE = worded(r"^ami-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a machine image: ami- and 8 or 17 hexadecimal digits")
@@ -47,5 +51,6 @@ SubnetId = Annotated[str, StringConstraints(pattern=_SUBNET)]
 UserArn = Annotated[str, StringConstraints(max_length=600, pattern=_USER_ARN)]
 AccessKeyId = Annotated[str, StringConstraints(pattern=_ACCESS_KEY)]
 RoleArn = Annotated[str, StringConstraints(max_length=600, pattern=_ROLE_ARN)]
+KeyArn = Annotated[str, StringConstraints(max_length=160, pattern=_KEY_ARN)]
 ImageId = Annotated[str, StringConstraints(pattern=_IMAGE)]
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]

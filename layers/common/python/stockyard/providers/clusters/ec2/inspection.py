@@ -8,10 +8,12 @@ from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorRefused
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.catalog import images, offerings, quotas
+from stockyard.providers.clouds.aws.catalog import images, offerings, quotas, volume_keys
 from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
+from stockyard.providers.clouds.aws.policies import template_versions
 from stockyard.providers.clouds.aws.policies.template_parts import KUBEADM
+from stockyard.providers.clouds.aws.sessions import account_number
 from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import (
@@ -29,6 +31,7 @@ from stockyard.providers.clusters.ec2.network.network_configuration import (
     is_given,
     nat_count,
 )
+from stockyard.providers.clusters.ec2.network.tenant_network import TenantNetwork
 
 
 def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: bool) -> Iterator[Finding]:
@@ -46,8 +49,9 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
     yield from _architectures(calls, named_control_plane_types(cluster.settings), cluster.settings.get("image"))
     yield from _bastion(calls, cluster)
     yield from etcd_backup.findings(calls, cluster, account)
+    yield from volume_keys.findings(calls, account, is_scaled=False)
     if is_given(cluster.settings):
-        yield from _given_network(calls, cluster)
+        yield from _given_network(calls, cluster, account)
     else:
         yield from zones.findings(calls, cluster)
     if is_new:
@@ -73,7 +77,7 @@ def network_findings(builder: Builder) -> Iterator[Finding]:
         yield Finding("/settings/zones", fault)
 
 
-def _given_network(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
+def _given_network(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
     settings = cluster.settings
     if settings.get("subnets"):
         yield from named_subnets.findings(calls, cluster)
@@ -83,12 +87,34 @@ def _given_network(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
         yield from () if settings.get("subnets") else (choice,)
         return
     pointer = "/settings/vpc_id" if settings.get("vpc_id") else "/settings/subnet_id"
+    yield from _owner(calls, choice, account, pointer)
     if not choice.public:
         yield Finding(
             pointer, f"{choice.vpc_id} has no public subnet: the API's endpoint will be internal.", warning=True
         )
         if bastion_of(settings):
             yield Finding("/settings/bastion", f"{choice.vpc_id} has no public subnet for a bastion.")
+
+
+def _owner(calls: Calls, network: TenantNetwork, account: CloudAccount, pointer: str) -> Iterator[Finding]:
+    """Of a VPC that another account shares with this one: whether the account's template reaches it, and what we can do
+    for nobody there."""
+    if network.owner in ("", account_number(account)):
+        return
+    version, needed = template_versions.deployed(calls, account).version, template_versions.SHARED_NETWORKS
+    if version < needed:
+        text = (
+            f"{network.vpc_id} is of account {network.owner}, which shares it. The template of the cloud account is"
+            f" version {version}; networks of another account need {needed}. Deploy the account's current template"
+            " again."
+        )
+        yield Finding(pointer, text)
+    elif not network.shows_routes:
+        text = (
+            f"{network.vpc_id} is of account {network.owner}, which does not show its routes: whether subnets have a"
+            " way out cannot be looked at."
+        )
+        yield Finding(pointer, text, warning=True)
 
 
 def _machines(cluster: Cluster) -> list[MachineNeed]:

@@ -38,6 +38,12 @@ def is_by_template(group: Mapping[str, Any]) -> bool:
     return bool(group.get("capacity_reservation_id")) or group.get("fabric") == EFA
 
 
+def has_placement_group(group: Mapping[str, Any]) -> bool:
+    """Whether the group's machines stand close to each other: one such placement is of one zone, and a capacity block
+    has its own."""
+    return group.get("fabric") == EFA and not group.get("capacity_reservation_id") and len(group["zones"]) == 1
+
+
 def has_storage(cluster: Cluster) -> bool:
     """Whether the cluster has a file system that many pods write."""
     return bool(cluster.settings.get("shared_storage", True))

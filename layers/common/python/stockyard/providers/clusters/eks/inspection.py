@@ -11,7 +11,7 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws.catalog import offerings, quotas
+from stockyard.providers.clouds.aws.catalog import offerings, quotas, volume_keys
 from stockyard.providers.clouds.aws.catalog.processor_quotas import MachineNeed
 from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
@@ -43,6 +43,8 @@ def findings(builder: Builder) -> Iterator[Finding]:
         # What comes next asks by permissions of the parts: a denial would hide why.
         return
     yield from _launch_templates(builder)
+    if _new_groups(builder):
+        yield from volume_keys.findings(calls, builder.work.account, is_scaled=True)
     zones, zone_faults = _zones(builder)
     yield from zone_faults
     yield from _groups(builder, zones)
@@ -98,13 +100,17 @@ def _features(cluster: Cluster) -> list[str]:
     return [EKS, *([FILES] if has_storage(cluster) else []), *([BLOCKS] if blocks else [])]
 
 
-def _launch_templates(builder: Builder) -> Iterator[Finding]:
-    """Of new groups, whose launch templates EKS reads in the name of the account's role."""
+def _new_groups(builder: Builder) -> list[Group]:
+    """The groups of the settings that have not been made yet."""
     lines = [line for line in builder.work.ledger.lines() if line.kind == eks_kinds.NODE_GROUP.name]
     made_groups = {line.key.partition("/")[0] for line in lines}
-    places = [
-        place for place, group in validation.sent_groups(builder.work.cluster) if group["name"] not in made_groups
-    ]
+    return [group for group in node_groups(builder.work.cluster) if group["name"] not in made_groups]
+
+
+def _launch_templates(builder: Builder) -> Iterator[Finding]:
+    """Of new groups, whose launch templates EKS reads in the name of the account's role."""
+    new_groups = {str(group["name"]) for group in _new_groups(builder)}
+    places = [place for place, group in validation.sent_groups(builder.work.cluster) if group["name"] in new_groups]
     if not places:
         return
     version = template_versions.deployed(builder.calls, builder.work.account).version

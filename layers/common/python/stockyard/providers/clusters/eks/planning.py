@@ -13,7 +13,7 @@ from stockyard.providers.clouds.aws.catalog.reserved import EKS_DISK_GIB
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addons, layout, names, network
 from stockyard.providers.clusters.eks.access import access, identity
-from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
+from stockyard.providers.clusters.eks.configuration import EFA, has_placement_group, has_storage, node_groups, region
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 
 _CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
@@ -122,6 +122,8 @@ def creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
     if any(group.get("fabric") == EFA for group in node_groups(cluster)):
         yield "security group", f"{names.stem(cluster)}-efa"
     for group in node_groups(cluster):
+        if has_placement_group(group):
+            yield "placement group", names.part(cluster, f"pg-{group['name']}")
         yield "launch template", names.part(cluster, f"lt-{group['name']}")
         limits = f"{group['count']} at first, {group['min_size']} to {group['max_size']}"
         yield "node group", f"{group['name']} ({group['instance_type']}, {limits})"

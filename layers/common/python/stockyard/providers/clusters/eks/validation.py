@@ -14,7 +14,7 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding, PriceList
 from stockyard.providers.clusters.eks import addresses
-from stockyard.providers.clusters.eks.configuration import EFA
+from stockyard.providers.clusters.eks.configuration import EFA, has_placement_group
 from stockyard.providers.clusters.eks.groups import node_taints
 
 SOON_DAYS = 60
@@ -49,6 +49,9 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
             text = f"EFA's driver, by which pods get its interfaces, needs Kubernetes {WITH_EFA} or newer."
             is_served = number(cluster.kubernetes_version) >= number(SERVING_EFA)
             yield Finding(f"{place}/fabric", text, warning=is_served)
+        if group["fabric"] == EFA and not group.get("capacity_reservation_id") and not has_placement_group(group):
+            text = "Machines of several zones do not stand close to each other: only with one zone they can."
+            yield Finding(f"{place}/zones", text, warning=True)
     # What stands had its addresses before: it must be able to change whatever else.
     of_addresses = addresses.findings(cluster, sent_groups(cluster))
     yield from (replace(finding, warning=finding.warning or stands) for finding in of_addresses)

@@ -69,10 +69,16 @@ def parameters(calls: Calls, names: Mapping[str, str]) -> dict[str, str]:
     return values
 
 
-def root_volume(device: str, gib: int) -> dict[str, Any]:
-    """The mapping of a machine's one disk, which goes with it."""
-    disk = {"VolumeSize": gib, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
-    return {"DeviceName": device, "Ebs": disk}
+def root_volume(device: str, gib: int, key: str = "") -> dict[str, Any]:
+    """The mapping of a machine's one disk, which goes with it. ``key`` is the ARN of the key that encrypts it; empty:
+    the account's default one."""
+    disk: dict[str, Any] = {"VolumeSize": gib, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    return {"DeviceName": device, "Ebs": {**disk, **by_key(key)}}
+
+
+def by_key(key: str) -> dict[str, str]:
+    """The field of a disk that names its key; none for the account's default one."""
+    return {"KmsKeyId": key} if key else {}
 
 
 def current(calls: Calls, *, arm: bool) -> str:

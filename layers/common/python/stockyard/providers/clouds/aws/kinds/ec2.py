@@ -23,6 +23,9 @@ _STATES = {
 }
 
 
+_WITHOUT_PAGES = ("Addresses", "PlacementGroups")
+
+
 def _items(answer: Mapping[str, Any], plural: str) -> list[dict[str, Any]]:
     if plural == "Instances":
         return [item for group in answer.get("Reservations", ()) for item in group["Instances"]]
@@ -44,16 +47,16 @@ def _kind(
     repeatable: bool = False,
     **narrow: Any,
 ) -> Kind:
-    identity = {"Addresses": "AllocationId", "SecurityGroups": "GroupId"}.get(plural, plural[:-1] + "Id")
-    ids = {"SecurityGroups": "GroupIds"}.get(plural, identity + "s")
+    own_names = {"Addresses": "AllocationId", "PlacementGroups": "GroupId", "SecurityGroups": "GroupId"}
+    identity = own_names.get(plural, plural[:-1] + "Id")
+    ids = identity + "s"
 
     def search(calls: Calls, required_tags: Mapping[str, str], _name: str | None) -> Sequence[TaggedThing]:
         # The filters narrow the answer; it is checked again, because a deletion must not rest on a filter alone.
         key = "Reservations" if plural == "Instances" else plural
-        # DescribeAddresses is the one that has no pages.
         page = (
             calls.call("ec2", describe, Filters=tags.filters(required_tags))[key]
-            if plural == "Addresses"
+            if plural in _WITHOUT_PAGES
             else list(calls.pages("ec2", describe, key, Filters=tags.filters(required_tags), **narrow))
         )
         living = (item for item in _items({key: page}, plural) if state_of(item) is not State.ABSENT)
@@ -92,6 +95,12 @@ def _by(operation: str, parameter: str) -> Callable[[Calls, str], None]:
     return delete
 
 
+def _delete_placement_group(calls: Calls, vendor_id: str) -> None:
+    """It is described by its id, and deleted by its name."""
+    for group in calls.call("ec2", "describe_placement_groups", GroupIds=[vendor_id])["PlacementGroups"]:
+        calls.call("ec2", "delete_placement_group", GroupName=group["GroupName"])
+
+
 def _terminate(calls: Calls, vendor_id: str) -> None:
     calls.call("ec2", "terminate_instances", InstanceIds=[vendor_id])
 
@@ -120,6 +129,10 @@ VOLUME = _kind("volume", "Volumes", "describe_volumes", _by("delete_volume", "Vo
 NETWORK_INTERFACE = _kind("network_interface", "NetworkInterfaces", "describe_network_interfaces", _goes_with_instance)
 SPOT_REQUEST = _kind("spot_request", "SpotInstanceRequests", "describe_spot_instance_requests", _goes_with_instance)
 SNAPSHOT = _kind("snapshot", "Snapshots", "describe_snapshots", _by("delete_snapshot", "SnapshotId"), OwnerIds=["self"])
+PLACEMENT_GROUP = replace(
+    _kind("placement_group", "PlacementGroups", "describe_placement_groups", _delete_placement_group, repeatable=True),
+    later=True,
+)
 _TEMPLATE = _kind(
     "launch_template",
     "LaunchTemplates",

@@ -22,6 +22,7 @@ DELETION_ORDER: tuple[Kind, ...] = (
     eks_kinds.CLUSTER,
     ec2_kinds.INSTANCE,
     ec2_kinds.LAUNCH_TEMPLATE,
+    ec2_kinds.PLACEMENT_GROUP,
     elb_kinds.LOAD_BALANCER,
     elb_kinds.TARGET_GROUP,
     ec2_kinds.VOLUME,

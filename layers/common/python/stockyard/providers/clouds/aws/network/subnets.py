@@ -11,10 +11,12 @@ from stockyard.providers.clouds.aws.calls import Calls
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Where a subnet's default route leads: ``public`` to an internet gateway, ``egress`` anywhere that works."""
+    """Where a subnet's default route leads: ``public`` to an internet gateway, ``egress`` anywhere that works.
+    ``visible``: whether we see it at all."""
 
     public: bool
     egress: bool
+    visible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,9 @@ def of_vpc(calls: Calls, vpc_id: str) -> Sequence[Subnet]:
     """The VPC's subnets, in the same order each time."""
     here = [{"Name": "vpc-id", "Values": [vpc_id]}]
     tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
+    # Each VPC has a main table: where none is shown, the VPC is of another account, which keeps its routes to itself.
     subnets = [
-        read(subnet, _routes(str(subnet["SubnetId"]), tables))
+        read(subnet, _routes(str(subnet["SubnetId"]), tables) if tables else _unseen(subnet))
         for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=here)
     ]
     return sorted(subnets, key=lambda subnet: subnet.id)
@@ -49,6 +52,12 @@ def read(described: Mapping[str, Any], routes: Routes | None = None) -> Subnet:
         routes or Routes(public=False, egress=False),
         str(described.get("AvailabilityZoneId") or ""),
     )
+
+
+def _unseen(described: Mapping[str, Any]) -> Routes:
+    """Of a subnet whose routes are not shown: it is taken to have a way out, and to be public where its machines get
+    public addresses."""
+    return Routes(public=bool(described.get("MapPublicIpOnLaunch")), egress=True, visible=False)
 
 
 def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> Routes:

@@ -38,10 +38,11 @@ FOR_AWS = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
 
 
 def volumes(
-    arn: Callable[[str, str], Any], volume_tags: Mapping[str, str], machine_tags: Mapping[str, str]
+    arn: Callable[[str, str], Any], key: Any, volume_tags: Mapping[str, str], machine_tags: Mapping[str, str]
 ) -> list[Statement]:
-    """Volumes with these tags, on machines with those. ``arn(service, resource)`` is in the account."""
-    volume, machine, key = arn("ec2", "volume/*"), arn("ec2", "instance/*"), arn("kms", "key/*")
+    """Volumes with these tags, on machines with those. ``arn(service, resource)`` is in the account, ``key`` the ARN of
+    the keys that volumes may be encrypted by."""
+    volume, machine = arn("ec2", "volume/*"), arn("ec2", "instance/*")
     requested, present = _tags("Request", volume_tags), _tags("Resource", volume_tags)
     tagging = {"StringEquals": {**requested["StringEquals"], "ec2:CreateAction": "CreateVolume"}}
     return [
@@ -50,7 +51,7 @@ def volumes(
         _allow("TagNewVolumes", ["ec2:CreateTags"], volume, tagging),
         _allow("ChangeVolumes", [*_ATTACH, "ec2:DeleteVolume", "ec2:ModifyVolume"], volume, present),
         _allow("AttachToMachines", _ATTACH, machine, _tags("Resource", machine_tags)),
-        # Where volumes are encrypted by a key of the account's own, EC2 asks for these in the caller's name.
+        # Where volumes are encrypted by a key that is not AWS's, EC2 asks for these in the caller's name.
         _allow("EncryptedVolumes", VOLUME_KEY, key, VIA_EC2),
         _allow("GrantsOfVolumes", ["kms:CreateGrant"], key, {**VIA_EC2, **FOR_AWS}),
     ]

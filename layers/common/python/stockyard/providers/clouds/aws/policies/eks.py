@@ -17,6 +17,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
     not_of_others,
     on_thing,
     resolved,
+    shared,
 )
 from stockyard.providers.clouds.aws.policies.template_parts import with_earlier
 
@@ -92,6 +93,19 @@ def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
     ]
 
 
+def placement(here: Place, installation: str) -> list[Statement]:
+    """Placement groups of ours, in which machines with EFA stand close to each other."""
+    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
+    group = [here.arn("ec2", "placement-group/*")]
+    made_by = {"StringEquals": {"ec2:CreateAction": "CreatePlacementGroup"}}
+    return [
+        allow("CreatePlacement", ["ec2:CreatePlacementGroup"], group, request_tagged),
+        allow("TagNewPlacement", ["ec2:CreateTags"], group, both(request_tagged, made_by)),
+        # EKS tries in the caller's name whether machines can be had by a launch template.
+        allow("UseOurPlacement", ["ec2:DeletePlacementGroup", "ec2:RunInstances"], group, thing_tagged),
+    ]
+
+
 def marked(installation: str, prefix: str, tag: str) -> dict[str, Any]:
     """The condition of what EKS made for a cluster of ours, as its tag says, and what no other installation has."""
     named = {f"aws:ResourceTag/{tag}": with_earlier("?*", f"{prefix}-*")}
@@ -134,17 +148,15 @@ def files(here: Place, installation: str) -> list[Statement]:
         allow("CreateFiles", _efs("CreateFileSystem"), system, request_tagged),
         allow("TagNewFiles", _efs("TagResource"), system, both(request_tagged, create)),
         allow("ChangeOurFiles", _efs(*change), system, thing_tagged),
-        allow(
-            "InterfacesOfTargets",
-            ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"],
-            [interface],
-            VIA_SERVICE,
-        ),
+        # AWS does not say whether EFS's calls in the caller's name count as a service's: with a condition on it new
+        # targets might be refused. They stand in our subnets with our groups alone.
+        allow("InterfacesOfTargets", ["ec2:CreateNetworkInterface"], [interface]),
+        allow("RemoveTargetInterfaces", ["ec2:DeleteNetworkInterface"], [interface], VIA_SERVICE),
         allow(
             "InterfacesWithin",
             ["ec2:CreateNetworkInterface"],
             [here.arn("ec2", "security-group/*"), here.arn("ec2", "subnet/*")],
-            {**VIA_SERVICE, **thing_tagged},
+            thing_tagged,
         ),
         allow("FirstFiles", ["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": FILES}}),
     ]
@@ -179,12 +191,11 @@ def groups(here: Place, installation: str, prefix: str) -> list[Statement]:
     ]
 
 
-def blocks(here: Place) -> list[Statement]:
-    """Capacity blocks that the account has reserved."""
+def blocks() -> list[Statement]:
+    """Capacity blocks that the account has reserved, or that another account shares with it."""
     return [
         allow("ReadReservations", ["ec2:DescribeCapacityReservations"], ["*"]),
-        # EKS tries in the caller's name whether machines can be had by a launch template.
-        allow("UseReservations", ["ec2:RunInstances"], [here.arn("ec2", "capacity-reservation/*")]),
+        allow("UseReservations", ["ec2:RunInstances"], [shared("ec2", "capacity-reservation/*")]),
     ]
 
 

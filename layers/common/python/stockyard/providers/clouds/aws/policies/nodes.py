@@ -9,6 +9,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
     both,
     in_request,
     on_thing,
+    shared,
     things,
 )
 
@@ -19,7 +20,8 @@ CREATE_NODES = {
 """Creating action -> resource types that the call makes and tags; a fleet runs instances in its caller's name."""
 SPOT_REQUEST = "spot-instances-request"
 """What ``ec2:RunInstances`` makes besides when it is for spot."""
-CREATE_NODES_WITHIN = ("image", "security-group", "subnet")
+CREATE_NODES_WITHIN = ("security-group", "subnet")
+"""What a fleet uses, and another account may share with this one."""
 CHANGE_NODES = {
     "ec2:DeleteLaunchTemplate": ("launch-template",),
     "ec2:RebootInstances": ("instance",),
@@ -36,7 +38,7 @@ def nodes(here: Place, installation: str) -> list[Statement]:
     run = {"StringEquals": {"ec2:CreateAction": ["RunInstances"]}}
     templates = [here.arn("ec2", "launch-template/*")]
     spot_requests = [here.arn("ec2", f"{SPOT_REQUEST}/*")]
-    within = [here.arn("ec2", f"{thing}/*") for thing in CREATE_NODES_WITHIN]
+    within = [here.arn("ec2", "image/*"), *(shared("ec2", f"{thing}/*") for thing in CREATE_NODES_WITHIN)]
     linked = here.arn("iam", f"role/aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot")
     fleets = {"ec2:CreateFleet": CREATE_NODES["ec2:CreateFleet"]}
     return [

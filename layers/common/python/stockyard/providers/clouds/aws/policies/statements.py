@@ -25,6 +25,12 @@ class Place:
         return f"arn:${{AWS::Partition}}:{service}:{region}:{account}:{resource}"
 
 
+def shared(service: str, resource: str) -> str:
+    """The ARN of something that is of whatever account: what another account shares has its owner's number in it. AWS
+    lets nobody use what the owner has not shared."""
+    return f"arn:${{AWS::Partition}}:{service}:*:*:{resource}"
+
+
 def policy(statements: list[Statement]) -> dict[str, Any]:
     """The document of these statements."""
     return {"Version": "2012-10-17", "Statement": statements}

@@ -19,6 +19,7 @@ RETAGGED = (
     "launch-template",
     "natgateway",
     "network-interface",
+    "placement-group",
     "route-table",
     "security-group",
     "snapshot",
@@ -28,6 +29,23 @@ RETAGGED = (
     "vpc",
 )
 """Types of EC2's resources that carry a cluster's tags."""
+RETAG = (
+    "dlm:TagResource",
+    "dlm:UntagResource",
+    "ec2:CreateTags",
+    "ec2:DeleteTags",
+    "eks:TagResource",
+    "eks:UntagResource",
+    "elasticfilesystem:TagResource",
+    "elasticfilesystem:UntagResource",
+    "elasticloadbalancing:AddTags",
+    "elasticloadbalancing:RemoveTags",
+    "iam:TagInstanceProfile",
+    "iam:TagRole",
+    "iam:UntagInstanceProfile",
+    "iam:UntagRole",
+)
+"""What gives and takes tags of what is there."""
 FIXED = ("Name", tags.CLUSTER_OF_MEMBER, "aws:*", "kubernetes.io/*", "stockyard:*")
 """Keys of tags that no change of a cluster's tags may touch."""
 NAMES_CLUSTER = "NameClusterOfMembers"
@@ -42,25 +60,19 @@ def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]
         # EC2 takes a call without keys for one that means all tags.
         "Null": {"aws:TagKeys": "false"},
     }
-    things = [here.arn("ec2", f"{kind}/*") for kind in RETAGGED]
-    balancing = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
-    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
-    profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
-    policies, systems = [here.arn("dlm", "policy/*")], [here.arn("elasticfilesystem", "file-system/*")]
-    clusters = [here.arn("eks", f"{kind}/*") for kind in eks_statements.THINGS]
+    policies = [here.arn("dlm", "policy/*")]
+    things = [
+        *(here.arn("ec2", f"{kind}/*") for kind in RETAGGED),
+        *(here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")),
+        here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role"),
+        here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile"),
+        *(here.arn("eks", f"{kind}/*") for kind in eks_statements.THINGS),
+        here.arn("elasticfilesystem", "file-system/*"),
+        *policies,
+    ]
     return [
-        allow("Retag", ["ec2:CreateTags", "ec2:DeleteTags"], things, condition),
-        allow(
-            "RetagBalancers",
-            ["elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"],
-            balancing,
-            condition,
-        ),
-        allow("RetagRoles", ["iam:TagRole", "iam:UntagRole"], [role], condition),
-        allow("RetagProfiles", ["iam:TagInstanceProfile", "iam:UntagInstanceProfile"], [profile], condition),
-        allow("RetagClusters", ["eks:TagResource", "eks:UntagResource"], clusters, condition),
-        allow("RetagFiles", ["elasticfilesystem:TagResource", "elasticfilesystem:UntagResource"], systems, condition),
-        allow("RetagPolicies", ["dlm:TagResource", "dlm:UntagResource"], policies, condition),
+        # One statement for all services: each of the actions knows only the things of its own.
+        allow("Retag", list(RETAG), things, condition),
         allow(
             "ChangeSnapshotPolicies",
             ["dlm:GetLifecyclePolicy", "dlm:UpdateLifecyclePolicy"],

@@ -25,7 +25,8 @@ FIRST = 1
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Actions that came with a version. ``purpose`` ends the sentence "without them Stockyard cannot"."""
+    """Actions that came with a version; none where actions that were there reach more. ``purpose`` ends the sentence
+    "without them Stockyard cannot"."""
 
     version: int
     purpose: str
@@ -236,7 +237,31 @@ ADDITIONS = (
         " on EKS reach, also where others made them",
     ),
     Addition(9, "know the quotas that nobody has raised", ("servicequotas:GetAWSDefaultServiceQuota",)),
+    Addition(
+        9,
+        "use a VPC, subnets, capacity reservations and keys of another account, where that shares them",
+        (),
+    ),
+    Addition(9, "say by which key EBS encrypts, and whom that key has to let in", ("ec2:GetEbsDefaultKmsKeyId",)),
+    Addition(
+        9,
+        "say by which key a bucket for snapshots of etcd encrypts, and let the members use it",
+        ("kms:GenerateDataKey", "s3:GetEncryptionConfiguration"),
+        feature=KUBEADM,
+    ),
+    Addition(
+        9,
+        "let machines with EFA stand close to each other",
+        ("ec2:CreatePlacementGroup", "ec2:DeletePlacementGroup", "ec2:DescribePlacementGroups"),
+        feature=EKS,
+    ),
 )
+SHARED_NETWORKS = 9
+"""The version with which clusters can stand in a network of another account, and use keys of another account."""
+SNAPSHOT_KEYS = 9
+"""The version with which members of a control plane can use the key of a bucket."""
+PLACEMENT = 9
+"""The version with which node groups can have a placement group."""
 NARROW = 8
 """The version whose role, and the roles that it makes, change nothing of others."""
 BACKUPS = 6
@@ -316,7 +341,11 @@ _NO_CLUSTERS = (
 
 
 def _of_version(version: int, lacking: Sequence[Addition]) -> str:
-    parts = "; ".join(f"{', '.join(added.actions)} (to {added.purpose})" for added in lacking if added.actions)
+    parts = "; ".join(
+        f"{', '.join(added.actions)} (to {added.purpose})" if added.actions else f"rights to {added.purpose}"
+        for added in lacking
+        if added.purpose
+    )
     wide = "; ".join(addition.narrows for addition in lacking if addition.narrows)
     texts = [
         f"The template of the cloud account is version {version}, the current one is {CURRENT}.",

@@ -36,6 +36,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
     on_thing,
     policy,
     resolved,
+    shared,
     things,
 )
 from stockyard.providers.clouds.aws.policies.tagging import changed_tags, named_clusters
@@ -56,6 +57,7 @@ READ = (
     "ec2:DescribeLaunchTemplates",
     "ec2:DescribeNatGateways",
     "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribePlacementGroups",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSnapshots",
@@ -63,6 +65,7 @@ READ = (
     "ec2:DescribeSubnets",
     "ec2:DescribeVolumes",
     "ec2:DescribeVpcs",
+    "ec2:GetEbsDefaultKmsKeyId",
     "elasticloadbalancing:DescribeListeners",
     "elasticloadbalancing:DescribeLoadBalancers",
     "elasticloadbalancing:DescribeTags",
@@ -88,15 +91,17 @@ CREATE_EC2 = {
 }
 """Creating action -> resource types that the call makes and tags."""
 CREATE_WITHIN = {
-    "InVpc": (
-        ("ec2:CreateRouteTable", "ec2:CreateSecurityGroup", "ec2:CreateSubnet", "ec2:GetSecurityGroupsForVpc"),
-        ("vpc",),
-    ),
+    "InVpc": (("ec2:CreateRouteTable", "ec2:CreateSubnet"), ("vpc",)),
     "InSubnet": (("ec2:CreateNatGateway",), ("elastic-ip", "subnet")),
-    "Machine": (("ec2:RunInstances",), ("image", "key-pair", "security-group", "subnet")),
+    "Machine": (("ec2:RunInstances",), ("image", "key-pair")),
 }
 """Name -> actions and the existing things they use; a VPC, subnet or key pair may be the tenant's own. None of
 the actions makes one of the things: that would be allowed without our tag."""
+CREATE_WITHIN_SHARED = {
+    "InSharedVpc": (("ec2:CreateSecurityGroup", "ec2:GetSecurityGroupsForVpc"), ("vpc",)),
+    "InSharedSubnet": (("ec2:RunInstances",), ("security-group", "subnet")),
+}
+"""The same of things that may be of another account, which shares them: the owner's number is in their ARNs."""
 CHANGE_EC2 = {
     "ec2:AssociateRouteTable": ("route-table", "subnet"),
     "ec2:AttachInternetGateway": ("internet-gateway", "vpc"),
@@ -147,6 +152,10 @@ CONTROLLER_TAGS = {
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller. Other clusters of the account
 have them too, so what is removed must also carry our installation's tag, which the controllers take as an extra one."""
+
+
+_KEYS = resolved(shared("kms", "key/*"))
+"""Keys of whatever account: their own policies say who may use them."""
 
 
 class Stage(Protocol):
@@ -226,8 +235,8 @@ def _users(account: CloudAccount) -> list[str]:
 def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
     """What bounds the roles of machines: each kind of cluster has its own."""
     marks = {tags.INSTALLATION: installation}
-    volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
-    volumes.append(backup_statements.of_machines(here.account))
+    volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), _KEYS, marks, marks)
+    volumes += backup_statements.of_machines(here.account, _KEYS)
     on_eks = eks_bounds.boundary(
         lambda *place: resolved(here.arn(*place)),
         installation,
@@ -250,8 +259,9 @@ def _statements(here: Place, installation: str, account: CloudAccount, prefix: s
         "GroupPermissions": [
             *eks_statements.groups(here, installation, prefix),
             *scaling_statements.processes(here, installation),
+            *eks_statements.placement(here, installation),
             *template_parts.statements_of(FILES, eks_statements.files(here, installation)),
-            *template_parts.statements_of(BLOCKS, eks_statements.blocks(here)),
+            *template_parts.statements_of(BLOCKS, eks_statements.blocks()),
         ],
         "KubeadmPermissions": [
             *named_clusters(here, installation, prefix),
@@ -296,11 +306,16 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
             allow(f"Create{name}", list(actions), things(here, {name: used}))
             for name, (actions, used) in CREATE_WITHIN.items()
         ),
+        *(
+            allow(f"Create{name}", list(actions), [shared("ec2", f"{kind}/*") for kind in used])
+            for name, (actions, used) in CREATE_WITHIN_SHARED.items()
+        ),
         allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, CREATE_EC2), both(request_tagged, made_by)),
         allow("ChangeOurs", sorted(CHANGE_EC2), things(here, CHANGE_EC2), thing_tagged),
-        # Where volumes are encrypted by a key of the account's own, EC2 asks for these in the caller's name.
-        allow("EncryptedVolumes", list(VOLUME_KEY), [here.arn("kms", "key/*")], VIA_EC2),
-        allow("GrantsOfVolumes", ["kms:CreateGrant"], [here.arn("kms", "key/*")], {**VIA_EC2, **FOR_AWS}),
+        # Where volumes are encrypted by a key that is not AWS's, EC2 asks for these in the caller's name. A central key
+        # is of another account, whose key policy decides.
+        allow("EncryptedVolumes", list(VOLUME_KEY), [shared("kms", "key/*")], VIA_EC2),
+        allow("GrantsOfVolumes", ["kms:CreateGrant"], [shared("kms", "key/*")], {**VIA_EC2, **FOR_AWS}),
     ]
 
 

@@ -25,7 +25,7 @@ from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.kinds import s3 as s3_kinds
 from stockyard.providers.clouds.aws.policies import template_versions
-from stockyard.providers.clouds.aws.policies.backup import FOLDER
+from stockyard.providers.clouds.aws.policies.backup import FOLDER, KEY_ACTIONS, VIA_S3
 from stockyard.providers.clouds.aws.policies.statements import policy
 from stockyard.providers.clouds.aws.sessions import account_number, partition
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -128,12 +128,28 @@ def _document(builder: Builder, readable: str) -> dict[str, Any] | None:
     allowed = {"PutSnapshots": ("s3:PutObject", f"{there.folder}*")}
     if readable:
         allowed["ReadOne"] = ("s3:GetObject", there.key(readable))
-    return policy(
-        [
-            {"Sid": sid, "Effect": "Allow", "Action": action, "Resource": f"{stem}{key}", "Condition": own}
-            for sid, (action, key) in allowed.items()
-        ]
-    )
+    statements = [
+        {"Sid": sid, "Effect": "Allow", "Action": action, "Resource": f"{stem}{key}", "Condition": own}
+        for sid, (action, key) in allowed.items()
+    ]
+    if (backup_of(work.cluster) or {}).get("bucket"):
+        statements.append(_key_of_bucket(builder, stem, there.folder))
+    return policy(statements)
+
+
+def _key_of_bucket(builder: Builder, stem: str, folder: str) -> dict[str, Any]:
+    """That members may use the key by which a bucket of the tenant's encrypts, for objects of this cluster alone. The
+    bucket may get another key at any time, and former objects keep theirs, so that the policy names none. S3 says the
+    bucket or, where that has no key of its own, the object as the context of encryption."""
+    account = builder.work.account
+    context = [stem.removesuffix("/"), f"{stem}{folder}*"]
+    return {
+        "Sid": "KeyOfBucket",
+        "Effect": "Allow",
+        "Action": list(KEY_ACTIONS),
+        "Resource": f"arn:{partition(account)}:kms:*:*:key/*",
+        "Condition": {"StringLike": {**VIA_S3["StringLike"], "kms:EncryptionContext:aws:s3:arn": context}},
+    }
 
 
 def release(builder: Builder) -> None:
@@ -220,10 +236,10 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         )
         yield Finding(_POINTER, text)
     elif backup.get("bucket"):
-        yield from _named(calls, str(backup["bucket"]), account)
+        yield from _named(calls, str(backup["bucket"]), account, version)
 
 
-def _named(calls: Calls, name: str, account: CloudAccount) -> Iterator[Finding]:
+def _named(calls: Calls, name: str, account: CloudAccount, version: int) -> Iterator[Finding]:
     pointer = f"{_POINTER}/bucket"
     owner = {"Bucket": name, "ExpectedBucketOwner": account_number(account)}
     try:
@@ -236,3 +252,37 @@ def _named(calls: Calls, name: str, account: CloudAccount) -> Iterator[Finding]:
         return
     if place != calls.region:
         yield Finding(pointer, f"The bucket {name} is in {place}, and the cluster in {calls.region}.")
+    yield from _encryption(calls, name, account, version)
+
+
+def _encryption(calls: Calls, name: str, account: CloudAccount, version: int) -> Iterator[Finding]:
+    """Of a bucket that encrypts by a key which is not S3's own: whether members can use it."""
+    pointer, needed = f"{_POINTER}/bucket", template_versions.SNAPSHOT_KEYS
+    if version < needed:
+        text = (
+            f"By which key the bucket {name} encrypts cannot be looked at: the template of the cloud account is version"
+            f" {version}, and that needs {needed}. Where it is not S3's own, no snapshot can be written. Deploy the"
+            " account's current template again."
+        )
+        yield Finding(pointer, text, warning=True)
+        return
+    key = _key_of(calls, name, account)
+    number = key.split(":")[4] if key.startswith("arn:") else account_number(account)
+    if number != account_number(account):
+        text = (
+            f"The bucket {name} encrypts by {key} of another account: its policy has to let this account use"
+            f" {' and '.join(KEY_ACTIONS)}."
+        )
+        yield Finding(pointer, text, warning=True)
+
+
+def _key_of(calls: Calls, name: str, account: CloudAccount) -> str:
+    """The key of AWS KMS by which a bucket encrypts, as it was named there; empty for S3's own."""
+    owner = {"Bucket": name, "ExpectedBucketOwner": account_number(account)}
+    try:
+        answer = calls.call("s3", "get_bucket_encryption", **owner)
+    except (VendorNotFound, PermissionDenied):
+        return ""
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
+    defaults = (rule.get("ApplyServerSideEncryptionByDefault") or {} for rule in rules)
+    return next((str(rule["KMSMasterKeyID"]) for rule in defaults if rule.get("KMSMasterKeyID")), "")

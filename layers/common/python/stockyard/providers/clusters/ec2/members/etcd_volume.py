@@ -14,6 +14,7 @@ from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorConflict, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.catalog import images, volume_keys
 from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -78,12 +79,14 @@ def _volume(builder: Builder, zone: str) -> str:
             Size=line.detail["gib"],
             VolumeType="gp3",
             Encrypted=True,
+            **images.by_key(str(line.detail.get("volume_key") or "")),
             ClientToken=line.token,
             TagSpecifications=tags.specification(["volume"], marks),
         )
         return str(answer["VolumeId"])
 
-    detail = {"zone": zone, "gib": etcd_volume_gib(builder.work.cluster)}
+    key = volume_keys.of_account(builder.work.account, builder.calls.region)
+    detail = {"zone": zone, "gib": etcd_volume_gib(builder.work.cluster), "volume_key": key}
     target = dlm_kinds.target(builder.work.cluster.id)
     return builder.want(
         Wish(ec2_kinds.VOLUME, KEY, builder.name(KEY), create, detail=detail, extra_tags=target)

@@ -36,6 +36,7 @@ def control_plane_policy(account: CloudAccount, owner: tags.Owner) -> dict[str, 
     return policy(
         controller_statements.volumes(
             lambda service, resource: f"arn:{name}:{service}:*:{number}:{resource}",
+            f"arn:{name}:kms:*:*:key/*",
             {**installation, controller_statements.CLUSTER_TAG: owner.client_id},
             {**installation, f"{owner.prefix}-cluster": owner.client_id},
         )

@@ -15,7 +15,7 @@ from stockyard.machines import control_plane
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import tags
-from stockyard.providers.clouds.aws.catalog import images
+from stockyard.providers.clouds.aws.catalog import images, volume_keys
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -122,12 +122,13 @@ def _choice(builder: Builder) -> dict[str, Any]:
         raise VendorRefused(f"{builder.calls.region} offers no {names}", hint="Choose another type.")
     baked = builder.work.cluster.settings.get("image")
     image = baked or images.current(builder.calls, arm="arm64" in architectures[way.type])
-    return {**asdict(way), "image": image, "asked_at": to_text(builder.work.now)}
+    key = volume_keys.of_account(builder.work.account, builder.calls.region)
+    return {**asdict(way), "image": image, "asked_at": to_text(builder.work.now), "volume_key": key}
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
     settings, config, cluster = builder.work.cluster.settings, builder.config, builder.work.cluster
-    controllers = cloud_controllers(cluster)
+    controllers, key = cloud_controllers(cluster), str(line.detail.get("volume_key") or "")
     interface = {
         "DeviceIndex": 0,
         # A line of an earlier release has none.
@@ -147,7 +148,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         **({"KeyName": settings["key_pair"]} if settings.get("key_pair") else {}),
         IamInstanceProfile={"Name": identity.control_plane_profile(builder)},
         MetadataOptions={**images.METADATA},
-        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, control_plane_disk_gib(settings))],
+        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, control_plane_disk_gib(settings), key)],
         NetworkInterfaces=[interface],
         UserData=control_plane.first_boot(
             api_url=config.api_url,
@@ -158,6 +159,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
+            volume_key=key,
             gpu_label=GPU_NAME,
             workloads=takes_pods(settings),
             sources=config.sources,

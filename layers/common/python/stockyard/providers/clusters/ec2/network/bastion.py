@@ -15,7 +15,7 @@ from stockyard.domain.values.times import to_text
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
-from stockyard.providers.clouds.aws.catalog import images, offerings
+from stockyard.providers.clouds.aws.catalog import images, offerings, volume_keys
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
@@ -127,11 +127,18 @@ def _choice(builder: Builder, settings: Mapping[str, Any]) -> dict[str, Any]:
         if not described:
             raise VendorRefused(f"{builder.calls.region} offers no {name}", hint="Choose another type.")
         image = images.current(builder.calls, arm="arm64" in described[0]["ProcessorInfo"]["SupportedArchitectures"])
-    return {"type": name, "image": str(image), "own_image": own_image, "asked_at": to_text(builder.work.now)}
+    return {
+        "type": name,
+        "image": str(image),
+        "own_image": own_image,
+        "asked_at": to_text(builder.work.now),
+        "volume_key": volume_keys.of_account(builder.work.account, builder.calls.region),
+    }
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str], place: Mapping[str, Any]) -> str:
     interface = {"DeviceIndex": 0, **place, "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
+    key = str(line.detail.get("volume_key") or "")
     answer = builder.calls.call(
         "ec2",
         "run_instances",
@@ -142,7 +149,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str], place: Mapping
         ClientToken=hashlib.sha256(f"{line.token}/{line.detail['asked_at']}".encode()).hexdigest()[:32],
         KeyName=builder.work.cluster.settings["key_pair"],
         MetadataOptions={**images.METADATA},
-        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, BASTION_DISK_GIB)],
+        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, BASTION_DISK_GIB, key)],
         NetworkInterfaces=[interface],
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )

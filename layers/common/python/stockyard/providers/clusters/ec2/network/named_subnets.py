@@ -34,7 +34,14 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
     public = tuple(str(entry["public"]) for entry in entries if entry.get("public"))
     balanced = public or tuple(str(entry["private"]) for entry in entries)
     return TenantNetwork(
-        str(vpc["VpcId"]), tenant_network.ranges(vpc), places[0][0], balanced, public=bool(public), places=places
+        str(vpc["VpcId"]),
+        tenant_network.ranges(vpc),
+        places[0][0],
+        balanced,
+        public=bool(public),
+        places=places,
+        owner=tenant_network.owner_of(vpc),
+        shows_routes=all(subnet.routes.visible for subnet in in_vpc.values()),
     )
 
 
@@ -69,7 +76,7 @@ def _fault(subnet: Subnet | None, tier: str, zone: str, vpc_id: str) -> str | No
         return f"is in {subnet.zone}, not in {zone}"
     if tier == "private":
         return tenant_network.unfit(subnet, wants_public=False)
-    if not subnet.routes.public:
+    if not subnet.routes.public and subnet.routes.visible:
         return "is not public: its default route does not lead to an internet gateway"
     if subnet.free < BALANCER_ADDRESSES:
         return f"has only {subnet.free} free addresses of the {BALANCER_ADDRESSES} that a load balancer needs"

@@ -35,6 +35,10 @@ class TenantNetwork:
     public: bool
     places: tuple[tuple[str, str], ...] = ()
     """The subnets that a control plane can stand in, each with its zone, in the order in which they are tried."""
+    owner: str = ""
+    """The account that the VPC is of; empty where that is not known."""
+    shows_routes: bool = True
+    """Whether we see where its traffic goes."""
 
     @property
     def machine_subnets(self) -> tuple[str, ...]:
@@ -97,6 +101,7 @@ def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNe
         fault = unfit(subnet_of_id, wants_public) if subnet_of_id else "is not shown by its VPC. Try again"
         if fault:
             return Finding(_SUBNET, f"Subnet {subnet_id} {fault}.")
+    whose: dict[str, Any] = {"owner": owner_of(vpc), "shows_routes": all(s.routes.visible for s in subnets)}
     fit = [s for s in subnets if not unfit(s, wants_public) and subnet_id in ("", s.id)]
     if not fit:
         place = "public" if wants_public else "private"
@@ -108,7 +113,7 @@ def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNe
     if not any(subnet.routes.public for subnet in subnets):
         spread = _one_a_zone(fit)[: request.zones]
         ids = tuple(subnet.id for subnet in spread)
-        return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_places(spread))
+        return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_places(spread), **whose)
     zones: dict[str, str] = {}
     for subnet in subnets:
         if subnet.routes.public and subnet.free >= BALANCER_ADDRESSES:
@@ -125,7 +130,12 @@ def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNe
     other_subnets = [zones[zone] for zone in sorted(zones) if zone != first.zone]
     balanced = (zones[first.zone], *other_subnets)[: request.zones]
     reached = [subnet for subnet in _one_a_zone(covered) if zones[subnet.zone] in balanced]
-    return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_places(reached))
+    return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_places(reached), **whose)
+
+
+def owner_of(vpc: Mapping[str, Any]) -> str:
+    """The account that a VPC is of, as EC2 describes it; empty where it does not say."""
+    return str(vpc.get("OwnerId") or "")
 
 
 def _one_a_zone(subnets: Sequence[Subnet]) -> list[Subnet]:

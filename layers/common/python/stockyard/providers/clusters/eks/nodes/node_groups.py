@@ -274,8 +274,13 @@ def _retire(builder: Builder, line: Resource, generation: Generation, *, empty_f
 
 
 def _remove_template(builder: Builder, generation: Generation) -> str | None:
-    line = builder.ledger.find(ec2_kinds.LAUNCH_TEMPLATE.name, generation.key)
-    return builder.remove(line) if line is not None else None
+    """With the placement group that it names."""
+    for kind in (ec2_kinds.LAUNCH_TEMPLATE, ec2_kinds.PLACEMENT_GROUP):
+        line = builder.ledger.find(kind.name, generation.key)
+        waiting = builder.remove(line) if line is not None else None
+        if waiting:
+            return waiting
+    return None
 
 
 def begin_removal(builder: Builder) -> str:

@@ -1,0 +1,35 @@
+"""What another account shares with an account, by AWS's Resource Access Manager: the owner's number is shown, and is in
+the ARNs that permissions are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.subnets import Subnet
+from moto.ec2.models.vpcs import VPC
+
+
+def share(account: str, region: str, owner: str, ids: Iterable[str]) -> None:
+    """Let things that an account has (VPCs, subnets, security groups, reservations) be shared with it by ``owner``."""
+    owners = ec2_backends[account][region].__dict__.setdefault("shared_owners", {})
+    owners.update(dict.fromkeys(ids, owner))
+
+
+def owner_of(account: str, region: str, id: str) -> str:
+    """Whose a thing is that an account sees."""
+    return str(getattr(ec2_backends[account][region], "shared_owners", {}).get(id, account))
+
+
+def _owner(thing: Any) -> str:
+    return owner_of(thing.ec2_backend.account_id, thing.ec2_backend.region_name, thing.id)
+
+
+@contextmanager
+def shared_networks() -> Iterator[None]:
+    """Inside this context a VPC or a subnet that is shared shows its owner."""
+    with patch.object(VPC, "owner_id", property(_owner)), patch.object(Subnet, "owner_id", property(_owner)):
+        yield
