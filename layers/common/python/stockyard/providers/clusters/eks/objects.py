@@ -16,7 +16,7 @@ from stockyard.errors import CredentialsRevoked, VendorRefused, VendorTimeout, V
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import cluster_tokens
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
-from stockyard.providers.clusters.eks import names, storage
+from stockyard.providers.clusters.eks import balancers, names, storage
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
 from stockyard.providers.clusters.eks.groups import GPU_LABEL
@@ -36,6 +36,7 @@ def ensure(builder: Builder, make_api: MakeApi) -> Outcome:
     try:
         for document in documents:
             api.apply(document)
+        balancers.apply(api, builder.work.installation)
     except (VendorTimeout, VendorUnavailable) as error:
         if not builder.work.cluster.settings.get("public_access_cidrs"):
             raise
@@ -118,7 +119,7 @@ def manifest(name: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads((_MANIFESTS / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def balancers(api: KubernetesApi) -> str | None:
+def remove_balancers(api: KubernetesApi) -> str | None:
     """Let the cluster remove its own load balancers, which have the cluster's marks. What is waited for. Raises
     ``VendorError`` where the cluster does not answer or refuses."""
     services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]

@@ -34,7 +34,7 @@ def _load_balancers(builder: Builder, make_api: objects.MakeApi) -> tuple[str | 
     if api is None:
         return None, None
     try:
-        return objects.balancers(api), None
+        return objects.remove_balancers(api), None
     except VendorError as error:
         return None, f"the cluster did not remove its load balancers, so they are deleted in the cloud: {error.detail}"
     finally:
