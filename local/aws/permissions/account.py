@@ -75,7 +75,7 @@ class Account:
         return dict(self._ec2.tags.get(group["GroupId"] if group else id) or {})
 
     def owner_of(self, id: str) -> str:
-        """Whose a thing of EC2 is: its ARN names that account."""
+        """The account that owns a thing of EC2: its ARN names it."""
         return owner_of(self.number, self.region, id)
 
     def associated(self, association: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -74,6 +74,33 @@ def test_a_machine_tells_what_its_cloud_announces_until_it_was_heard(
     for post in posts:
         body = read(Interruption, {name: value for name, value in post.items() if name != "path"})
         assert body.time in ("2026-11-23T11:50:00.000Z", "2026-11-23T12:00:00.000Z")
+
+
+def test_a_machine_whose_metadata_has_no_tags_asks_its_cloud_for_them(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries: list[Any] = []
+    described = f"<tagSet><item><key>{node.CLAIM_TAG}</key>\n <value>{CLAIM}</value></item></tagSet>"
+    facts = {**FACTS, "instance-id": "i-0123"}
+    del facts["tags/instance/stockyard:resource"]
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        parts = urlsplit(url)
+        if parts.hostname == "ec2.us-east-1.amazonaws.com":
+            queries.append(dict(parse_qsl(parts.query)))
+            return described
+        name = parts.path.removeprefix("/latest/meta-data/")
+        if parts.path != "/latest/api/token" and name not in facts:
+            raise refusal(404, {})
+        return facts.get(name, "imds-token")
+
+    monkeypatch.setattr(node.machine, "fetch", fetch)
+    assert node.claim() == CLAIM
+    assert (queries[0]["Action"], queries[0]["InstanceId.1"]) == ("DescribeInstances", "i-0123")
+    assert queries[0]["X-Amz-Credential"].endswith("/us-east-1/ec2/aws4_request")
+    described = "<tagSet/>"
+    with pytest.raises(KeyError):
+        node.claim()
 
 
 def test_every_machine_tells_of_scheduled_maintenance_once(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from moto.ec2.utils import convert_tag_spec
 from moto.moto_api._internal import mock_random
 
 AWS_KEY = "alias/aws/ebs"
-"""What EC2 answers where the default key is its own."""
+"""EC2's answer where the default key is its own."""
 
 
 class PlacementRefusal(ServiceException):  # type: ignore[misc]

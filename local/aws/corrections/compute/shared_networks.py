@@ -1,5 +1,5 @@
-"""What another account shares with an account, by AWS's Resource Access Manager: the owner's number is shown, and is in
-the ARNs that permissions are asked of."""
+"""Things that another account shares by AWS's Resource Access Manager: the owner's number is shown, and is in the ARNs
+that permissions are asked of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def share(account: str, region: str, owner: str, ids: Iterable[str]) -> None:
 
 
 def owner_of(account: str, region: str, id: str) -> str:
-    """Whose a thing is that an account sees."""
+    """The account that owns a thing which an account sees."""
     return str(getattr(ec2_backends[account][region], "shared_owners", {}).get(id, account))
 
 

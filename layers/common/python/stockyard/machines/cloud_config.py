@@ -13,7 +13,7 @@ import base64
 import gzip
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -121,16 +121,7 @@ class FirstBoot:
 
     def script(self) -> str:
         """As a shell script that unpacks itself; root runs it."""
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as writer:
-            for path, file in self._written().items():
-                entry = tarfile.TarInfo(path.lstrip("/"))
-                content = (file.text.removesuffix("\n") + "\n").encode()
-                entry.size, entry.mode = len(content), int(file.mode, 8)
-                writer.addfile(entry, io.BytesIO(content))
-        packed = base64.encodebytes(_within_limit(gzip.compress(archive.getvalue(), mtime=0))).decode()
-        commands = "".join(f"{command}\n" for command in _COMMANDS)
-        return f"{_UNPACK}{packed}{_END}\n{commands}"
+        return unpacking(self._written(), _COMMANDS)
 
     def _written(self) -> dict[str, File]:
         start = f"{START_PATH} {self.arguments}".rstrip()
@@ -150,6 +141,19 @@ umask 022
 base64 --decode <<'{_END}' | tar --extract --gzip \\
     --preserve-permissions --no-same-owner --no-overwrite-dir --directory /
 """
+
+
+def unpacking(files: Mapping[str, File], commands: Sequence[str]) -> str:
+    """A shell script that writes the files, which it carries compressed, and runs the commands; root runs it."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as writer:
+        for path, file in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            content = (file.text.removesuffix("\n") + "\n").encode()
+            entry.size, entry.mode = len(content), int(file.mode, 8)
+            writer.addfile(entry, io.BytesIO(content))
+    packed = base64.encodebytes(_within_limit(gzip.compress(archive.getvalue(), mtime=0))).decode()
+    return f"{_UNPACK}{packed}{_END}\n" + "".join(f"{command}\n" for command in commands)
 
 
 def _within_limit(compressed: bytes) -> bytes:

@@ -19,10 +19,11 @@ from stockyard.machines.cloud_config import (
     machine_program,
     program,
     start_script,
+    unpacking,
 )
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["CONFIG_PATH", "LIMIT", "MACHINE_PATH", "NEAR_PATH", "SCRIPT_PATH", "START_PATH", "first_boot"]
+__all__ = ["CONFIG_PATH", "LIMIT", "MACHINE_PATH", "NEAR_PATH", "SCRIPT_PATH", "START_PATH", "first_boot", "watcher"]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
@@ -61,6 +62,20 @@ RandomizedDelaySec=10
 [Install]
 WantedBy=timers.target
 """
+
+
+def watcher(api_url: str, cluster_id: str) -> str:
+    """A script for a machine that joins its cluster by itself: it installs what tells Stockyard that the machine is
+    taken back by its cloud, and nothing else. It holds no secret, and is the same for all machines of a cluster."""
+    config = {"api_url": api_url.rstrip("/"), "cluster_id": cluster_id}
+    files = {
+        CONFIG_PATH: File(json.dumps(config, indent=1, sort_keys=True)),
+        MACHINE_PATH: machine_program(NODE),
+        SCRIPT_PATH: program("stockyard_node.py"),
+        NEAR_PATH: program("stockyard_near.py"),
+        f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
+    }
+    return unpacking(files, ("systemctl daemon-reload", f"systemctl enable --now --no-block {WATCH_UNIT}"))
 
 
 def first_boot(

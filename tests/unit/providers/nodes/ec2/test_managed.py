@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email import message_from_bytes
+from io import BytesIO
 from typing import Any
 
 import boto3
@@ -39,6 +42,8 @@ class Hand:
     provider: NodeProvider
     environment: NodeEnvironment
     images: dict[str, str]
+    script: Any = None
+    """The second part of the user data that was read last."""
 
     def environment_work(self) -> EnvironmentWork:
         owner = Owner.of_environment(self.environment, "us-east-1", 1)
@@ -78,8 +83,9 @@ class Hand:
     def node_config(self, machine: str) -> dict[str, Any]:
         """Part of the user data that EKS's image reads."""
         answer = self.yard.groups.ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")
-        (part,) = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
+        part, self.script = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
         assert part.get_content_type() == "application/node.eks.aws"
+        assert self.script.get_content_type() == "text/x-shellscript"
         document: dict[str, Any] = json.loads(part.get_payload())
         return document
 
@@ -142,6 +148,36 @@ def test_a_machine_is_told_its_cluster_and_no_secret(hand: Hand) -> None:
     tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
     assert tags["stockyard:resource"] == hand.work(hand.yard.store.get(NodeClaim, CLAIM)).claim.id
     assert tags[f"kubernetes.io/cluster/{hand.yard.groups.name}"] == "owned"
+
+
+def test_a_machine_tells_stockyard_that_it_is_taken_back(hand: Hand) -> None:
+    hand.prepare()
+    hand.node_config(hand.launch(hand.claim()).facts["machine_id"])
+    script = hand.script.get_payload()
+    archive = script.partition("--directory /\n")[2].partition("END_OF_FILES")[0]
+    with tarfile.open(fileobj=BytesIO(base64.b64decode(archive)), mode="r:gz") as files:
+        texts = {name: files.extractfile(name).read().decode() for name in files.getnames()}  # type: ignore[union-attr]
+    assert json.loads(texts["etc/stockyard/node.json"]) == {
+        "api_url": "https://api.example.test",
+        "cluster_id": hand.yard.cluster.id,
+    }
+    unit = texts["etc/systemd/system/stockyard-watch.service"]
+    program = unit.partition("ExecStart=/usr/bin/python3 /")[2].split()
+    assert program[1] == "watch"
+    assert {program[0], "usr/local/lib/stockyard/stockyard_machine.py"} <= set(texts)
+    assert script.endswith("systemctl enable --now --no-block stockyard-watch.service\n")
+    checked = subprocess.run(["bash", "-n", "/dev/stdin"], input=script, text=True, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_an_entry_that_eks_took_away_is_made_again_for_the_next_machine(hand: Hand) -> None:
+    hand.prepare()
+    role = role_name("vantage", hand.yard.cluster.client_id, "node-role")
+    principal = f"arn:aws:iam::222222222222:role/stockyard/{role}"
+    entry = {"clusterName": hand.yard.groups.name, "principalArn": principal}
+    hand.yard.groups.eks.delete_access_entry(**entry)
+    hand.launch(hand.claim())
+    assert hand.yard.groups.eks.describe_access_entry(**entry)["accessEntry"]["type"] == "EC2_LINUX"
 
 
 def test_role_of_the_nodes_is_in_a_profile_and_admitted_once(hand: Hand) -> None:

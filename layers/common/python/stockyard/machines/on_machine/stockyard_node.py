@@ -6,8 +6,10 @@ is given, lives for minutes and is asked for again with each start.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import sys
 import time
 import urllib.error
@@ -50,8 +52,22 @@ def metadata(path: str) -> str:
 
 
 def claim() -> str:
-    """The id of the claim that this machine was made for, or of the group of claims, from its own tag."""
-    return metadata("tags/instance/" + CLAIM_TAG)
+    """The id of the claim that this machine was made for, or of the group of claims, from its own tag. Where its
+    metadata has no tags, as with one whose key has a slash, the cloud is asked for them."""
+    try:
+        return metadata("tags/instance/" + CLAIM_TAG)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+    region, keys = machine.instance()
+    query = {"Action": "DescribeInstances", "InstanceId.1": metadata("instance-id"), "Version": "2016-11-15"}
+    request = ("GET", "ec2." + region + ".amazonaws.com", "/", hashlib.sha256(b"").hexdigest())
+    now = datetime.now(timezone.utc)  # noqa: UP017
+    described = machine.fetch("GET", machine.signed_url(keys, region, "ec2", request, query, {}, now))
+    tag = re.search("<key>" + CLAIM_TAG + "</key>\\s*<value>([^<]+)</value>", described)
+    if tag is None:
+        raise KeyError(CLAIM_TAG)
+    return tag[1]
 
 
 def prove(node: dict[str, str]) -> tuple[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ OWNER = "333333333333"
 
 
 def statements(yard: Any, version: int = template_versions.CURRENT) -> list[dict[str, Any]]:
-    """Those of our role in an account with that version of the template."""
+    """Statements of our role in an account with that version of the template."""
     template = json.loads(json.dumps(tenant_template.render(yard.account, "inst-1", Stage())))
     deployed = tenant_role.resources(tenant_role.of_version(template, version))
     policies = [deployed[name]["PolicyDocument"] for name in deployed["Role"]["ManagedPolicyArns"]]

@@ -14,6 +14,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
 from stockyard.providers.clouds.aws.resources import sweep
+from stockyard.providers.clouds.aws.resources.child_names import role_name
 from stockyard.providers.clouds.aws.sessions import (
     OpenSecrets,
     SessionFactory,
@@ -138,8 +139,11 @@ class AwsCloud:
 
     def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
         """See ``ports.Cloud.machine_roles``: the number of the AWS account, and the roles of its instances."""
-        stem = f"{self._stage.name_prefix}-{cluster.client_id}"
-        return account_number(account), (f"{stem}-node-role", f"{stem}-ctrl-role")
+        prefix = self._stage.name_prefix
+        stem = f"{prefix}-{cluster.client_id}"
+        # On EKS the readable part of a long client id is cut.
+        of_eks = role_name(prefix, cluster.client_id, "node-role")
+        return account_number(account), tuple(dict.fromkeys((f"{stem}-node-role", f"{stem}-ctrl-role", of_eks)))
 
     def regions(self, account: CloudAccount) -> Sequence[str]:
         """See ``ports.Cloud.regions``."""

@@ -15,7 +15,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 ANNOTATION = "service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags"
-"""What AWS's controllers give a Service's load balancer and its parts besides: ``key=value,key=value``."""
+"""Tags for AWS's controllers to give a Service's load balancer and its parts: ``key=value,key=value``."""
 NAME = "stockyard-balancer-tags"
 _API = "admissionregistration.k8s.io/v1"
 _SERVICES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["services"]}
@@ -53,7 +53,7 @@ def giving(installation: str) -> Iterator[Mapping[str, Any]]:
 
 
 def warning(installation: str) -> Iterator[Mapping[str, Any]]:
-    """The policy that tells who makes a Service what it lacks, and its binding."""
+    """The policy that warns of a Service without the annotation, and its binding."""
     pair = _pair(installation)
     text = f"AWS refuses this Service a load balancer without the annotation {ANNOTATION}: {pair}"
     yield from _policy(

@@ -56,6 +56,8 @@ class Request:
     tags: Mapping[str, str]
     strategy: str | None = None
     count: int = 1
+    machine_tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the machines alone, besides ``tags``: what a controller knows them by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,11 @@ def parameters(request: Request) -> dict[str, Any]:
             "TotalTargetCapacity": request.count,
             "DefaultTargetCapacityType": request.capacity_type,
         },
-        "TagSpecifications": tags.specification(["fleet", "instance", "volume"], request.tags),
+        # AWS does not say whether tags of one type in the template and in the call are merged: all are in the call.
+        "TagSpecifications": [
+            *tags.specification(["fleet", "volume"], request.tags),
+            *tags.specification(["instance"], {**request.tags, **request.machine_tags}),
+        ],
         "SpotOptions" if spot else "OnDemandOptions": {"AllocationStrategy": strategy},
     }
 

@@ -22,7 +22,7 @@ from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import tags
-from stockyard.providers.clouds.aws.catalog import offerings
+from stockyard.providers.clouds.aws.catalog import offerings, volume_keys
 from stockyard.providers.clouds.aws.catalog.images import GPU_DISK_GIB, has_gpu_image
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
@@ -35,6 +35,8 @@ from stockyard.providers.nodes.ec2.ways import bid_for, placement, types, ways
 from stockyard.providers.nodes.ec2.work import REBOOT
 
 KEY = "machine"
+PROFILE = "instanceProfile"
+"""The setting of a provider that has machines with a role of the tenant's own."""
 _STATES: dict[str, MachineState] = {
     "pending": "starting",
     "running": "running",
@@ -116,7 +118,12 @@ class Launch:
         return self.launched[0].machine_id
 
     def template(self, choice: Mapping[str, Any]) -> templates.Template:
-        """The launch template for a choice, made when it is not there."""
+        """The launch template for a choice, made when it is not there. A cluster that admits machines by their role is
+        asked whether it does."""
+        work, cluster = self.work, self.work.cluster
+        if cluster is not None and managed.joins(cluster) and work.account and not setting(work.provider, PROFILE):
+            role = managed.node_role(work.account, cluster, self.owner)
+            managed.ensure_entry(self.maker.calls, self.owner, cluster, role, to_text(work.now))
         return templates.ensure(self.maker.calls, self._template(place.of_facts(choice), str(choice["capacity_type"])))
 
     def request(
@@ -137,7 +144,8 @@ class Launch:
         possible = ways(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
         if "max_prices" in choice:
             possible = bid_for(possible, str(choice["max_prices"]))
-        return fleet.Request(token, template.name, capacity_type, possible, marks, strategy, count)
+        own_tags = managed.own_tags(work.cluster) if work.cluster is not None and managed.joins(work.cluster) else {}
+        return fleet.Request(token, template.name, capacity_type, possible, marks, strategy, count, own_tags)
 
     def ask(self, request: fleet.Request, *, fresh: bool) -> fleet.Answer:
         """Call for the machines. ``NotYetVisible`` for what a ``fresh`` template explains."""
@@ -167,7 +175,8 @@ class Launch:
             since=to_text(work.now),
             key_pair=self._key_pair(),
             disk_gib=self._disk_gib(),
-            machine_tags=managed.own_tags(cluster) if cluster is not None and managed.joins(cluster) else {},
+            volume_key=volume_keys.of_account(work.account, self.maker.calls.region),
+            reads_tags=not managed.joins(cluster),
         )
 
     def _disk_gib(self) -> int:
@@ -189,7 +198,7 @@ class Launch:
         if cluster is not None and self.work.claim.control_plane:
             return members.user_data(self.config, cluster, self.owner)
         if cluster is not None and managed.joins(cluster):
-            return managed.user_data(cluster, self.work.claim, there)
+            return managed.user_data(cluster, self.work.claim, there, self.config.api_url)
         return node.first_boot(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",

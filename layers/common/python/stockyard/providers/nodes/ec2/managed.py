@@ -15,6 +15,7 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvider, Resource
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
+from stockyard.machines.node import watcher
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog.images import parameters
@@ -104,22 +105,31 @@ def admit(maker: Maker, account: CloudAccount, cluster: Cluster) -> None:
             maker.calls.call("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
 
     maker.want(Wish(iam_kinds.INSTANCE_PROFILE, PROFILE_KEY, profile, create, carry, identity=True))
-    _enter(maker, cluster, roles.arn(account, role))
+    _enter(maker, cluster, node_role(account, cluster, maker.owner))
 
 
 def _enter(maker: Maker, cluster: Cluster, principal: str) -> None:
-    line = maker.ledger.find(ACCESS.name, PROFILE_KEY)
+    line = maker.ledger.intend(ACCESS.name, PROFILE_KEY)
+    ensure_entry(maker.calls, maker.owner, cluster, principal, str(line.intended_at))
+    if line.state != "made":
+        maker.ledger.made(line, principal)
+
+
+def ensure_entry(calls: Calls, owner: tags.Owner, cluster: Cluster, principal: str, since: str) -> None:
+    """The entry by which the cluster admits the role of its nodes. Looked at for each machine: EKS makes it with the
+    first group of the role, and may take it away with the last one. ``owner`` is the environment."""
     entry = {"clusterName": cluster_name(cluster), "principalArn": principal}
-    if line is not None and line.state == "made":
-        return
     try:
-        maker.calls.call("eks", "describe_access_entry", **entry)
+        calls.call("eks", "describe_access_entry", **entry)
     except VendorNotFound:
-        intent = maker.ledger.intend(ACCESS.name, PROFILE_KEY)
-        marks = tags.full(maker.owner, ACCESS.name, PROFILE_KEY, profile_name(maker.owner), str(intent.intended_at))
+        marks = tags.full(owner, ACCESS.name, PROFILE_KEY, profile_name(owner), since)
         with accepting("ResourceInUseException"):
-            maker.calls.call("eks", "create_access_entry", **entry, type="EC2_LINUX", tags=marks)
-    maker.ledger.made(maker.ledger.intend(ACCESS.name, PROFILE_KEY), principal)
+            calls.call("eks", "create_access_entry", **entry, type="EC2_LINUX", tags=marks)
+
+
+def node_role(account: CloudAccount, cluster: Cluster, owner: tags.Owner) -> str:
+    """The ARN of the role of the cluster's nodes."""
+    return roles.arn(account, role_name(owner.prefix, cluster.client_id, "node-role"))
 
 
 def flags_of(claim: NodeClaim) -> list[str]:
@@ -139,8 +149,9 @@ def suffix_of(claim: NodeClaim) -> str:
     return f"-{hashlib.sha256(json.dumps(flags).encode()).hexdigest()[:_DIGITS]}" if flags else ""
 
 
-def user_data(cluster: Cluster, claim: NodeClaim, place: Place) -> bytes:
-    """What EKS's image reads at its first boot. It computes itself how many pods have an address."""
+def user_data(cluster: Cluster, claim: NodeClaim, place: Place, api_url: str) -> bytes:
+    """User data of EKS's image, which computes how many pods have an address: the configuration of its node, and a
+    script by which the machine tells Stockyard at ``api_url`` that EC2 takes it back."""
     if not cluster.endpoint or not cluster.certificate_authority:
         raise NotYetVisible(f"The endpoint of cluster {cluster.name} is not known yet.")
     spec: dict[str, Any] = {
@@ -164,6 +175,10 @@ def user_data(cluster: Cluster, claim: NodeClaim, place: Place) -> bytes:
         "",
         # JSON is YAML.
         json.dumps(document, indent=1),
+        f"--{_BOUNDARY}",
+        'Content-Type: text/x-shellscript; charset="us-ascii"',
+        "",
+        watcher(api_url, cluster.id),
         f"--{_BOUNDARY}--",
         "",
     ]

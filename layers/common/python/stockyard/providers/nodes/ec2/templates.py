@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.nodes.node_types import SPOT
@@ -52,8 +52,10 @@ class TemplateRequest:
     since: str
     key_pair: str = ""
     disk_gib: int = DISK_GIB
-    machine_tags: Mapping[str, str] = field(default_factory=dict)
-    """Tags of machines beside those of their claims. With them a machine cannot read its tags: they have slashes."""
+    volume_key: str = ""
+    """The ARN of the key of its disks; empty for the account's default one."""
+    reads_tags: bool = True
+    """Whether a machine may read its tags. EC2 refuses that for one with a slash in a tag's key."""
 
     def names(self) -> tuple[str, str]:
         """The name, and the one that is taken when another provider of the cluster has that."""
@@ -74,8 +76,7 @@ def ensure(calls: Calls, request: TemplateRequest) -> Template:
     data = _data(request)
     # Tags of the cluster's owner are part of it: what is made by the template carries them.
     own_tags = [dict(request.owner.own_tags)] if request.owner.own_tags else []
-    machine_tags = [dict(request.machine_tags)] if request.machine_tags else []
-    parts = json.dumps([data, request.spot, *own_tags, *machine_tags], sort_keys=True)
+    parts = json.dumps([data, request.spot, *own_tags], sort_keys=True)
     content = hashlib.sha256(parts.encode()).hexdigest()[:32]
     owner_tags = tags.of_owner(request.owner)
     for name in request.names():
@@ -111,8 +112,6 @@ def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data:
     marks = {**tags.full(request.owner, _KIND.name, request.label, name, request.since), CONTENT: content}
     # They carry the environment's tags: what is made here lives and dies with its instance, which has the claim's.
     of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if request.spot else [OF_INSTANCES], marks)
-    if request.machine_tags:
-        of_parts += tags.specification(["instance"], request.machine_tags)
     try:
         calls.call(
             "ec2",
@@ -135,11 +134,11 @@ def _data(request: TemplateRequest) -> dict[str, Any]:
         "ImageId": next(iter(place.images.values())),
         "IamInstanceProfile": {"Name": place.instance_profile},
         "SecurityGroupIds": list(place.security_groups),
-        "BlockDeviceMappings": [images.root_volume(place.root_device, request.disk_gib)],
+        "BlockDeviceMappings": [images.root_volume(place.root_device, request.disk_gib, request.volume_key)],
         # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
         "MetadataOptions": {
             **images.METADATA,
-            "InstanceMetadataTags": "disabled" if request.machine_tags else "enabled",
+            "InstanceMetadataTags": "enabled" if request.reads_tags else "disabled",
         },
         **({"KeyName": request.key_pair} if request.key_pair else {}),
         "UserData": base64.b64encode(request.user_data).decode(),

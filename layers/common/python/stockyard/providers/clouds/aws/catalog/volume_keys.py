@@ -28,9 +28,9 @@ def of_account(account: CloudAccount | None, region: str) -> str:
 
 
 def findings(calls: Calls, account: CloudAccount, *, is_scaled: bool) -> Iterator[Finding]:
-    """Whom the key of disks has to let in, where it is not AWS's. ``is_scaled``: machines are launched by EC2 Auto
-    Scaling too, by a role that no policy of the account can give a key (Amazon EC2 Auto Scaling's guide, "Required
-    AWS KMS key policy for use with encrypted volumes")."""
+    """Principals that the key of disks has to let in, where it is not AWS's. ``is_scaled``: machines are launched by
+    EC2 Auto Scaling too, by a role that no policy of the account can give a key (its guide, "Required AWS KMS key
+    policy for use with encrypted volumes")."""
     named = str(account.attributes.get(ATTRIBUTE) or "")
     key = of_account(account, calls.region)
     if named and not key:

@@ -27,7 +27,7 @@ BUCKET_ACTIONS = (
 OBJECT_ACTIONS = ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:GetObject")
 MACHINE_ACTIONS = ("s3:GetObject", "s3:PutObject")
 KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
-"""What S3 asks in the caller's name for an object of a bucket that encrypts by a key which is not S3's own."""
+"""Rights that S3 asks in the caller's name for an object of a bucket with a key of its own."""
 VIA_S3 = {"StringLike": {"kms:ViaService": "s3.*.amazonaws.com"}}
 
 

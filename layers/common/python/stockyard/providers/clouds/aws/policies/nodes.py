@@ -21,7 +21,7 @@ CREATE_NODES = {
 SPOT_REQUEST = "spot-instances-request"
 """What ``ec2:RunInstances`` makes besides when it is for spot."""
 CREATE_NODES_WITHIN = ("security-group", "subnet")
-"""What a fleet uses, and another account may share with this one."""
+"""Things that a fleet uses, and another account may share with this one."""
 CHANGE_NODES = {
     "ec2:DeleteLaunchTemplate": ("launch-template",),
     "ec2:RebootInstances": ("instance",),

@@ -45,7 +45,7 @@ RETAG = (
     "iam:UntagInstanceProfile",
     "iam:UntagRole",
 )
-"""What gives and takes tags of what is there."""
+"""Actions that give and take tags of things that are there."""
 FIXED = ("Name", tags.CLUSTER_OF_MEMBER, "aws:*", "kubernetes.io/*", "stockyard:*")
 """Keys of tags that no change of a cluster's tags may touch."""
 NAMES_CLUSTER = "NameClusterOfMembers"

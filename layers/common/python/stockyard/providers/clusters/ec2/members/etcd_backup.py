@@ -138,7 +138,7 @@ def _document(builder: Builder, readable: str) -> dict[str, Any] | None:
 
 
 def _key_of_bucket(builder: Builder, stem: str, folder: str) -> dict[str, Any]:
-    """That members may use the key by which a bucket of the tenant's encrypts, for objects of this cluster alone. The
+    """The right of members to use the key of a bucket of the tenant's, for objects of this cluster alone. The
     bucket may get another key at any time, and former objects keep theirs, so that the policy names none. S3 says the
     bucket or, where that has no key of its own, the object as the context of encryption."""
     account = builder.work.account

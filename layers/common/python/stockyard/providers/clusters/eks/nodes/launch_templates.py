@@ -81,7 +81,7 @@ def _has_lost_placement(builder: Builder, key: str) -> bool:
 
 
 def data(group: Mapping[str, Any], key: str = "") -> dict[str, Any]:
-    """What the template says beside its network; ``key`` as in ``images.root_volume``. It names no subnet: the group
+    """Content of the template beside its network; ``key`` as in ``images.root_volume``. It names no subnet: the group
     does, and the type too where EKS can ask for it."""
     gib = int(group.get("disk_gib") or EKS_DISK_GIB)
     content: dict[str, Any] = {
