@@ -69,6 +69,10 @@ def document(procedure: Procedure) -> State:
     states[success] = {"Type": "Succeed"}
     states |= _failure(procedure)
     states[failure] = {"Type": "Fail", "Error": procedure.failure or procedure.error, "Cause": _cause(procedure)}
+    states["continued"] = {
+        "Type": "Succeed",
+        "Comment": "The history of this execution has become long; the next one of the attempt goes on.",
+    }
     states["superseded"] = {
         "Type": "Succeed",
         "Comment": f"Another operation or attempt owns the {procedure.subject} now.",
@@ -114,15 +118,26 @@ def _failure(procedure: Procedure) -> dict[str, State]:
 def _polled(
     procedure: Procedure, name: str, payload: Mapping[str, str], caught: list[State], following: str
 ) -> dict[str, State]:
-    """A call that is made again, after the wait in its answer, until the answer says that the work is done."""
+    """Calls again, after the wait in the answer, until the work is done or the next execution goes on. Name, data and
+    retries of the execution let the function count events."""
+    counted = {"state.$": "$", "retries.$": "$$.State.RetryCount"}
+    answer = "$.result.answer"
+    continued = [
+        {"Variable": f"{answer}.continued", "IsPresent": True},
+        {"Variable": f"{answer}.continued", "BooleanEquals": True},
+    ]
     return {
-        name: _task(procedure, payload, caught, f"{name}_done"),
+        name: _task(procedure, {**payload, **counted}, caught, f"{name}_done"),
         f"{name}_done": {
             "Type": "Choice",
-            "Choices": [{"Variable": "$.result.done", "BooleanEquals": True, "Next": following}],
+            "Choices": [
+                {"Variable": f"{answer}.done", "BooleanEquals": True, "Next": following},
+                # A function of an earlier release, after a deploy that was rolled back, does not say it.
+                {"And": continued, "Next": "continued"},
+            ],
             "Default": f"{name}_wait",
         },
-        f"{name}_wait": {"Type": "Wait", "SecondsPath": "$.result.wait", "Next": name},
+        f"{name}_wait": {"Type": "Wait", "SecondsPath": f"{answer}.wait", "Next": name},
     }
 
 
@@ -133,9 +148,13 @@ def _task(procedure: Procedure, payload: Mapping[str, str], caught: list[State],
         "Resource": "arn:aws:states:::lambda:invoke",
         "Parameters": {
             "FunctionName": f"${{{FUNCTIONS[procedure.subject]}}}",
-            "Payload": {**payload, **{f"{name}.$": f"$.{name}" for name in fence}},
+            "Payload": {
+                **payload,
+                **{f"{name}.$": f"$.{name}" for name in fence},
+                "execution.$": "$$.Execution.Name",
+            },
         },
-        "ResultSelector": {"done.$": "$.Payload.done", "wait.$": "$.Payload.wait"},
+        "ResultSelector": {"answer.$": "$.Payload"},
         "ResultPath": "$.result",
         "TimeoutSeconds": CALL_SECONDS,
         "Retry": _retry(*RETRIED, "States.Timeout"),

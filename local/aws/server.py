@@ -71,7 +71,13 @@ from local.aws.corrections.retention import (
 )
 from local.aws.corrections.roles import lasting_principals, trusted_roles
 from local.aws.corrections.tables import atomic_tables
-from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
+from local.aws.corrections.workflows import (
+    MOTO_CONFIG,
+    functions_run,
+    limited_histories,
+    scaled_waits,
+    unread_documents,
+)
 from local.aws.permissions.account import Settings
 from local.aws.permissions.asked import Guard, asked_permissions
 from local.aws.presigned import presigned_requests
@@ -180,6 +186,7 @@ def running_aws(
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))
         stack.enter_context(unread_documents())
+        stack.enter_context(limited_histories())
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())

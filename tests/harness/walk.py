@@ -66,19 +66,27 @@ class Walk:
     """What happens elsewhere while a workflow waits."""
     answer: Callable[[States, str], None] = lambda _states, _token: None
     """Answers a task token that a state has just handed out, or lets it expire."""
+    executions: int = field(init=False, default=0)
+    """How many executions the last walk took."""
     _states: States = field(init=False)
     _execution: Execution | None = field(init=False, default=None)
 
     def run(self, name: str, value: Mapping[str, Any], most: int = MOST) -> str:
-        """Play a document from its start. The last state's name; ``still at ...`` after ``most`` states."""
+        """Play a document from its start, and the executions that go on with it. The last state's name; ``still at
+        ...`` after ``most`` states."""
         self._states = States(self, self._invoke)
         self._states.create(name, self.text_of(name))
-        self._execution = execution = self._states.start(name, "walk", dict(value))
-        while execution.running and len(execution.trail) <= most:
-            if execution.wake is None:
-                self.answer(self._states, str(execution.token))
-            self._states.carry_on(execution)
-        return f"still at {execution.state}" if execution.running else execution.state
+        self.executions = 0
+        while True:
+            self.executions += 1
+            self._execution = execution = self._states.start(name, f"walk-{self.executions}", dict(value))
+            while execution.running and len(execution.trail) <= most:
+                if execution.wake is None:
+                    self.answer(self._states, str(execution.token))
+                self._states.carry_on(execution)
+            most -= len(execution.trail)
+            if execution.running or execution.state != "continued":
+                return f"still at {execution.state}" if execution.running else execution.state
 
     def text_of(self, name: str) -> str:
         """The text of a document by name; a test may have older ones."""
@@ -106,4 +114,4 @@ class Walk:
             step = act(RUNNERS[function], self.services(), payload)
         except StockyardError as error:
             return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
-        return Invocation(json.dumps({"done": step.done, "wait": step.wait}).encode())
+        return Invocation(json.dumps(step.answer).encode())

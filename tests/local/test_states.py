@@ -295,10 +295,12 @@ def worker(answers: dict[str, list[Any]], wake: Callable[[str], object]) -> Work
     return work
 
 
-def outcome(status: str, output: Any, error: str | None, cause: str | None, trail: list[str]) -> dict[str, Any]:
+def outcome(
+    status: str, output: Any, error: str | None, cause: str | None, trail: list[str], events: int
+) -> dict[str, Any]:
     if isinstance(output, dict) and isinstance(output.get("error"), dict):
         output["error"]["Cause"] = json.loads(output["error"]["Cause"])["errorMessage"]
-    return {"status": status, "output": output, "error": error, "cause": cause, "trail": trail}
+    return {"status": status, "output": output, "error": error, "cause": cause, "trail": trail, "events": events}
 
 
 def by_moto(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -309,7 +311,8 @@ def by_moto(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     with workflow_world({"work": lambda event, _: work(event)}) as world:
         execution = world.start(world.create("machine", text, {"cluster_phases": "work"}), "one", value)
         result = world.wait(execution)
-        return outcome(result.status, result.output, result.error, result.cause, world.states(execution))
+        events = len(world.history(execution))
+        return outcome(result.status, result.output, result.error, result.cause, world.states(execution), events)
 
 
 def by_states(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -328,7 +331,7 @@ def by_states(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     result = states.start("machine", "one", value)
     states.run()
     assert clock.now() - started_at < timedelta(hours=1)
-    return outcome(result.status, result.output, result.error, result.cause, result.trail)
+    return outcome(result.status, result.output, result.error, result.cause, result.trail, result.events)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from moto.awslambda.models import LambdaFunction
 from moto.awslambda_simple.models import LambdaSimpleBackend
+from moto.stepfunctions.parser.api import ExecutionFailedEventDetails
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
@@ -22,6 +23,8 @@ from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from local.functions.invocation import Invocation, Invoker, failure, function_name
 
+MOST_EVENTS = 25_000
+"""Of one execution of a standard workflow."""
 MOTO_CONFIG: Mapping[str, Mapping[str, bool]] = {
     "stepfunctions": {"execute_state_machine": True},
     "lambda": {"use_docker": False},
@@ -83,6 +86,23 @@ def _invoke(invoker: Invoker, name: str, payload: bytes) -> Invocation:
 
 def _never(*_: Any) -> bytes:
     raise RuntimeError("moto would start Docker for this function")
+
+
+@contextmanager
+def limited_histories(most: int = MOST_EVENTS) -> Iterator[None]:
+    """An execution whose history is full fails for good, and no document can catch that. moto's have no end."""
+    original = Environment.is_running
+
+    def is_running(environment: Any) -> bool:
+        # Asked before every part of every state. The last event is that of the failure.
+        if original(environment) and len(environment.event_manager._history_event_list) >= most - 1:
+            cause = f"The execution reached the maximum number of history events ({most})."
+            environment.set_error(ExecutionFailedEventDetails(error="States.Runtime", cause=cause))
+        running: bool = original(environment)
+        return running
+
+    with patch.object(Environment, "is_running", is_running):
+        yield
 
 
 @contextmanager

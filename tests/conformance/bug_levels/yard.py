@@ -159,7 +159,7 @@ class Yard:
         except StockyardError as error:
             return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
         wait = min(step.wait, LONGEST_WAIT) if isinstance(step.wait, int) else step.wait
-        return Invocation(json.dumps({"done": step.done, "wait": wait}).encode())
+        return Invocation(json.dumps({**step.answer, "wait": wait}).encode())
 
     def _passes(self) -> None:
         now = self.clock.now()

@@ -228,7 +228,7 @@ class Hours:
                 return failure("Lambda.Unknown", "the process died")
             except StockyardError as error:
                 return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
-        return Invocation(json.dumps({"done": step.done, "wait": step.wait}).encode())
+        return Invocation(json.dumps(step.answer).encode())
 
     @contextmanager
     def within(self, place: str) -> Iterator[None]:

@@ -20,6 +20,12 @@ from tests.harness.worlds import state_values
 
 SYNC, CALLBACK = "arn:aws:states:::lambda:invoke", "arn:aws:states:::lambda:invoke.waitForTaskToken"
 DEFAULT_TIMEOUT = 99_999_999
+MOST_EVENTS = 25_000
+"""Of one execution: Step Functions ends it for good with the last, and no document can catch that."""
+TASK_EVENTS, RETRY_EVENTS, TOKEN_EVENTS, OTHER_EVENTS, END_EVENTS = 5, 3, 1, 2, 3
+"""A task is entered, scheduled, started, succeeded (or failed) and left. A call that is made again is scheduled,
+started and failed. A task that waits for its token was submitted. Any other state is entered and left. At last the
+execution itself succeeds or fails."""
 _COMMON = {"Type", "Comment", "Next"}
 FIELDS: Mapping[str, set[str]] = {
     "Task": _COMMON
@@ -69,6 +75,8 @@ class Execution:
     answer: Invocation | None = None
     deadline: datetime | None = None
     retried: dict[int, int] = field(default_factory=dict)
+    events: int = 1
+    """Of its history: ``ExecutionStarted`` first, and the events of states that were left."""
     trail: list[str] = field(default_factory=list)
     """Names of the states entered, in order; a retried state is entered once."""
 
@@ -158,6 +166,10 @@ class States:
         if wake >= end or self._clock.now() >= end:
             _end(execution, "TIMED_OUT", error="States.Timeout")
             return
+        if execution.events >= MOST_EVENTS - TASK_EVENTS:
+            cause = "The execution reached the maximum number of history events (25000)."
+            _end(execution, "FAILED", error="States.Runtime", cause=cause)
+            return
         self.current = execution
         try:
             self._step(execution, self.documents[execution.machine]["States"][execution.state])
@@ -169,8 +181,10 @@ class States:
     def _step(self, execution: Execution, spec: Mapping[str, Any]) -> None:
         kind, data = spec["Type"], execution.data
         if kind == "Succeed":
+            execution.events += END_EVENTS
             _end(execution, "SUCCEEDED", output=data)
         elif kind == "Fail":
+            execution.events += END_EVENTS - 1  # It is not left.
             _end(execution, "FAILED", error=spec.get("Error"), cause=spec.get("Cause"))
         elif kind == "Choice":
             context = self._context(execution)
@@ -224,6 +238,7 @@ class States:
                 before = execution.retried.get(index, 0)
                 if before < rule.get("MaxAttempts", 3):
                     execution.retried[index] = before + 1
+                    execution.events += RETRY_EVENTS
                     self._sleep(execution, self._interval(rule, before))
                     return
                 break
@@ -252,6 +267,9 @@ class States:
             self._enter(execution, spec["Next"], data, delay)
 
     def _enter(self, execution: Execution, state: str, data: Any, delay: float = 0.0) -> None:
+        spec = self.documents[execution.machine]["States"][execution.state]
+        execution.events += TASK_EVENTS if spec["Type"] == "Task" else OTHER_EVENTS
+        execution.events += TOKEN_EVENTS if spec.get("Resource") == CALLBACK else 0
         execution.state, execution.data, execution.retried = state, data, {}
         execution.trail.append(state)
         self._sleep(execution, delay)
@@ -259,7 +277,7 @@ class States:
     def _context(self, execution: Execution) -> dict[str, Any]:
         return {
             "Execution": {"Name": execution.name, "Input": execution.input},
-            "State": {"Name": execution.state},
+            "State": {"Name": execution.state, "RetryCount": sum(execution.retried.values())},
             "Task": {"Token": execution.token},
         }
 

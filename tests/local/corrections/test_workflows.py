@@ -12,7 +12,13 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from local.aws.accounts import OWN_ACCOUNT, REGION
-from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits, unread_documents
+from local.aws.corrections.workflows import (
+    MOTO_CONFIG,
+    functions_run,
+    limited_histories,
+    scaled_waits,
+    unread_documents,
+)
 from local.functions.invocation import Invocation
 from tests.harness.worlds.inprocess import credentials
 
@@ -79,3 +85,39 @@ def test_a_document_is_not_read_when_it_is_made_and_moto_reads_it() -> None:
         with unread_documents():
             machine = client.create_state_machine(name="m", definition=wrong, roleArn=role)["stateMachineArn"]
         assert machine.endswith(":stateMachine:m")
+
+
+def test_an_execution_fails_for_good_when_its_history_is_full() -> None:
+    looks = {
+        "look": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke",
+            "Parameters": {"FunctionName": "f"},
+            "Retry": [{"ErrorEquals": ["States.ALL"]}],
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "look"}],
+            "Next": "wait",
+        },
+        "wait": {"Type": "Wait", "Seconds": 60, "Next": "look"},
+    }
+    functions = Functions()
+    with (
+        mock_aws(config=MOTO_CONFIG),
+        functions_run(functions),
+        limited_histories(100),
+        scaled_waits(0),
+        credentials(OWN_ACCOUNT),
+    ):
+        client: Any = boto3.client("stepfunctions", region_name=REGION)
+        role = f"arn:aws:iam::{OWN_ACCOUNT}:role/workflows"
+        text = json.dumps({"StartAt": "look", "States": looks})
+        machine = client.create_state_machine(name="m", definition=text, roleArn=role)
+        execution = client.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
+        pause = threading.Event()
+        for _ in range(600):
+            if (description := client.describe_execution(executionArn=execution))["status"] != "RUNNING":
+                break
+            pause.wait(0.1)
+        assert (description["status"], description["error"]) == ("FAILED", "States.Runtime")
+        events = client.get_execution_history(executionArn=execution, maxResults=1000)["events"]
+        assert (len(events), events[-1]["type"]) == (100, "ExecutionFailed")
+        assert len(functions.called) == (100 - 2) // 7

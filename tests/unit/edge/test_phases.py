@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from stockyard.edge import phases
 from stockyard.errors import VendorRefused
+from stockyard.operations.engine.step import Step
 from tests.harness.worlds.inprocess import Context
 
 EVENT = {"tenant": "acme", "cluster_id": "clu_1", "phase": "network"}
@@ -50,4 +50,5 @@ def test_a_fault_of_ours_keeps_its_trace() -> None:
 
 
 def test_a_step_is_answered_with_when_to_come_again() -> None:
-    assert ask(lambda *_: SimpleNamespace(done=False, wait=30, message="in use")) == {"done": False, "wait": 30}
+    answer = ask(lambda *_: Step(False, 30, "in use", events=18))
+    assert answer == {"done": False, "wait": 30, "events": 18, "continued": False}

@@ -54,6 +54,8 @@ class Operation(VersionedRecord):
     """What the subject is called, for people: it stays when the subject is gone. Empty where it has no name."""
     error: OperationError | None = None
     attempt: int = 1
+    continuation: int = 0
+    """How many executions have handed this attempt over to the next one; see ``lifecycle.history``."""
     sequence: int = 0
     parent: str = ""
     """The operation that this one is a part of; empty when it stands by itself."""

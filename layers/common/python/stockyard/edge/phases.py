@@ -12,7 +12,7 @@ from stockyard.errors import StockyardError
 
 
 def handler(services: Callable[[str], Any], act: Callable[[Any, dict[str, Any]], Any]) -> Handler:
-    """Answers ``{done, wait}``, as ``act`` says by a ``stockyard.operations.engine.step.Step``.
+    """Answers ``{done, wait, events, continued}``, as ``act`` says by a ``stockyard.operations.engine.step.Step``.
 
     Errors go out by class name, which the workflow document retries or catches.
     """
@@ -29,6 +29,7 @@ def handler(services: Callable[[str], Any], act: Callable[[Any, dict[str, Any]],
             # that the workflow knows, and the line above says what there is to say.
             raise error.with_traceback(None) from None
         logger.info("phase answered", extra={"done": step.done, "detail": step.message})
-        return {"done": step.done, "wait": step.wait}
+        answer: dict[str, Any] = step.answer
+        return answer
 
     return lambda_handler

@@ -32,9 +32,16 @@ def new_operation(id: str, procedure: Procedure, subject: Subject, actor: str, n
     return Operation(id, procedure.kind, subject.id, "running", records, now, now, actor, subject.name, parent=parent)
 
 
-def execution_name(operation: Operation) -> str:
-    """The name of the execution that carries this attempt: a second start is the same start."""
-    return f"{operation.id}-{operation.attempt}"
+def execution_name(operation: Operation, continuation: int | None = None) -> str:
+    """The name of the execution that carries this attempt: a second start is the same start. ``continuation``: of the
+    one that did so after so many others, the present one when None."""
+    number = operation.continuation if continuation is None else continuation
+    return f"{operation.id}-{operation.attempt}" + (f"_{number}" if number else "")
+
+
+def is_handed_over(operation: Operation, execution: str) -> bool:
+    """Whether the execution of this name has given the attempt to a later one."""
+    return any(execution == execution_name(operation, number) for number in range(operation.continuation))
 
 
 def _changed(operation: Operation, now: str, **fields: object) -> Operation:
@@ -151,7 +158,25 @@ class Moves(ABC, Generic[S]):
         """The last phase of an operation is done, and the operation with it."""
         return Change(subject, succeeded(operation, phase, now), (transition, operation_succeeded(operation)))
 
+    @staticmethod
+    def in_next_execution(change: Change[S], procedure: Procedure) -> Change[S]:
+        """The change, with which the next execution goes on with the attempt, at the phase that is being done. The one
+        before it does nothing more."""
+        subject, operation = change.subject, change.operation
+        following = replace(operation, continuation=operation.continuation + 1)
+        if subject.execution == execution_name(operation):
+            subject = replace(subject, execution=execution_name(following))
+        waiting = (record.name for record in operation.phases if record.state not in OVER)
+        start = next(waiting, "") if procedure.resumable else ""
+        return replace(change, subject=subject, operation=following, workflow=procedure, from_phase=start)
+
     # --- moves -------------------------------------------------------------------------------------------------------
+
+    def hand_over(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:
+        """The next execution goes on with the attempt: the history of this one has become long, or it is lost."""
+        operation = self.up_to_date(subject, operation, now)
+        change = Change(self.touch(subject, now), _changed(operation, now))
+        return self.in_next_execution(change, procedure)
 
     def touch(self, subject: S, now: str, **fields: object) -> S:
         """The subject, a version on, with fields changed."""
@@ -354,5 +379,5 @@ class Moves(ABC, Generic[S]):
             PhaseRecord(record.name, attempt=record.attempt) if record.name in waiting else record
             for record in operation.phases
         )
-        again = {"status": "running", "error": None, "attempt": operation.attempt + 1}
+        again = {"status": "running", "error": None, "attempt": operation.attempt + 1, "continuation": 0}
         return _changed(operation, now, phases=records, **again)

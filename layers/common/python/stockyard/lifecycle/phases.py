@@ -226,8 +226,7 @@ _DELETE_NODE = _deletion(
     workflow="delete-node",
     subject="claim",
     comment="Gives the node of a claim back.",
-    # A drain may wait for weeks. A document has at most 25,000 steps, which is a week at its slowest; then the sweep
-    # begins it anew.
+    # A drain may wait for weeks. Before a week is over the next execution goes on; see ``lifecycle.history``.
     timeout_seconds=604_800,
     phases=(
         Phase("settle", 1800, "settle"),

@@ -179,7 +179,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         again at once, or at ``due_at``."""
         attempt = claim.attempt + 1
         records = tuple(PhaseRecord(record.name, attempt=record.attempt) for record in operation.phases)
-        operation = replace(operation, phases=records, attempt=attempt, updated_at=now, version=operation.version + 1)
+        operation = replace(operation, phases=records, attempt=attempt, continuation=0, updated_at=now)
+        operation = replace(operation, version=operation.version + 1)
         claim = self.touch(
             claim,
             now,

@@ -12,7 +12,7 @@ from stockyard.domain.records import Operation, Outbox
 from stockyard.domain.values import ids, times
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.change import Change, S, Subject
-from stockyard.lifecycle.operation import phase_of
+from stockyard.lifecycle.operation import execution_name, is_handed_over, phase_of
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
 from stockyard.operations.engine.tell import in_one_item, tell
@@ -39,6 +39,9 @@ class Fence(Generic[S]):
     subject_id: str
     operation_id: str
     attempt: int
+    execution: str | None = None
+    """The name of the execution that acts, so that one that has handed the attempt over does nothing more; None where
+    it is somebody else."""
 
     @classmethod
     def of(cls, subject: S) -> Fence[S]:
@@ -54,6 +57,8 @@ def load(services: Services, fence: Fence[S]) -> Loaded[S]:
         raise Fenced(f"The {fence.record.__name__} or its operation is gone.")
     if subject.operation_id != fence.operation_id or subject.attempt != fence.attempt:
         raise Fenced(f"Another operation or attempt owns the {fence.record.__name__} now.")
+    if fence.execution is not None and is_handed_over(operation, fence.execution):
+        raise Fenced(f"A later execution works on the {fence.record.__name__} now.")
     return subject, operation
 
 
@@ -119,18 +124,17 @@ def change_writes(services: Services, actor: str, change: Change[S]) -> tuple[S,
         closed = replace(change.closed[0], sequence=change.closed[0].sequence + 1)
         writes += [Replace(closed), *tell(services, actor, closed, change.closed[1])]
     if change.workflow is not None:
-        writes.append(start_message(services, change.workflow, subject, change.from_phase))
+        name = execution_name(operation)
+        writes.append(start_message(services, change.workflow, subject, name, change.from_phase))
     return subject, operation, in_one_item(writes)
 
 
-def start_message(services: Services, procedure: Procedure, subject: Subject, from_phase: str = "") -> Write:
-    """The write of the outbox item that starts the execution of the attempt that the subject belongs to.
-
-    Its name makes a second start the same start.
-    """
+def start_message(services: Services, procedure: Procedure, subject: Subject, name: str, from_phase: str = "") -> Write:
+    """The write of the outbox item that starts the execution ``name`` of the attempt that the subject belongs to. The
+    name makes a second start the same start."""
     payload = {
         "workflow": procedure.workflow,
-        "name": f"{subject.operation_id}-{subject.attempt}",
+        "name": name,
         "input": {
             "tenant": services.tenant,
             f"{procedure.subject}_id": subject.id,

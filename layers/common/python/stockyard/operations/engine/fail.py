@@ -21,11 +21,12 @@ REMAINING = 50
 """How many things that are left a blocked deletion names."""
 
 
-def compensate(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
+def compensate(runner: Runner[S], services: Services, fence: Fence[S], *, give_up: bool = False) -> Step:
     """Remove what the failed phase made. Earlier phases' work stays for a resume; a deletion removes it. Of a machine
     its console is read first, and it stays for a while where that was asked for.
 
-    It ends within ``COMPENSATION_SECONDS`` after the phase's own limit: what cannot be removed by then stays on the
+    It ends within ``COMPENSATION_SECONDS`` after the phase's own limit, and where the execution has no room for more
+    looks (``give_up``): what cannot be removed by then stays on the
     ledger, so that the reason of the failure is told and a deletion removes the rest.
     """
     subject, operation = load(services, fence)
@@ -39,7 +40,7 @@ def compensate(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
         if not outcome.done:
             # A resumed attempt may fail before its phase has begun.
             age = services.seconds_since(phase_of(operation, phase.name).started_at or operation.updated_at)
-            given_up = age > runner.limit(services, subject, phase) + COMPENSATION_SECONDS
+            given_up = give_up or age > runner.limit(services, subject, phase) + COMPENSATION_SECONDS
             return Step(given_up, 0 if given_up else outcome.wait_seconds, outcome.message)
     return Step(True, 0)
 

@@ -25,6 +25,9 @@ from stockyard.operations.engine.step import HIDDEN_WAIT, Step
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Replace, Write
 
+SLOWEST = 60
+PART = 20
+
 
 def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str) -> Step:
     """Do the phase. ``done`` when it is finished now or was before; otherwise come again after ``wait`` seconds.
@@ -96,8 +99,17 @@ def _not_yet(
         services,
         fence,
         lambda s, o: runner.moves.note_phase(s, o, phase.name, outcome.message, services.now()),
+        loaded=loaded,
     )
-    return Step(False, outcome.wait_seconds, outcome.message)
+    unchanged = phase_of(operation, phase.name).message == outcome.message
+    age = services.seconds_since(operation.updated_at) if unchanged else 0
+    return Step(False, pause(outcome.wait_seconds, age), outcome.message)
+
+
+def pause(seconds: int, unchanged_seconds: float) -> int:
+    """The seconds until the next look at what has not changed for so long: a twentieth of that, and at most a minute,
+    where the phase asks for less. So what changes late is seen soon enough, and what lasts for hours costs little."""
+    return max(seconds, min(SLOWEST, int(unchanged_seconds) // PART))
 
 
 def end_by(move: Callable[[S, Operation, Outcome, str], Change[S] | None]) -> End[S]:

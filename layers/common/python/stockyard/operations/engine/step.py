@@ -22,6 +22,15 @@ class Step:
     done: bool
     wait: int
     message: str = ""
+    events: int = 0
+    """Of the execution's history so far; 0 where the document does not count them."""
+    continued: bool = False
+    """Whether the next execution goes on with the work, so that this one ends."""
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """What the document reads."""
+        return {"done": self.done, "wait": self.wait, "events": self.events, "continued": self.continued}
 
 
 def read_error(error: Mapping[str, Any]) -> tuple[str, str]:

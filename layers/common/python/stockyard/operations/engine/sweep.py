@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.records import Operation
 from stockyard.lifecycle.change import S
-from stockyard.lifecycle.operation import execution_name
+from stockyard.lifecycle.operation import execution_name, started_at
 from stockyard.lifecycle.procedure import BLOCK
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, commit
 from stockyard.operations.engine.fail import fail
@@ -13,6 +13,10 @@ from stockyard.operations.services import Services
 
 RETRIED, CLOSED = "retried", "closed"
 LOST = {"Error": "ExecutionLost", "Cause": "The workflow ended without an answer."}
+CONTINUED = "continued"
+LONG_SECONDS = 10_800
+"""No document that fails by itself lets a phase last so long; one whose history or whose time has come to its end
+does."""
 
 
 def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str | None:
@@ -32,5 +36,16 @@ def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str | 
     if again:
         commit(services, WORKFLOW_ACTOR, runner.moves.retry(subject, operation, procedure, services.now()))
         return RETRIED
+    if _may_go_on(runner, services, subject, operation):
+        commit(services, WORKFLOW_ACTOR, runner.moves.hand_over(subject, operation, procedure, services.now()))
+        return CONTINUED
     fail(runner, services, Fence.of(subject), LOST)
     return CLOSED
+
+
+def _may_go_on(runner: Runner[S], services: Services, subject: S, operation: Operation) -> bool:
+    """Whether the next execution goes on in place of one that is lost: a phase has lasted for long, as only one does
+    that was looked at again and again, and it may last longer."""
+    _, phase = runner.failed_phase(services, subject, operation)
+    age = services.seconds_since(started_at(operation, phase.name, services.now()))
+    return LONG_SECONDS <= age <= runner.limit(services, subject, phase)

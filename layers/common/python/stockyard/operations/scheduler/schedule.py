@@ -262,7 +262,7 @@ def _bound(current: _Round, waiting: NodeClaim, placement: Placement) -> tuple[N
     services, now = current.services, current.services.now()
     claim, transition = MOVES.bind(waiting, placement, now)
     claim = replace(claim, sequence=claim.sequence + 1)
-    start = start_message(services, services.procedure(CREATE_NODE), claim)
+    start = start_message(services, services.procedure(CREATE_NODE), claim, str(claim.execution))
     return claim, in_one_item([Replace(claim), *tell(services, WORKFLOW_ACTOR, claim, transition), start])
 
 

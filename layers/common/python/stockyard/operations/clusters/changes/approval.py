@@ -8,6 +8,7 @@ from typing import Any
 from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.clusters import repave
+from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.changes.queue import begin_next
 from stockyard.operations.clusters.changes.reconfigure import current_operation
@@ -17,8 +18,8 @@ from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome
 
-LOOK_AGAIN = 30
-"""Seconds: who has approved sees it go on within a minute."""
+LOOK_AGAIN = 300
+"""Seconds: looks only end a wait that has lasted too long. Who approves begins the next execution at once."""
 
 
 def await_approval(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:  # noqa: ARG001
@@ -46,6 +47,8 @@ def decide_repave(services: Services, id_or_name: str, *, approved: bool, actor:
     change = decide(cluster, operation, actor, services.now())
     if change is None:
         return cluster
+    if approved:
+        change = MOVES.in_next_execution(change, services.procedure(operation.kind, cluster.driver))
     changed = commit(services, actor, change)
     if not approved:
         begin_next(services, cluster.id)
