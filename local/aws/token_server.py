@@ -21,7 +21,7 @@ class Reviews:
     def __init__(self, webhook: Webhook) -> None:
         self._webhook = webhook
 
-    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
         """The answer to one ``TokenReview``; 503 when nothing is known of the token."""
         del target, headers
         try:

@@ -9,7 +9,6 @@ does with a bootstrap token.
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 import threading
@@ -18,35 +17,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.discovery import discovery
+from local.kubernetes.controllers import scale, upkeep
 from local.kubernetes.people import MASTERS, Person, Webhook, impersonated, reviewed
+from local.kubernetes.people import review as review_self
+from local.kubernetes.requests import JSON_PATCH, NOWHERE, Request, key_of, parse
+from local.kubernetes.resources import AUTHENTICATION, AUTHORIZATION, CERTIFICATES, Resource
 from local.kubernetes.rules import Action, Grant, grants, person_grants, refusal
+from local.kubernetes.schema import openapi, patches, validation
+from local.kubernetes.schema.columns import table
+from local.kubernetes.schema.discovery import discovery
+from local.kubernetes.schema.types import type_of
 from local.kubernetes.server import ConnectionReset, Server, serve
-from local.kubernetes.store import (
-    CERTIFICATES,
-    RESOURCES,
-    WATCHED,
-    Key,
-    KubeStore,
-    Object,
-    Resource,
-    StatusError,
-    copied,
-    stamp,
-)
+from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied, selected, stamp
+from local.kubernetes.watches import Watch
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
-_NOWHERE = "the server could not find the requested resource"
-_SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval", "serviceaccounts": "token"}
 _LEAST_SECONDS = 600
 """The shortest time that a token of an account may have."""
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_PAGE = re.compile("/version|/api|/apis|/api/v1|/apis/[^/]+/[^/]+")
+_PAGE = re.compile("/version|/healthz|/livez|/readyz|/api|/apis|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
 _MASTER = ("", "kubernetes-admin")  # no rules hold for it
 Account = tuple[str, str] | Person
@@ -81,19 +74,6 @@ class RecordedCall:
 
     action: Action
     status: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    resource: Resource | None
-    """None when the API has no such resource, or none with this method: who may ask is judged first."""
-    action: Action
-    key: Key
-    query: Mapping[str, str]
-    content_type: str
-    body: Object
-    subresource: str = ""
-    refusal: StatusError | None = None
 
 
 @dataclass
@@ -163,15 +143,20 @@ class KubeApi:
             return self.store.create(key_of(document), document)
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
-        """Status and body of one request: an object, or text. Header names are in lower case. A fault may raise
-        ``ConnectionReset``."""
+        """Status and body of one request: an object, or text, which has the events of a watch so far. Header names are
+        in lower case. A fault may raise ``ConnectionReset``."""
+        status, answer = self.answer(method, target, headers, body)
+        return status, answer.text() if isinstance(answer, Watch) else answer
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
+        """As ``request``, but the body of a watch is the ``Watch``."""
         person = self._person(headers)  # not under the lock: the webhook asks others
         with self._lock:
             try:
                 status, answer = self._judged(method, target, headers, body, person)
             except StatusError as error:
                 return error.status, error.message if error.plain else error.body
-            return status, copied(answer)
+            return status, answer if isinstance(answer, Watch) else copied(answer)
 
     def _person(self, headers: Mapping[str, str]) -> Person | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -190,8 +175,8 @@ class KubeApi:
             self._authorize(action, account)
         account = other.person or account
         path = urlsplit(target).path
-        pages = discovery(self.version, self.store.resources) if method == "GET" and _PAGE.fullmatch(path) else {}
-        parsed = None if path in pages else _parse(self.store.resources, method, target, headers, body)
+        pages = self._pages(path) if method == "GET" else {}
+        parsed = None if path in pages else parse(self.store.resources, method, target, headers, body)
         action = parsed.action if parsed else Action("get", "", path)
         fault = next((fault for fault in self.faults if fault.strikes(action)), None)
         status = 0
@@ -209,39 +194,79 @@ class KubeApi:
             self.calls.append(RecordedCall(action, status))
         return status, answer
 
-    def _carry_out(self, request: _Request, account: Account) -> tuple[int, Any]:
+    def _pages(self, path: str) -> Mapping[str, Any]:
+        """Pages by their paths, which whoever is known may read; all that may be at this path are among them."""
+        if path.startswith(openapi.ROOT):
+            page = openapi.document(path, self.store.resources)
+            return {} if page is None else {path: page}
+        return discovery(self.version, self.store.resources) if _PAGE.fullmatch(path) else {}
+
+    def _carry_out(self, request: Request, account: Account) -> tuple[int, Any]:
+        if request.resource is not None and request.resource.group in (AUTHORIZATION, AUTHENTICATION):
+            return 201, review_self(request.body, request.action.resource, *self._grants(account))
         self._authorize(request.action, account)
         if request.resource is None:
-            raise request.refusal or StatusError(404, _NOWHERE)
-        store, key, verb = self.store, request.key, request.action.verb
+            raise request.refusal or StatusError(404, NOWHERE)
+        key, verb, part = request.key, request.action.verb, request.subresource
+        if part in scale.IN_NAME_ONLY:
+            self.store.get(key)
+            raise scale.refusal(part, key.name)
         if verb in ("list", "get", "watch"):
             return 200, self._reading(request.resource, request)
+        if "fieldValidation" in request.query and verb in ("create", "update") and not part:
+            validation.check(request.body, strict=request.query["fieldValidation"] == "Strict")
+        return self._writing(request.resource, request, account)
+
+    def _writing(self, resource: Resource, request: Request, account: Account) -> tuple[int, Any]:
+        """Status and body after a change; nothing changes where the request is a dry run."""
+        key, verb, part = request.key, request.action.verb, request.subresource
+        is_dry = request.query.get("dryRun") == "All"
+        store = self.store.draft() if is_dry else self.store
         if verb == "create":
-            return 201, self._create(request)
-        if request.subresource == "approval":
-            return 200, self._approve(request, account)
-        if verb == "update":
-            return 200, kube_apply.put(store, request.resource, key, request.body, request.subresource)
-        if verb == "patch":
-            return self._patch(request, account)
-        marked = (kube_pods.delete if key.resource == "pods" else type(store).remove)(store, key, request.body)
-        return 200, marked or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            return 201, self._create(request, store)
+        if verb == "delete":
+            marked = self.store.get(key) if is_dry else self._delete(key, {**request.query, **request.body})
+            return 200, marked or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        if verb == "patch" and part != "scale":
+            return self._patch(request, account, store)
+        if part == "scale":
+            changed = scale.scaled(store, key, request.body)
+        elif part == "approval":
+            changed = self._approve(request, account)
+        else:
+            changed = kube_apply.put(store, resource, key, request.body, part)
+        return 200, changed
 
-    def _reading(self, resource: Resource, request: _Request) -> Any:
-        """An object, a page of a list, or the events of a watch, one a line."""
+    def _delete(self, key: Key, options: Mapping[str, Any]) -> Object | None:
+        if key.resource == "namespaces":
+            return upkeep.end_namespace(self.store, key, options)
+        return (kube_pods.delete if key.resource == "pods" else KubeStore.remove)(self.store, key, options)
+
+    def _reading(self, resource: Resource, request: Request) -> Any:
+        """An object, a page of a list, or a watch; as a table where the client asks for one."""
+
+        def form(items: list[Object]) -> Object:
+            return table(resource, items, self.now(), request.query)
+
+        if request.action.verb == "watch":
+            selected(request.query)
+            table_form = form if request.as_table else None
+            return Watch(self.store, self._lock, resource, request.key.namespace, request.query, table_form)
         if request.action.verb == "get":
-            return kube_pods.with_status(self.store, request.key, self.store.get(request.key))
-        if request.action.verb == "list":
-            answer = self.store.listed(resource, request.key.namespace, request.query)
-            return answer | {
-                "items": [kube_pods.with_status(self.store, request.key, item) for item in answer["items"]]
-            }
-        events = self.store.watched(resource, request.key.namespace, request.query)
-        return "".join(json.dumps(event) + "\n" for event in events)
+            document = kube_pods.with_status(self.store, request.key, self.store.get(request.key))
+            if request.subresource == "scale":
+                return scale.scale_of(document)
+            return form([document]) if request.as_table else document
+        answer = self.store.listed(resource, request.key.namespace, request.query)
+        items = [kube_pods.with_status(self.store, request.key, item) for item in answer["items"]]
+        if request.as_table:
+            return {**form(items), "metadata": answer["metadata"]}
+        return answer | {"items": items}
 
-    def _create(self, request: _Request) -> Object:
+    def _create(self, request: Request, store: KubeStore) -> Object:
         key = request.key
-        if key.namespace in self.terminating:
+        space = store.objects.get(Key("", "namespaces", "", key.namespace))
+        if key.namespace in self.terminating or (space and "deletionTimestamp" in space["metadata"]):
             text = f"unable to create new content in namespace {key.namespace} because it is being terminated"
             raise StatusError(403, text, causes=(("NamespaceTerminating", text),))
         if request.subresource == "eviction":
@@ -253,7 +278,13 @@ class KubeApi:
         document = {name: value for name, value in request.body.items() if name != hidden}
         if key.resource == "pods":
             document.setdefault("status", {"phase": "Pending"})
-        return self.store.create(key_of(document, key.namespace, self.store.resources), document)
+            document["spec"] = kube_pods.defaulted(document.get("spec") or {})
+        elif key.resource == "services":
+            document["spec"] = upkeep.addressed(document.get("spec") or {}, store.revision)
+        meta = document.setdefault("metadata", {})
+        if not meta.get("name") and meta.get("generateName"):
+            document["metadata"] = {**meta, "name": f"{meta['generateName']}{store.suffix()}"}
+        return store.create(key_of(document, key.namespace, store.resources), document)
 
     def _token(self, key: Key, wish: Object) -> Object:
         """A token of a service account. It does not end here."""
@@ -266,16 +297,16 @@ class KubeApi:
         end = stamp(self.now() + timedelta(seconds=seconds))
         return {**wish, "status": {"token": self.issue(key.namespace, key.name), "expirationTimestamp": end}}
 
-    def _approve(self, request: _Request, account: Account) -> Object:
+    def _approve(self, request: Request, account: Account) -> Object:
         signer = self.store.get(request.key)["spec"]["signerName"]
         self._authorize(Action("approve", CERTIFICATES, "signers", "", signer), account)
         return kube_certificates.decide(self.store, request.key, request.body)
 
-    def _patch(self, request: _Request, account: Account) -> tuple[int, Object]:
-        store, key = self.store, request.key
-        if request.content_type == MERGE:
-            return 200, store.replace(key, kube_apply.merged(store.get(key), request.body))
-        if request.content_type != APPLY:
+    def _patch(self, request: Request, account: Account, store: KubeStore) -> tuple[int, Object]:
+        key, kind = request.key, request.content_type.partition(";")[0]
+        if kind in (MERGE, patches.STRATEGIC, JSON_PATCH):
+            return 200, store.replace(key, self._patched(store.get(key), kind, request))
+        if kind != APPLY:
             raise StatusError(415, f"the body of the request was in an unknown format: {request.content_type}")
         manager = request.query.get("fieldManager")
         if not manager:
@@ -285,9 +316,32 @@ class KubeApi:
         if status == 201:
             self._authorize(Action("create", key.group, key.resource, key.namespace, key.name), account)
         force = request.query.get("force") == "true"
-        if request.query.get("dryRun") == "All":
-            store = store.draft()
         return status, kube_apply.apply(store, key, request.body, manager, force=force)
+
+    def _patched(self, current: Object, kind: str, request: Request) -> Object:
+        if kind == JSON_PATCH:
+            result = patches.json_patched(current, request.body)
+        elif kind == patches.STRATEGIC:
+            type_name = type_of(current["apiVersion"], current["kind"])
+            if not type_name:
+                raise StatusError(415, f"{kind} is not supported for {current['kind']}; send {MERGE}")
+            result = patches.strategic(current, request.body, type_name)
+        else:
+            result = kube_apply.merged(current, request.body)
+        if "fieldValidation" in request.query:
+            validation.check(result, strict=request.query["fieldValidation"] == "Strict")
+        return result
+
+    def _grants(self, account: Account) -> tuple[str, frozenset[str], list[Grant]]:
+        """Name, groups and grants of whoever asks."""
+        everything = [Grant("*", "*", "*", "", "")]
+        if isinstance(account, Person):
+            granted = person_grants(self.store, account.name, account.groups)
+            return account.name, account.groups, everything if MASTERS in account.groups else granted
+        name = f"system:serviceaccount:{account[0]}:{account[1]}"
+        if account == _MASTER:
+            return account[1], frozenset({MASTERS, "system:authenticated"}), everything
+        return name, frozenset({"system:serviceaccounts", "system:authenticated"}), grants(self.store, account)
 
     def _authorize(self, action: Action, account: Account) -> None:
         if account == _MASTER or (isinstance(account, Person) and MASTERS in account.groups):
@@ -312,51 +366,6 @@ class KubeApi:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
-
-
-def key_of(document: Mapping[str, Any], namespace: str = "", served: Sequence[Resource] = RESOURCES) -> Key:
-    """The key of an object. Raises ``StatusError`` 404 for a kind that is not served."""
-    for resource in served:
-        if (resource.api_version, resource.kind) == (document.get("apiVersion"), document.get("kind")):
-            meta = document["metadata"]
-            scope = (meta.get("namespace") or namespace or "default") if resource.namespaced else ""
-            return Key(resource.group, resource.name, scope, meta["name"])
-    raise StatusError(404, _NOWHERE)
-
-
-def _parse(served: Sequence[Resource], method: str, target: str, headers: Mapping[str, str], body: bytes) -> _Request:
-    parts = urlsplit(target)
-    names = [unquote(name) for name in parts.path.strip("/").split("/")]
-    if len(names) < (3 if names[0] == "api" else 4) or names[0] not in ("api", "apis"):
-        raise StatusError(404, "404 page not found", plain=True)
-    group, version, names_left = ("", names[1], names[2:]) if names[0] == "api" else (names[1], names[2], names[3:])
-    namespace = ""
-    if len(names_left) > 2 and names_left[0] == "namespaces":
-        namespace, names_left = names_left[1], names_left[2:]
-    resource = next((r for r in served if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
-    name, subresource = (*names_left[1:], "", "")[:2]
-    verb = _VERBS.get(method) or ("get" if name else "list")
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    verb = "deletecollection" if verb == "delete" and not name else verb
-    watches = verb == "list" and query.get("watch") in ("true", "1") and names_left[0] in WATCHED
-    verb = "watch" if watches else verb
-    refusal = None if resource else StatusError(404, _NOWHERE)
-    if resource and (
-        (verb in ("update", "patch", "deletecollection") and not name)
-        or subresource not in ("", _SUBRESOURCES.get(resource.name), "status" if resource.has_status else "")
-    ):
-        resource, refusal = None, StatusError(405, "the server does not allow this method on the requested resource")
-    full_name = names_left[0] + (f"/{subresource}" if subresource else "")
-    return _Request(
-        resource,
-        Action(verb, group, full_name, namespace, name),
-        Key(group, names_left[0], namespace, name),
-        query,
-        headers.get("content-type", ""),
-        json.loads(body or b"{}"),
-        subresource,
-        refusal,
-    )
 
 
 def node(name: str, *, ready: str = "True", claim: str = "", **spec: Any) -> Object:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from local.kubernetes.store import Key, KubeStore, Object, Resource, StatusError, copied
+from local.kubernetes.resources import Resource
+from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied
 
 Path = tuple[str, ...]
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
@@ -80,7 +81,15 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         _set_value(changed, path, value)
     owners = {name: paths - set(conflicts) for name, paths in owners.items()} | {manager: set(sent)}
     changed["metadata"]["managedFields"] = [
-        {"manager": name, "paths": sorted(map(list, paths))} for name, paths in sorted(owners.items()) if paths
+        {
+            "manager": name,
+            "operation": "Apply",
+            "apiVersion": changed.get("apiVersion", ""),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": _fields(paths),
+        }
+        for name, paths in sorted(owners.items())
+        if paths
     ]
     return store.replace(key, changed)
 
@@ -128,7 +137,26 @@ def leaves(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, An
 
 def _owners(current: Object) -> dict[str, set[Path]]:
     fields = current["metadata"].get("managedFields") or ()
-    return {entry["manager"]: {tuple(path) for path in entry["paths"]} for entry in fields}
+    return {entry["manager"]: set(_paths(entry.get("fieldsV1") or {})) for entry in fields}
+
+
+def _fields(paths: Iterable[Path]) -> Object:
+    """Paths as Kubernetes writes owned fields: an object of each name behind ``f:``, empty at the end."""
+    fields: Object = {}
+    for path in sorted(paths):
+        inner = fields
+        for name in path:
+            inner = inner.setdefault(f"f:{name}", {})
+    return fields
+
+
+def _paths(fields: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
+    for name, inner in fields.items():
+        here = (*path, name.removeprefix("f:"))
+        if inner:
+            yield from _paths(inner, here)
+        else:
+            yield here
 
 
 def _at(value: Any, path: Path) -> Any:

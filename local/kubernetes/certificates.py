@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from local.kubernetes.resources import CERTIFICATES
 from local.kubernetes.rules import Action, group_grants, refusal
-from local.kubernetes.store import CERTIFICATES, Key, KubeStore, Object, StatusError
+from local.kubernetes.store import Key, KubeStore, Object, StatusError
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 REQUESTS = "certificatesigningrequests"

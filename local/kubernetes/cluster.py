@@ -66,6 +66,9 @@ class Kubelet:
             for resource, quantity in room.items()
         }
         document["status"] |= {"capacity": room, "allocatable": free}
+        if self.address:
+            addresses = (("InternalIP", self.address), ("Hostname", name))
+            document["status"]["addresses"] = [{"type": kind, "address": text} for kind, text in addresses]
         return document
 
 

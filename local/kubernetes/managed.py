@@ -87,7 +87,7 @@ class SimulatedManagedCluster(SimulatedCluster):
         document = plain.node(name, labels, taints, "110")
         addresses = [("InternalIP", kubelet.address), ("InternalDNS", name), ("Hostname", name)]
         document["status"]["addresses"] = [{"type": kind, "address": text} for kind, text in addresses]
-        self.api.install([document])
+        self.api.install([self._with_info(document, kubelet)])
 
     def change(
         self, name: str, labels: Mapping[str, str], taints: Sequence[Object], removed_labels: Sequence[str]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.kubernetes.rules import Action
-from local.kubernetes.store import RBAC, RESOURCES, Object, StatusError
+from local.kubernetes.resources import RBAC, RESOURCES
+from local.kubernetes.rules import Action, Grant
+from local.kubernetes.store import Object, StatusError
 
 Webhook = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Takes and gives the body of a ``TokenReview``. Raises ``WebhookFailed``."""
@@ -62,19 +63,53 @@ def impersonated(headers: Mapping[str, str]) -> Impersonation:
     return Impersonation(Person(user, frozenset({group, "system:authenticated"} - {""})), actions)
 
 
+def review(body: Mapping[str, Any], resource: str, name: str, groups: frozenset[str], granted: list[Grant]) -> Object:
+    """Answer to a person's question about its own name, all its rights, or one right."""
+    if resource == "selfsubjectreviews":
+        return {**body, "status": {"userInfo": {"username": name, "groups": sorted(groups)}}}
+    if resource == "selfsubjectrulesreviews":
+        space = str((body.get("spec") or {}).get("namespace", ""))
+        rules = [
+            {"verbs": [each.verb], "apiGroups": [each.group], "resources": [each.resource],
+             **({"resourceNames": [each.name]} if each.name else {})}
+            for each in granted
+            if each.namespace in ("", space)
+        ]  # fmt: skip
+        return {**body, "status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": False}}
+    spec = body.get("spec") or {}
+    wish = spec.get("resourceAttributes") or {
+        "verb": "get",
+        "resource": (spec.get("nonResourceAttributes") or {}).get("path"),
+    }
+    part = f"/{wish['subresource']}" if wish.get("subresource") else ""
+    action = Action(
+        str(wish.get("verb", "")),
+        str(wish.get("group", "")),
+        f"{wish.get('resource', '')}{part}",
+        str(wish.get("namespace", "")),
+        str(wish.get("name", "")),
+    )
+    return {**body, "status": {"allowed": any(grant.covers(action) for grant in granted)}}
+
+
 def standard_roles() -> list[Object]:
     """The roles ``view``, ``edit`` and ``cluster-admin``, which a real API has from the start. Who may only look sees
     no Secret, and neither sees roles or what belongs to no namespace."""
     plain = [resource for resource in RESOURCES if resource.namespaced and resource.group != RBAC]
     groups = sorted({resource.group for resource in plain})
     names = [resource.name for resource in plain]
+    names += [f"{resource.name}/{part}" for resource in plain for part in resource.parts if part in ("log", "scale")]
     seen_names = [*(name for name in names if name != "secrets"), "namespaces"]
     return [
         _role("view", {"apiGroups": groups, "resources": seen_names, "verbs": READ}),
         _role(
             "edit",
             {"apiGroups": groups, "resources": [*names, "namespaces"], "verbs": READ},
-            {"apiGroups": groups, "resources": [*names, "pods/eviction"], "verbs": WRITE},
+            {
+                "apiGroups": groups,
+                "resources": [*names, *(f"pods/{part}" for part in ("eviction", "exec", "attach", "portforward"))],
+                "verbs": WRITE,
+            },
         ),
         _role("cluster-admin", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
     ]

@@ -9,8 +9,20 @@ from typing import Any
 from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied, stamp
 
 _FINISHED = ("Succeeded", "Failed")
+_DEFAULTS: Mapping[str, Any] = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
 STUBBORN = "stockyard.dev/ignores-sigterm"
 """Annotation of a simulated pod whose program ends only when it is killed."""
+
+
+def defaulted(spec: Mapping[str, Any]) -> Object:
+    """The specification of a pod with what the API server writes where it says nothing."""
+    return {**_DEFAULTS, **spec}
 
 
 def delete(store: KubeStore, key: Key, options: Mapping[str, Any]) -> Object | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.kubernetes.store import RBAC, KubeStore, Object
+from local.kubernetes.resources import RBAC
+from local.kubernetes.store import KubeStore, Object
 
 
 @dataclass(frozen=True, slots=True, order=True)

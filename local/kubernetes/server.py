@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import ssl
 import threading
 import time
@@ -13,35 +14,44 @@ from urllib.parse import parse_qsl, urlsplit
 
 from local.loopback import LoopbackServer
 
-_LONGEST_WATCH = 60.0
-PROTOBUF = "application/vnd.kubernetes.protobuf"
-"""How kubectl writes some bodies; a real API reads it."""
-_UNREADABLE: dict[str, Any] = {
-    "kind": "Status",
-    "apiVersion": "v1",
-    "status": "Failure",
-    "reason": "UnsupportedMediaType",
-    "message": "the simulated API reads JSON and YAML alone",
-    "code": 415,
-}
+_LONGEST_WATCH = 1800.0
+"""Seconds after which a watch ends that names no time of its own, as the API server ends them too."""
+_LOOK_SECONDS = 1.0
+"""Time after which a watch looks again whether its client has gone."""
+TOGETHER_SECONDS = 0.05
+"""Changes that come within this time are told at once."""
 
 
 class ConnectionReset(Exception):
-    """The connection ended without an answer."""
+    """The connection is_over without an answer."""
+
+
+class Watches(Protocol):
+    """Changes as they come, see :class:`local.kubernetes.watches.Watch`."""
+
+    is_over: bool
+
+    def text(self) -> str:
+        """Changes since it was asked last."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a change, no longer than some seconds."""
+        ...
 
 
 class Answers(Protocol):
     """Handler of requests."""
 
-    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
-        """The status and the body. Raises ``ConnectionReset``."""
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
+        """The status, and the body: an object, text, or the ``Watches`` of a watch. Raises ``ConnectionReset``."""
         ...
 
 
 def _lasts(target: str) -> float:
-    """The seconds that a watch takes; what changes meanwhile is told at its end."""
+    """The seconds that a watch takes."""
     query = dict(parse_qsl(urlsplit(target).query))
-    return min(float(query.get("timeoutSeconds") or 0), _LONGEST_WATCH) if query.get("watch") else 0.0
+    return min(float(query.get("timeoutSeconds") or _LONGEST_WATCH), _LONGEST_WATCH)
 
 
 class Server(LoopbackServer):
@@ -66,13 +76,12 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
-            time.sleep(_lasts(self.path))
-            status: int = 415
-            body: Any = _UNREADABLE
-            if headers.get("content-type") != PROTOBUF:
-                status, body = self.server.api.request(self.command, self.path, headers, raw)
+            status, body = self.server.api.answer(self.command, self.path, headers, raw)
         except ConnectionReset:
             self.close_connection = True
+            return
+        if hasattr(body, "wait"):
+            self._stream(body)
             return
         plain = isinstance(body, str)
         text = (body if plain else json.dumps(body)).encode()
@@ -85,6 +94,30 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(text)
+
+    def _stream(self, watch: Watches) -> None:
+        """Tell what changes, when it does, until the watch's time is over or its client goes."""
+        ends_at = time.monotonic() + _lasts(self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            while True:
+                if text := watch.text().encode():
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+                seconds = ends_at - time.monotonic()
+                if watch.is_over or seconds <= 0 or self._is_left():
+                    break
+                watch.wait(min(seconds, _LOOK_SECONDS))
+                time.sleep(min(max(0.0, ends_at - time.monotonic()), TOGETHER_SECONDS))
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.close_connection = True
+
+    def _is_left(self) -> bool:
+        """Whether the client has closed the connection, or the server has stopped."""
+        return self.server.socket.fileno() < 0 or bool(select.select([self.connection], [], [], 0)[0])
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 

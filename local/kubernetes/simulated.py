@@ -35,7 +35,8 @@ from local.kubernetes.cluster import (
     Saved,
 )
 from local.kubernetes.containers import Containers
-from local.kubernetes.controllers import settle
+from local.kubernetes.controllers.upkeep import keep
+from local.kubernetes.controllers.workloads import settle
 from local.kubernetes.logins import logins
 from local.kubernetes.people import standard_roles
 from local.kubernetes.pods import reap
@@ -45,6 +46,12 @@ from local.kubernetes.store import Key, Object, StatusError
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 """Those that are there from the start."""
 _LOOK_SECONDS = 0.05
+_SYSTEM = {
+    "osImage": "a simulated machine",
+    "kernelVersion": "none",
+    "containerRuntimeVersion": "none://runs-in-name-only",
+}
+"""Facts of its machine that a node tells."""
 ADMINISTRATOR = "super-admin.conf"
 """The kubeconfig of kubeadm that needs no binding, in the cluster's folder. It names the port where the API listens."""
 
@@ -136,6 +143,7 @@ class SimulatedCluster:
                     reap(store, all_marked=True, nodes_down=frozenset(self._down))
                     schedule(store, frozenset(self._down))
                     settle(store, self._down)
+                    keep(store)
 
     def upgrade(self, release: str) -> None:
         """See ``Cluster``."""
@@ -165,12 +173,13 @@ class SimulatedCluster:
     def register(self, name: str, kubelet: Kubelet, *, takes_pods: bool = False) -> None:
         """See ``Cluster``."""
         taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
-        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110")])
+        self.api.install([self._with_info(kubelet.node(name, {CONTROL_PLANE: ""}, taints, "110"), kubelet)])
 
     def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
         """See ``Cluster``."""
         wish = Registration.read(configuration)
-        self.api.install([kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)])
+        node = kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)
+        self.api.install([self._with_info(node, kubelet)])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
         """See ``Cluster``."""
@@ -178,7 +187,7 @@ class SimulatedCluster:
         if self.authority.pin not in bootstrap["caCertHashes"]:
             raise JoinFailed(f"the authority of {self.endpoint} has none of the hashes {bootstrap['caCertHashes']}")
         wish = Registration.read(configuration)
-        document = kubelet.node(wish.name, wish.labels, wish.taints, wish.pods, wish.reserved)
+        document = self._with_info(kubelet.node(wish.name, wish.labels, wish.taints, wish.pods, wish.reserved), kubelet)
         try:
             request = self.api.request_certificate(bootstrap["token"], Wish(wish.name))
             end = time.monotonic() + CERTIFICATE_SECONDS
@@ -189,6 +198,12 @@ class SimulatedCluster:
         except StatusError as error:
             raise JoinFailed(f"{self.endpoint}: {error.status} {error.message}") from None
         return wish.name
+
+    def _with_info(self, node: Object, kubelet: Kubelet) -> Object:
+        """A node that says what it runs."""
+        version = f"v{kubelet.release}" if kubelet.release else self.api.version
+        about = {"kubeletVersion": version, "architecture": kubelet.architecture, "operatingSystem": "linux", **_SYSTEM}
+        return {**node, "status": {**node["status"], "nodeInfo": about}}
 
     def power(self, name: str, *, on: bool) -> None:
         """See ``Cluster``."""

@@ -5,62 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import marshal
+import re
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from local.kubernetes.placing.selectors import holds
+from local.kubernetes.resources import EXTENSIONS, RESOURCES, Resource, defined
+
 Object = dict[str, Any]
+Matches = Callable[[Mapping[str, Any]], bool]
+"""Whether an object is chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind as discovery names it."""
-
-    group: str
-    version: str
-    name: str
-    kind: str
-    namespaced: bool
-    has_status: bool = False
-    """Whether its status is a part that is written by itself."""
-
-    @property
-    def api_version(self) -> str:
-        """As objects write it: ``v1``, ``apps/v1``."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-
-RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
-CERTIFICATES, EXTENSIONS = "certificates.k8s.io", "apiextensions.k8s.io"
-RESOURCES = (
-    Resource("", "v1", "namespaces", "Namespace", False),
-    Resource("", "v1", "nodes", "Node", False),
-    Resource("", "v1", "pods", "Pod", True),
-    Resource("", "v1", "secrets", "Secret", True),
-    Resource("", "v1", "configmaps", "ConfigMap", True),
-    Resource("", "v1", "services", "Service", True),
-    Resource("", "v1", "serviceaccounts", "ServiceAccount", True),
-    Resource("apps", "v1", "deployments", "Deployment", True),
-    Resource("apps", "v1", "daemonsets", "DaemonSet", True),
-    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
-    Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
-    Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False),
-    Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False),
-    Resource("", "v1", "limitranges", "LimitRange", True),
-    Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False),
-    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
-    Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
-    Resource(EXTENSIONS, "v1", "customresourcedefinitions", "CustomResourceDefinition", False),
-    Resource(RBAC, "v1", "clusterroles", "ClusterRole", False),
-    Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False),
-    Resource(RBAC, "v1", "roles", "Role", True),
-    Resource(RBAC, "v1", "rolebindings", "RoleBinding", True),
-    Resource(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False),
-    Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False),
-)
 _REASONS = {
     400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict",
     410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
@@ -68,8 +28,9 @@ _REASONS = {
 }  # fmt: skip
 
 
-WATCHED = frozenset({"pods", "nodes"})
-"""Resources whose changes can be watched."""
+_COUNTED = frozenset({"apps", "batch"})
+"""Groups whose objects count the changes of their specification."""
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 BUMP = 1_000_000
 """By how much revisions rise when a snapshot is restored."""
 CHANGES = 2_000
@@ -148,7 +109,7 @@ class _Change:
     before: Object | None
     after: Object | None
 
-    def event(self, matches: Callable[[Mapping[str, Any]], bool]) -> Object | None:
+    def event(self, matches: Matches) -> Object | None:
         """Event of the change for a watch with a selector: an object that is no longer selected counts as deleted."""
         was, is_now = (document is not None and matches(document) for document in (self.before, self.after))
         if is_now:
@@ -170,6 +131,9 @@ class KubeStore:
         self._changes: deque[_Change] = deque(maxlen=CHANGES)
         self._made = 0
         self._definitions: set[Key] = set()
+        self._news = threading.Condition()
+        self.ended_owners: set[str] = set()
+        """The uids of owners that are gone, and whose dependents are to go."""
 
     def draft(self) -> KubeStore:
         """Another store with the same objects: what is changed there does not change here."""
@@ -183,7 +147,7 @@ class KubeStore:
     def resources(self) -> tuple[Resource, ...]:
         """Resources that are served: Kubernetes' own, and what definitions have made."""
         specs = [self.objects[key]["spec"] for key in self._definitions]
-        return (*RESOURCES, *(_defined(spec, version) for spec in specs for version in spec["versions"]))
+        return (*RESOURCES, *(defined(spec, version) for spec in specs for version in spec["versions"]))
 
     def get(self, key: Key) -> Object:
         """The stored object, not a copy. Raises ``StatusError`` 404."""
@@ -201,7 +165,10 @@ class KubeStore:
         self.revision += 1
         meta = stored.setdefault("metadata", {})
         meta.update(name=key.name, uid=f"uid-{self._made}", resourceVersion=str(self.revision))
-        meta.setdefault("creationTimestamp", stamp(self.now()))
+        if not meta.get("creationTimestamp"):
+            meta["creationTimestamp"] = stamp(self.now())
+        if key.group in _COUNTED:
+            meta["generation"] = 1
         if key.namespace:
             meta["namespace"] = key.namespace
         self.objects[key] = _normal(key, stored)
@@ -209,6 +176,14 @@ class KubeStore:
             self._definitions.add(key)
         self.note(key, None)
         return self.objects[key]
+
+    def suffix(self) -> str:
+        """The end of a generated name: five letters that no other one has."""
+        number, letters = self._made * 7919 + 104729, ""
+        for _ in range(5):
+            number, place = divmod(number, len(_LETTERS))
+            letters += _LETTERS[place]
+        return letters
 
     def load(self, objects: Mapping[Key, Object]) -> None:
         """The objects are those of a snapshot, and no others. Revisions and uids go on far beyond it, and whoever
@@ -222,8 +197,14 @@ class KubeStore:
 
     def note(self, key: Key, before: Object | None) -> None:
         """Remember for watches that an object was made, changed or removed. ``before`` is a copy of what it was."""
-        if key.resource in WATCHED:
-            self._changes.append(_Change(self.revision, key, before, copied(self.objects.get(key))))
+        self._changes.append(_Change(self.revision, key, before, copied(self.objects.get(key))))
+        with self._news:
+            self._news.notify_all()
+
+    def wait(self, since: int, seconds: float) -> None:
+        """Wait until something is newer than a revision, no longer than some seconds. Without the API's lock."""
+        with self._news:
+            self._news.wait_for(lambda: self.revision > since, seconds)
 
     def replace(self, key: Key, document: Mapping[str, Any]) -> Object:
         """Store a changed object. Without a difference its version stays. Raises ``StatusError`` 404, 409, 422."""
@@ -239,7 +220,11 @@ class KubeStore:
             meta["namespace"] = key.namespace
         if key.resource == "secrets" and stored.get("type") != old.get("type"):
             raise StatusError(422, f"{key} is invalid: type: Invalid value: field is immutable", key=key)
+        if key.group in _COUNTED:
+            meta["generation"] = before.get("generation", 1)
         if stored != old:
+            if key.group in _COUNTED and stored.get("spec") != old.get("spec"):
+                meta["generation"] += 1
             self.revision += 1
             meta["resourceVersion"] = str(self.revision)
             self.objects[key] = stored
@@ -266,6 +251,8 @@ class KubeStore:
             return document
         del self.objects[key]
         self._definitions.discard(key)
+        if options.get("propagationPolicy") != "Orphan" and not options.get("orphanDependents"):
+            self.ended_owners.add(meta["uid"])
         self.note(key, before)
         return None
 
@@ -276,8 +263,7 @@ class KubeStore:
 
     def listed(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Object:
         """A page of a list, by ``limit``, ``continue`` and selectors. Raises ``StatusError`` 400, 410."""
-        after, matches = self._after(query.get("continue", "")), field_selector(query.get("fieldSelector", ""))
-        labelled = label_selector(query.get("labelSelector", ""))
+        after, matches = self._after(query.get("continue", "")), selected(query)
         keys = sorted(
             key
             for key, document in self.objects.items()
@@ -285,7 +271,6 @@ class KubeStore:
             and namespace in ("", key.namespace)
             and (key.namespace, key.name) > after
             and matches(document)
-            and labelled(document)
         )
         limit = int(query.get("limit") or 0) or len(keys)
         page, following = keys[:limit], keys[limit:]
@@ -301,9 +286,8 @@ class KubeStore:
             "items": [self.objects[key] for key in page],
         }
 
-    def watched(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> list[Object]:
-        """The events since ``resourceVersion``, by ``fieldSelector``. Raises ``StatusError`` 400."""
-        matches, since = field_selector(query.get("fieldSelector", "")), int(query.get("resourceVersion") or 0)
+    def changed(self, resource: Resource, namespace: str, matches: Matches, since: int) -> list[Object]:
+        """The events of a watch since a revision; an ``ERROR`` where too much has changed since."""
         oldest = self._changes[0].revision if len(self._changes) == CHANGES else 0
         if since < max(self._compacted, oldest - 1):
             expired = StatusError(410, f"too old resource version: {since} ({self.revision})", reason="Expired")
@@ -334,39 +318,66 @@ class KubeStore:
         return str(namespace), str(name)
 
 
-_FIELDS = {
-    "metadata.name": ("metadata", "name"),
-    "spec.nodeName": ("spec", "nodeName"),
-    "spec.signerName": ("spec", "signerName"),
-    "status.phase": ("status", "phase"),
-}
+_FIELDS = frozenset(
+    {
+        "metadata.name", "metadata.namespace", "spec.nodeName", "spec.signerName", "spec.unschedulable", "status.phase",
+        "type", "reason", "involvedObject.kind", "involvedObject.name", "involvedObject.namespace",
+        "involvedObject.uid",
+    }
+)  # fmt: skip
 
 
-def field_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
+def field_selector(text: str) -> Matches:
     """Whether an object is chosen: ``a=b,c!=d``. Raises ``StatusError`` 400 for a field that cannot be selected."""
-    rules: list[tuple[tuple[str, str], bool, str]] = []
+    rules: list[tuple[list[str], bool, str]] = []
     for part in filter(None, text.split(",")):
         path, _, value = part.partition("=")
-        field = _FIELDS.get(path.rstrip("!"))
-        if field is None:
+        field = path.rstrip("!")
+        if field not in _FIELDS:
             raise StatusError(400, f"field label not supported: {path}")
-        rules.append((field, not path.endswith("!"), value.lstrip("=")))
-    return lambda document: all(
-        (str((document.get(part) or {}).get(name, "")) == value) is equal for (part, name), equal, value in rules
-    )
+        rules.append((field.split("."), not path.endswith("!"), value.lstrip("=")))
+    return lambda document: all((_text_at(document, path) == value) is equal for path, equal, value in rules)
 
 
-def label_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether an object is chosen by equal labels: ``a=b,c=d``."""
-    pairs = {tuple(part.split("=", 1)) for part in filter(None, text.split(","))}
-    return lambda document: pairs <= (document["metadata"].get("labels") or {}).items()
+def _text_at(document: Mapping[str, Any], path: list[str]) -> str:
+    value: Any = document
+    for name in path:
+        value = (value or {}).get(name)
+    return "" if value is None else str(value)
 
 
-def _defined(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
-    """Resource that a version of a definition adds to the API. It is served at once."""
-    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
-    has_status = "status" in (version.get("subresources") or {})
-    return Resource(spec["group"], version["name"], names["plural"], names["kind"], namespaced, has_status)
+_SET = re.compile(r"\s*([^\s!=,()]+)\s+(in|notin)\s*\(([^)]*)\)\s*(?:,|$)|\s*([^,]*)(?:,|$)")
+
+
+def label_selector(text: str) -> Matches:
+    """Whether an object is chosen by its labels: ``a=b``, ``a!=b``, ``a in (b,c)``, ``a notin (b)``, ``a``, ``!a``,
+    with commas between. Raises ``StatusError`` 400 for what cannot be read."""
+    expressions: list[Object] = []
+    for match in _SET.finditer(text):
+        if match[1]:
+            values = [value.strip() for value in match[3].split(",")]
+            expressions.append(
+                {"key": match[1], "operator": {"in": "In", "notin": "NotIn"}[match[2]], "values": values}
+            )
+        elif part := match[4].strip():
+            expressions.append(_plain(part))
+    return lambda document: all(holds(each, document["metadata"].get("labels") or {}) for each in expressions)
+
+
+def _plain(part: str) -> Object:
+    name, sign, value = part.partition("=")
+    if not name.strip("! ") or " " in name.strip("! "):
+        raise StatusError(400, f"unable to parse requirement: {part}")
+    if not sign:
+        return {"key": part.lstrip("!"), "operator": "DoesNotExist" if part.startswith("!") else "Exists"}
+    operator = "NotIn" if name.endswith("!") else "In"
+    return {"key": name.rstrip("!").strip(), "operator": operator, "values": [value.lstrip("=").strip()]}
+
+
+def selected(query: Mapping[str, str]) -> Matches:
+    """Whether an object is chosen by the selectors of a query. Raises ``StatusError`` 400."""
+    fields, labels = field_selector(query.get("fieldSelector", "")), label_selector(query.get("labelSelector", ""))
+    return lambda document: fields(document) and labels(document)
 
 
 def _normal(key: Key, document: Object) -> Object:

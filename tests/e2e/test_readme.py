@@ -7,19 +7,23 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from local.cloud import ROOT
+from local.kubernetes.real.build import kubectl, releases
 from local.testing.serving import Served, serving
 
+CLIENTS = [path for path in map(kubectl, releases().values()) if path.exists()]
+"""Each real kubectl that is built; what is typed with one is typed with each."""
 LEFT_OUT = {
     r"make (run|test)\b.*": "starts the local cloud itself, or these tests",
     r"npx .*|aws .*": "deploys into a real account of AWS",
     r"pip install \./client": "make has installed it",
     r"export STOCKYARD_URL=https://.*|stockyard login --issuer .*": "a deployed API and its realm",
-    r"kubectl .*": "no real control plane is behind a simulated cluster",
+    **({} if CLIENTS else {r"kubectl .*": "none is built: make kubernetes does it"}),
 }
 """Commands that are not run here -> why."""
 DOCUMENTS = ("README.md", "docs/tour.md", "client/README.md")
@@ -42,7 +46,19 @@ def is_left_out(command: str) -> bool:
 
 def tour() -> list[str]:
     """Commands that are run here, in order."""
-    return [command for name in DOCUMENTS for command in commands(name) if not is_left_out(command)]
+    listed = [command for name in DOCUMENTS for command in commands(name) if not is_left_out(command)]
+    return [each for is_kubectl, block in groupby(listed, _is_kubectl) for each in _typed(list(block), is_kubectl)]
+
+
+def _is_kubectl(command: str) -> bool:
+    return command.startswith("kubectl ")
+
+
+def _typed(block: list[str], is_kubectl: bool) -> list[str]:
+    """Commands of one program; those of kubectl once with each client."""
+    if not is_kubectl:
+        return block
+    return [command.replace("kubectl", str(client), 1) for client in CLIENTS for command in block]
 
 
 def script(listed: list[str]) -> str:
@@ -84,6 +100,8 @@ def test_every_command_is_run_or_left_out_with_a_reason() -> None:
     for pattern in LEFT_OUT:
         assert any(re.fullmatch(pattern, command) for command in listed), f"{pattern} leaves nothing out"
     assert len(tour()) > 25
+    for client in CLIENTS:
+        assert sum(command.startswith(f"{client} ") for command in tour()) >= 7, client
     assert not any(re.search(r"[ =]demo\b", command) for command in tour()), "demo is there after make run alone"
 
 

@@ -18,7 +18,8 @@ from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import MERGE, node
 from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.control_plane import PORT, ControlPlane
-from local.kubernetes.store import RBAC, Key, Object, copied
+from local.kubernetes.resources import RBAC
+from local.kubernetes.store import Key, Object, copied
 from tests.unit.agent.rig import API, CLUSTER, TOKEN_URL, Clock, Rig
 
 JSON = "application/json"

@@ -27,7 +27,7 @@ from local.kubernetes.api import KubeApi
 from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.people import Person, impersonated
-from local.kubernetes.server import PROTOBUF
+from local.kubernetes.requests import PROTOBUF
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object, StatusError
 from tests.unit.agent.http_platform import HttpPlatform

@@ -81,6 +81,11 @@ def missing() -> str:
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
 
+def kubectl(version: str) -> Path:
+    """Path of the client of a release, once that is built."""
+    return BINARIES / version / "kubectl"
+
+
 def missing_previous() -> str:
     """Reason why no control plane of the minor before can be run; empty when it can."""
     older = release("kubernetes_previous")
@@ -153,7 +158,7 @@ def _build_kubernetes(module: str, names: tuple[str, ...]) -> None:
             _build(module, f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
 
 
-def _source(module: str, path: str) -> Path:
+def source(module: str, path: str) -> Path:
     """Folder of the source of the module ``path`` that our ``module`` requires."""
     command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", path]
     done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True, text=True)
@@ -166,7 +171,7 @@ def _build_cloud() -> None:
         out = BINARIES / release(kubernetes) / CLOUD_CONTROLLER
         if not out.exists():
             _build(module, f"{_CLOUD}/cmd/{CLOUD_CONTROLLER}", out)
-    folder = _source(CLOUD_MODULES["kubernetes"], _CLOUD) / manifests.CLOUD_CONTROLLER.folder
+    folder = source(CLOUD_MODULES["kubernetes"], _CLOUD) / manifests.CLOUD_CONTROLLER.folder
     for line in manifests.CLOUD_CONTROLLER.sums():
         digest, path = line.split()
         content = (folder / Path(path).name).read_bytes()
@@ -181,15 +186,15 @@ def _build_driver() -> None:
     for name, package in ((DRIVER, f"{_DRIVER}/cmd"), (CALLER, f"./{CALLER}")):
         if not (folder / name).exists():
             _build(_DRIVER_MODULE, package, folder / name)
-    source = _source(_DRIVER_MODULE, _DRIVER) / manifests.EBS_DRIVER.folder
+    folder_of_manifests = source(_DRIVER_MODULE, _DRIVER) / manifests.EBS_DRIVER.folder
     shutil.rmtree(folder / f"{DRIVER}.yaml", ignore_errors=True)
     (folder / f"{DRIVER}.yaml").mkdir()
-    for path in source.glob("*.yaml"):
+    for path in folder_of_manifests.glob("*.yaml"):
         (folder / f"{DRIVER}.yaml" / path.name).write_bytes(path.read_bytes())
 
 
 def _stages(out: Path) -> None:
-    folder = _source("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    folder = source("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
     out.write_text("\n---\n".join((folder / f"{name}.yaml").read_text(encoding="utf-8") for name in _PLAYED))
 
 

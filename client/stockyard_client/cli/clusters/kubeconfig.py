@@ -18,7 +18,7 @@ from stockyard_client.errors import UnexpectedAnswer
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
 PROGRAM = "stockyard"
 _SIMULATED = (
-    "This cluster is simulated: kubectl shows its nodes and objects, but no container runs. `make serve KUBERNETES=1`"
+    "This cluster is simulated: kubectl works, but pods run in name only. `make serve KUBERNETES=1`"
     " gives clusters real control planes."
 )
 

@@ -1,0 +1,1 @@
+"""The controllers of a simulated cluster: what they make of what is stored."""
