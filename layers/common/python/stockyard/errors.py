@@ -165,13 +165,13 @@ class ClusterCouldNotBeDeployed(StockyardError):
 
 
 class ClusterCouldNotBeRetagged(StockyardError):
-    """What stands in the cloud for a ready cluster could not be given its tags."""
+    """Resources of a ready cluster in the cloud could not be given its tags."""
 
     title = "The cluster's resources could not be tagged"
 
 
 class ClusterCouldNotBeChanged(StockyardError):
-    """What stands of a ready cluster could not be brought to its changed settings."""
+    """Resources of a ready cluster could not be brought to its changed settings."""
 
     title = "The cluster could not be changed"
 
@@ -189,7 +189,7 @@ class NodeCouldNotBeProvisioned(StockyardError):
 
 
 class VendorError(StockyardError):
-    """What a cloud or a service answered. ``code`` is the vendor's own code, ``hint`` what a person can do."""
+    """Failure that a cloud or a service answered. ``code`` is the vendor's own code, ``hint`` what a person can do."""
 
     title = "A cloud call failed"
 

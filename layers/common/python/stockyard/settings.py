@@ -14,7 +14,7 @@ ORIGIN_KEY_HEADER = "x-stockyard-origin-key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the operator of a stage may choose, and functions are told."""
+    """Choices of a stage's operator that functions are told."""
 
     audience: str = "stockyard"
     """Audience of access tokens, which the API takes. Clusters take ID tokens, each for a client of its own."""
@@ -95,7 +95,8 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Settings(Choices):
-    """What a function is told of its stage. Every one gets the same names; those it does not need may be empty."""
+    """Settings of a stage that its functions are told. Every one gets the same names; those it does not need may be
+    empty."""
 
     table: str
     stage: str = "dev"
@@ -145,12 +146,13 @@ class Settings(Choices):
 
     @property
     def in_flight_seconds(self) -> int:
-        """How long after an intent the thing may still appear: a worker's longest life and the cloud's hiding."""
+        """Seconds after an intent in which the thing may still appear: a worker's longest life and the cloud's
+        hiding."""
         return self.worker_seconds + self.visibility_seconds
 
     @property
     def token_url(self) -> str:
-        """Where a client of the realm gets its tokens."""
+        """Address at which a client of the realm gets its tokens."""
         return f"{self.issuer}/protocol/openid-connect/token"
 
 

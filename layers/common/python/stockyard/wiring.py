@@ -156,7 +156,7 @@ def _deployer() -> ports.Deployer:
 
 @cache
 def attestor() -> ports.MachineAttestor:
-    """Who says which machine signed a request."""
+    """Attestor of the machine that signed a request."""
     import os
 
     from stockyard.adapters.sts_attestor import StsAttestor
@@ -205,7 +205,7 @@ def store(tenant: str) -> ports.Store:
 
 @cache
 def price_requests() -> ports.PriceRequests:
-    """What has the prices of a region fetched that somebody names."""
+    """Requests to fetch the prices of a region that somebody names."""
     from stockyard.adapters.background import LambdaBackground
     from stockyard.adapters.price_requests import connected
     from stockyard.operations.services import NO_REQUESTS
@@ -253,28 +253,28 @@ def services(tenant: str) -> Services:
 
 
 def relay() -> Relay:
-    """What sends the outbox."""
+    """Relay that sends the outbox."""
     from stockyard.operations.relay.outbox import Relay
 
     return Relay(registry(), workflows, bus, clock(), telemetry())
 
 
 def scheduler() -> Scheduler:
-    """What binds claims to node types."""
+    """Scheduler that binds claims to node types."""
     from stockyard.operations.scheduler.wake import Scheduler
 
     return Scheduler(registry(), services)
 
 
 def autoscaler() -> Autoscaler:
-    """What keeps pools at the nodes that they are to have."""
+    """Autoscaler that keeps pools at their numbers of nodes."""
     from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 
     return Autoscaler(registry(), services, _hand_out)
 
 
 def disruptor() -> Disruptor:
-    """What lets the nodes of clusters go."""
+    """Disruptor that lets the nodes of clusters go."""
     from stockyard.operations.fleet.disruption.disruptor import Disruptor
 
     return Disruptor(registry(), services, _hand_out)
@@ -296,7 +296,7 @@ def background() -> ports.Background:
 
 
 def reap() -> Reaper:
-    """What sweeps."""
+    """Reaper that does the sweep."""
     from stockyard.operations.sweep.run import Reaper
 
     return Reaper(
@@ -305,7 +305,7 @@ def reap() -> Reaper:
 
 
 def catalog() -> CatalogRefresh:
-    """What refreshes the EC2 catalogue."""
+    """Refresh of the EC2 catalogue."""
     from stockyard.adapters.aws_catalog import connected
     from stockyard.adapters.catalog import StoredPriceSheets
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
@@ -314,14 +314,14 @@ def catalog() -> CatalogRefresh:
 
 
 def account_offers() -> OffersRefresh:
-    """What refreshes the offers of cloud accounts."""
+    """Refresh of the offers of cloud accounts."""
     from stockyard.operations.cloud_accounts.offers import OffersRefresh
 
     return OffersRefresh(registry(), clock(), services)
 
 
 def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange]:
-    """What an event of the table's stream says about our records."""
+    """Changes of our records that an event of the table's stream tells."""
     from stockyard.adapters.dynamodb import stream
 
     return stream.changes(records)

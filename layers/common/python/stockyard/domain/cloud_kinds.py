@@ -1,4 +1,4 @@
-"""What is known of clouds and of cluster drivers from their documents alone, and the tables of both.
+"""Facts about clouds and cluster drivers from their documents alone, and the tables of both.
 
 Each is described by its provider's own folder, as kinds of node providers are: see ``provider_kinds``.
 """
@@ -50,8 +50,8 @@ GROUP_QUOTA = "nodes_per_group"
 
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
-    """What a cluster driver makes: clusters of a type in accounts of a kind of cloud. Where several drivers make
-    clusters of one type in one cloud, the first one makes those that name none.
+    """Kind of cluster that a driver makes: clusters of a type in accounts of a kind of cloud. Where several drivers
+    make clusters of one type in one cloud, the first one makes those that name none.
 
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
     ``creation_settings`` names the model of the settings in a request for a new cluster, where a request has to give
@@ -175,18 +175,18 @@ def manifest_kinds() -> Mapping[tuple[str, str], ManifestKind]:
 
 
 def cluster_form(kind: ManifestKind) -> ClusterForm:
-    """Who reads and writes manifests of the kind."""
+    """Reader and writer of manifests of the kind."""
     return cast("ClusterForm", import_module(kind.form))
 
 
 def group_mapping(cloud: str, cluster_type: str, driver: str) -> GroupMapping | None:
-    """How the node groups of such clusters are pools; None where they have none."""
+    """Mapping of such clusters' node groups to pools; None where they have none."""
     groups = cluster_kind(cloud, cluster_type, driver).groups
     return cast("GroupMapping", import_module(groups)) if groups else None
 
 
 def group_mappings() -> Sequence[GroupMapping]:
-    """How node groups are pools, for every driver that has any."""
+    """Mappings of node groups to pools, for every driver that has any."""
     return [cast("GroupMapping", import_module(kind.groups)) for kind in _Table.clusters.values() if kind.groups]
 
 
@@ -201,7 +201,7 @@ def usual_settings_models(cluster_type: str | None = None, *, creation: bool = F
 
 
 def settings_owners(fields: Set[str]) -> Mapping[str, str]:
-    """Which clusters have each of these fields of settings, in words, by the field's name: the first kind that has
+    """Clusters that have each of these fields of settings, in words, by the field's name: the first kind that has
     it."""
     usual = usual_settings_models()
     owners: dict[str, str] = {}
@@ -242,13 +242,14 @@ ANY_CLOUD = "any"
 
 
 def profile_clouds(driver: str = "") -> tuple[str, ...]:
-    """What profiles for clusters of the driver may name, without one for any; empty where they can have none."""
+    """Names of clouds for profiles of the driver's clusters, or of any driver's where none is named; empty where they
+    can have none."""
     kinds = [kind for name, kind in _Table.clusters.items() if driver in ("", name)]
     names = {kind.profile_cloud for kind in kinds if kind.profile_cloud}
     return (*sorted(names), ANY_CLOUD) if names else ()
 
 
 def image_families(driver: str = "") -> tuple[str, ...]:
-    """What machines of the driver's clusters run, without one those of any."""
+    """Image families of the machines of the driver's clusters, or of any driver's where none is named."""
     kinds = [kind for name, kind in _Table.clusters.items() if driver in ("", name)]
     return tuple(sorted({kind.image_family for kind in kinds if kind.image_family}))

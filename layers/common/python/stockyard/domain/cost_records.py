@@ -12,7 +12,7 @@ ALL_BUT_NODES = "control plane and network"
 
 @dataclass(frozen=True, slots=True)
 class Usage(VersionedRecord):
-    """What a node, or a cluster without its nodes, has cost until it was removed.
+    """Cost of a node, or of a cluster without its nodes, until the removal.
 
     ``id`` is ``{month}/{id of the claim or cluster}``; the month, such as ``2026-11``, is that of its end.
     """

@@ -33,7 +33,7 @@ _NARROWEST_FIRST: Sequence[ScopeKind] = ("pool", "cluster", "tenant")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """What has a budget: the tenant, one of its clusters, or a pool of one."""
+    """Scope of a budget: the tenant, one of its clusters, or a pool of one."""
 
     cluster_id: str = ""
     """Empty: the tenant."""
@@ -42,7 +42,7 @@ class Scope:
 
     @property
     def kind(self) -> ScopeKind:
-        """What it is."""
+        """Kind of the scope."""
         return "pool" if self.pool else "cluster" if self.cluster_id else "tenant"
 
     @property
@@ -79,12 +79,13 @@ class MonthBudget:
 
     @property
     def forecast(self) -> float:
-        """What the month will have cost if nothing changes, in USD."""
+        """Cost of the month if nothing changes, in USD."""
         return self.spent + self.hour * self.hours_left
 
     @property
     def room(self) -> float:
-        """What may still be bought, in USD until the end of the month; below zero where the forecast is above it."""
+        """Amount that may still be bought, in USD until the end of the month; below zero where the forecast is above
+        it."""
         return self.usd - self.forecast
 
     @property
@@ -144,7 +145,7 @@ class BudgetLedger:
 
 @dataclass(frozen=True, slots=True)
 class BudgetWatch(VersionedRecord):
-    """What a tenant's budgets were when they were looked at last, and of which an event has told.
+    """Record of a tenant's budgets at the last look, and of the thresholds that an event has told of.
 
     Whoever buys something under a budget writes it in the same transaction, at the version from before the sums were
     read. So of two that read at once one has to read again, and together they buy no more than one of them would have.
@@ -187,12 +188,12 @@ def month_of(now: str) -> str:
 
 
 def month_start(now: str) -> str:
-    """When the month of that moment began."""
+    """Moment when the month of that moment began."""
     return f"{now[:7]}-01T00:00:00.000Z"
 
 
 def month_end(now: str) -> str:
-    """When the month of that moment ends: the first moment of the next one."""
+    """Moment when the month of that moment ends: the first moment of the next one."""
     begun_at = times.from_text(month_start(now))
     return times.to_text(_next_month(begun_at))
 
@@ -212,8 +213,8 @@ def hours_left(now: str) -> float:
 
 
 def refusal_text(budget: MonthBudget, thing: str, usd_hour: float | None) -> str:
-    """Why ``thing`` is not bought, in words that stay while nothing changes: they are told once. ``usd_hour`` is its
-    price; None: nobody knows it."""
+    """Reason why ``thing`` is not bought, in words that stay while nothing changes: they are told once. ``usd_hour`` is
+    its price; None: nobody knows it."""
     subject = f"The month's budget of {budget.name}, {budget.usd:.2f} USD for {budget.month}"
     if usd_hour is None:
         return f"{subject}, is only for what has a known price: {thing} has none."
@@ -221,7 +222,7 @@ def refusal_text(budget: MonthBudget, thing: str, usd_hour: float | None) -> str
 
 
 def threshold_text(budget: MonthBudget, threshold: int) -> str:
-    """What the event of a threshold says."""
+    """Words of the event of a threshold."""
     if threshold >= REACHED:
         return f"The month's budget of {budget.name} is reached, and nothing new is bought: {budget.figures()}."
     return f"The month's budget of {budget.name} is used to {budget.percent} %: {budget.figures()}."

@@ -23,7 +23,7 @@ class PhaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class OperationError:
-    """Why an operation failed: the phase, the cause in words, and what a person can do.
+    """Reason why an operation failed: the phase, the cause in words, and what a person can do.
 
     ``cause_type`` is the name of the error that was caught (``VendorQuotaExceeded``), empty when there was none.
     """

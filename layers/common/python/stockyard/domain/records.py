@@ -166,7 +166,8 @@ class Cluster(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class Event(VersionedRecord):
-    """What happened to a resource. ``detail_type`` is the EventBridge detail type; ``sequence`` rises per subject."""
+    """Event in the life of a resource. ``detail_type`` is the EventBridge detail type; ``sequence`` rises per
+    subject."""
 
     detail_type: str
     subject: str
@@ -188,8 +189,8 @@ DONE = "done"
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord(VersionedRecord):
-    """Who did what, when, with what outcome: ``DONE`` or the type of the error. Never holds a body, only the changed
-    fields' names."""
+    """Record of who did what, when, with what outcome: ``DONE`` or the type of the error. Never holds a body, only the
+    changed fields' names."""
 
     time: str
     actor: str
@@ -232,7 +233,7 @@ MESSAGES = "messages"
 
 @dataclass(frozen=True, slots=True)
 class Outbox(VersionedRecord):
-    """What must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
+    """Message that must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
 
     Several of a commit are one item of kind ``messages``, whose payload has a list of them, each with its ``kind``: an
     item of its own would cost three more write units. Removed when sent; what stands here too long is sent again by the
@@ -314,7 +315,7 @@ class Quota(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class PriceSheet(VersionedRecord):
-    """What a cloud offers, and at what prices, when it was last asked.
+    """Offers and prices of a cloud, when it was last asked.
 
     Of the platform: the list of one region for everybody; ``id`` is the region, ``data`` the catalogue adapter's
     compressed JSON. Of a tenant: what one of its cloud accounts was offered; ``id`` is ``ids.account_sheet``, ``data``
@@ -327,8 +328,7 @@ class PriceSheet(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class PriceRequest(VersionedRecord):
-    """That the prices of a region are to be fetched, since somebody has named it. Of the platform; ``id`` is the
-    region."""
+    """Request to fetch the prices of a region, since somebody has named it. Of the platform; ``id`` is the region."""
 
     requested_at: str
     ended_at: str | None = None

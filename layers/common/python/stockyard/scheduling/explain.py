@@ -116,7 +116,7 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
 def _likely(
     fitting: list[RankedOffering], request: SchedulingRequest
 ) -> tuple[list[RankedOffering], Sequence[NodeType]]:
-    """What fits, without the node types for which there may be no image where others will do; and these node types."""
+    """Offerings that fit, without the node types that may lack an image where others will do; and these node types."""
     unlikely = request.unlikely
     likely = [row for row in fitting if not lacks_image(row.node_type, unlikely)]
     if not likely or too_few(likely, request) is not None:
@@ -132,7 +132,7 @@ def _not_looked(node_type: NodeType) -> Incompatibility:
 
 
 def _not_asked(request: SchedulingRequest, node_type: NodeType, offering: Offering) -> Incompatibility:
-    """That the type is not what nodes are by default."""
+    """Incompatibility of a type that is not what nodes are by default."""
     key = min(unasked(request.defaults, node_type, offering))
     own = offering.capacity_type if key == CAPACITY_TYPE else ", ".join(node_type.properties[key])
     text = f"it is {own}, and nobody asks for that by {key}: without it nodes are {request.defaults[key]}"
@@ -258,7 +258,7 @@ class _Rules:
 
 
 def _not_as_asked(index: Index, request: SchedulingRequest) -> Iterator[tuple[str, Incompatibility]]:
-    """By name the node types that a requirement excludes, each with the first one that does.
+    """Names of the node types that a requirement excludes, each with the first such requirement.
 
     They come in groups: node types that have the same values of a key have the same answer.
     """
@@ -369,7 +369,7 @@ def _evaluation(index: Index, node_type: NodeType, request: SchedulingRequest, r
 
 
 def _words(key: str, requirement: Requirement) -> str:
-    """What is asked for, with the first values."""
+    """Words for a requirement, with the first values."""
     texts = []
     for entry in requirement.entries(key):
         values = entry.get("values", ())

@@ -20,7 +20,7 @@ that has none, and what is limited is requested."""
 
 
 def read_defaults(limit_range: Document, place: Place) -> Defaults:
-    """What a container requests in the namespace of a LimitRange where it says nothing itself."""
+    """Read the requests of a container that names none itself, in the namespace of a LimitRange."""
     defaults: dict[str, Any] = {}
     limits = object_at(limit_range, "spec", place).get("limits")
     for limit, where in listed(limits, (*place, "spec", "limits")):

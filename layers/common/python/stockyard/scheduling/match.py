@@ -73,7 +73,8 @@ class SchedulingRequest:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What is available: ``free`` nodes of limited node types (0 if not listed), and recently ``refused`` offerings."""
+    """Available capacity: ``free`` nodes of limited node types (0 if not listed), and recently ``refused``
+    offerings."""
 
     free: Mapping[str, int] = field(default_factory=dict)
     refused: frozenset[rules.Refusal] = frozenset()
@@ -211,7 +212,7 @@ class _TableMatcher:
         return zones, matches
 
     def _likely(self, request: SchedulingRequest, matches: int) -> int:
-        """Of ``matches`` the rows for which there are images, as far as is known or taken for granted."""
+        """Rows of ``matches`` with images, as far as is known or taken for granted."""
         unlikely = request.unlikely
         return matches & self._with_image(frozenset(unlikely.items())) if unlikely else matches
 
@@ -287,7 +288,7 @@ class _TableMatcher:
         return zones_and_rows
 
     def _affordable(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> int:
-        """Of ``matches`` the rows that cost no more than the request's bid in one of their zones."""
+        """Rows of ``matches`` that cost at most the request's bid in one of their zones."""
         if request.bid is None:
             return matches
         affordable, remaining = matches, matches

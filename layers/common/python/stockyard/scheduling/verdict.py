@@ -1,4 +1,4 @@
-"""What explanations come to: node types in groups by the rule that excluded them, and one sentence of all."""
+"""Summaries of explanations: node types in groups by the rule that excluded them, and one sentence of all."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def verdict(evaluations: Sequence[Evaluation], *, waits: str) -> str:
 
 
 def refusal(evaluations: Sequence[Evaluation]) -> str:
-    """Why nothing fits, in one sentence: what was ruled out last, and so fits best, comes first."""
+    """Reason why nothing fits, in one sentence: what was ruled out last, and so fits best, comes first."""
     if len(evaluations) == 1:
         return f"{evaluations[0].node_type.name} does not fit: {evaluations[0].message}."
     return f"No node type fits: {'; '.join(group.sentence for group in reversed(excluded(evaluations)))}."

@@ -1,1 +1,1 @@
-"""What holds for clusters: kinds of clouds and drivers, versions, control planes, groups."""
+"""Rules of clusters: kinds of clouds and drivers, versions, control planes, groups."""

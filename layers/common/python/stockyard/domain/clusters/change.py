@@ -1,4 +1,4 @@
-"""What somebody wants to change of a cluster."""
+"""Changes that somebody wants of a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stockyard.domain.values.rights import OPERATOR
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When the deletion of a cluster begins by itself: ``at`` as the record has it, None for never."""
+    """Moment when the deletion of a cluster begins by itself: ``at`` as the record has it, None for never."""
 
     at: str | None
 
@@ -35,7 +35,7 @@ class ClusterChange:
     """Of who chooses the profiles, see ``pack_rights``."""
 
     def fields(self) -> dict[str, Any]:
-        """What is to change, by name."""
+        """Values that are to change, by name."""
         names = {part.name for part in fields(self)} - {"rights", "expiry"}
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name in names}
         expiry = {} if self.expiry is None else {"expires_at": self.expiry.at}

@@ -1,5 +1,5 @@
-"""What holds for every control plane: for the code that launches and configures them, and for the code that checks and
-prices them."""
+"""Rules of every control plane: for the code that launches and configures them, and for the code that checks and prices
+them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def takes_pods(settings: Mapping[str, Any]) -> bool:
 
 
 def size_fault(before: int, size: int) -> str | None:
-    """What is wrong with a change of the size; None when nothing is."""
+    """Explain what is wrong with a change of the size; None when nothing is."""
     if size not in SIZES:
         return "the size of a control plane must be 1, 3 or 5"
     if size < before:

@@ -27,8 +27,8 @@ def join_token(key: bytes, claim_id: str, attempt: int) -> str:
 
 
 def machine_token(key: bytes, subject_id: str, attempt: int) -> str:
-    """What the user data of a claim's or a cluster's machine holds in an attempt: 256 bits. Raises ``ValueError`` for
-    an empty key."""
+    """Secret in the user data of a claim's or a cluster's machine in an attempt: 256 bits. Raises ``ValueError`` for an
+    empty key."""
     return _derived(key, "machine", subject_id, attempt).hex()
 
 

@@ -52,7 +52,7 @@ def check(text: str) -> dict[str, str]:
 
 
 def expires_at(fields: Mapping[str, str]) -> str | None:
-    """When the user's certificate ends, as RFC 3339 text; None for a user without one. ``ValueError`` for no PEM."""
+    """End of the user's certificate, as RFC 3339 text; None for a user without one. ``ValueError`` for no PEM."""
     encoded = fields.get("client-certificate-data")
     if not encoded:
         return None

@@ -19,7 +19,7 @@ def following(version: str) -> str:
 
 
 def upgrade_fault(before: str, after: str) -> str | None:
-    """Why a control plane of the one minor cannot become one of the other; None where it can."""
+    """Reason why a control plane of the one minor cannot become one of the other; None where it can."""
     if number(after) < number(before):
         return f"must not be older than {before}, which the cluster has"
     if number(after) > number(following(before)):
@@ -28,7 +28,7 @@ def upgrade_fault(before: str, after: str) -> str | None:
 
 
 def skew_fault(control_plane: str, node: str) -> str | None:
-    """Why a node's kubelet cannot work with such a control plane; None where it can."""
+    """Reason why a node's kubelet cannot work with such a control plane; None where it can."""
     major, minor = number(control_plane)
     if number(node) > (major, minor):
         return f"has {node}, newer than the control plane"

@@ -46,7 +46,7 @@ REMOVED: Mapping[str, Sequence[Removal]] = {
 
 
 def removals(minor: str) -> list[str]:
-    """What to say of an upgrade to that minor. Whether somebody still uses an interface, its API server knows."""
+    """Warnings about an upgrade to that minor. Whether somebody still uses an interface, its API server knows."""
     if minor not in REMOVED:
         return [Note(f"Kubernetes {minor} removes no interface that is served by default (as of {LOOKED_AT}).")]
     return [

@@ -62,7 +62,7 @@ class ClusterForm(Protocol):
     """The form of a kind of manifests."""
 
     def read_cluster(self, document: Any, at: Place) -> ClusterDocument:
-        """What the manifest at that place asks for. ``InvalidInput`` with every fault below the place."""
+        """Read the manifest of a cluster at that place. ``InvalidInput`` with every fault below the place."""
         ...
 
     def wanted_settings(self, document: ClusterDocument, current: Mapping[str, Any] | None) -> dict[str, Any]:

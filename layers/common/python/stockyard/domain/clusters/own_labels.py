@@ -24,7 +24,7 @@ def unknown_labels(labels: Iterable[str], place: Place) -> Warnings:
 
 
 def hint_of(labels: Iterable[str]) -> str:
-    """Which label was probably meant by the first that means nothing; empty where there is none."""
+    """Label that was probably meant by the first one without a meaning; empty where there is none."""
     return next((f"; {label} means nothing{_suggestion(label)}" for label in labels if _is_odd(label)), "")
 
 

@@ -26,7 +26,7 @@ GRACE = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How often a snapshot is taken, and how many stay."""
+    """Interval between snapshots, and how many of them stay."""
 
     interval_hours: int
     keep: int
@@ -45,7 +45,7 @@ class Schedule:
         return to_text(due) if now > due else None
 
     def surplus(self, ids: Iterable[str]) -> list[str]:
-        """Those that are to go: all but the newest."""
+        """Snapshots that are to go: all but the newest."""
         return sorted(ids)[: -self.keep]
 
 
@@ -56,5 +56,5 @@ def schedule_of(settings: Mapping[str, Any]) -> Schedule | None:
 
 
 def moment(snapshot_id: str) -> datetime:
-    """When the snapshot's slot began."""
+    """Moment when the snapshot's slot began."""
     return datetime.strptime(snapshot_id, _FORM).replace(tzinfo=UTC)

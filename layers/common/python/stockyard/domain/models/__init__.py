@@ -1,1 +1,2 @@
-"""What enters and leaves the API, as pydantic models: one module per resource, imported only where it is used."""
+"""Documents that enter and leave the API, as pydantic models: one module per resource, imported only where it is
+used."""

@@ -1,4 +1,4 @@
-"""What all models share: strict inputs that refuse unknown fields by name, views, and faults as JSON pointers."""
+"""Common parts of all models: strict inputs that refuse unknown fields by name, views, and faults as JSON pointers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant pays, as callers receive it."""
+"""Costs of a tenant, as callers receive them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BudgetView(View):
 
 
 class CostsView(View):
-    """What a tenant, or one of its clusters, costs now and has cost since the month began.
+    """Cost of a tenant, or of one of its clusters, now and since the month began.
 
     It is made of list prices and of the times at which things were made and removed, so it is an estimate, not a bill:
     a change of settings or of a spot price counts from the beginning of the thing. ``not_included`` says what is not in

@@ -15,7 +15,7 @@ class PhaseChange(View):
 
 
 class EventView(View):
-    """What happened to a resource."""
+    """Event in the life of a resource."""
 
     id: str
     """The id of the event; ids rise with time."""
@@ -51,7 +51,7 @@ class EventView(View):
 
 
 class AuditView(View):
-    """Who did what, when, and how it ended."""
+    """Action of a caller, with its time and how it ended."""
 
     id: str
     """The id of the record; ids rise with time."""

@@ -41,7 +41,7 @@ _SINGULAR = {"characters": "character", "entries": "entry"}
 
 
 def words(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    """What is wrong, from the library's name of the fault, its message and its context."""
+    """Words for a fault, from the library's name of the fault, its message and its context."""
     if kind in _WORDS:
         return _WORDS[kind]
     if kind == "value_error":
@@ -63,7 +63,7 @@ def _length(plural: str, context: Mapping[str, Any]) -> str:
 
 
 def unknown_field(model: type[BaseModel] | None, place: Sequence[str | int]) -> str:
-    """That the last of ``place`` is no field there, and which one was probably meant."""
+    """Message that the last of ``place`` is no field there, with the field that was probably meant."""
     likely = closest(str(place[-1]), _names_at(model, place[:-1])) if model is not None else ""
     return f"unknown field; did you mean {likely}?" if likely else "unknown field"
 

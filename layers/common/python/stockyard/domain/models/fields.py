@@ -33,7 +33,7 @@ def _secret(value: SecretStr) -> SecretStr:
 
 
 def label_key_fault(key: str) -> str | None:
-    """What is wrong with a Kubernetes label or taint key, or None."""
+    """Fault of a Kubernetes label or taint key, or None."""
     prefix, slash, name = key.rpartition("/")
     if not _LABEL_NAME.fullmatch(name):
         return "the name of a key has 1 to 63 letters, digits, - _ . and starts and ends with a letter or digit"
@@ -73,7 +73,7 @@ def checked_keys(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def tag_key_fault(key: str) -> str | None:
-    """What is wrong with the key of a tag, or None."""
+    """Fault of the key of a tag, or None."""
     if not 1 <= len(key) <= 128 or not _TAG.fullmatch(key):
         return "a tag's key has 1 to 128 letters, digits, spaces and . : / = + @ _ -"
     clouds = cloud_kinds.clouds().values()

@@ -30,7 +30,7 @@ class PhaseView(View):
 
 
 class OperationErrorView(View):
-    """Why an operation failed: the phase, the cause, and what a person can do."""
+    """Reason why an operation failed: the phase, the cause, and what a person can do."""
 
     error_type: str
     """The type of the error, as in a problem document."""

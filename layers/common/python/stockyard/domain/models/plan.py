@@ -36,7 +36,7 @@ class PlannedChange(View):
 
 
 class Remark(View):
-    """Why something was ruled out, or what to mind."""
+    """Reason why something was ruled out, or a remark to mind."""
 
     pointer: str
     """The JSON pointer of the place in the body; empty for all of it."""
@@ -73,7 +73,7 @@ class PriceItem(View):
 
 
 class Price(View):
-    """What the plan costs."""
+    """Cost of the plan."""
 
     currency: str = "USD"
     """The currency of all prices."""

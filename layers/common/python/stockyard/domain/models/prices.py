@@ -8,7 +8,7 @@ from stockyard.domain.models.base import View
 
 
 class PriceView(View):
-    """What one thing costs in a region."""
+    """Price of one thing in a region."""
 
     region: str
     """The region that the price holds in."""

@@ -1,4 +1,4 @@
-"""What a node is where nobody asks for anything else: on demand, and of amd64.
+"""Defaults of a node where nobody asks for anything else: on demand, and of amd64.
 
 One function, ``defaults_of``, decides it for every kind of request: claims, pools, groups, plans and simulations. Spot
 may be taken back at any moment, and an image may be for amd64 alone, so both come only when they are asked for.
@@ -33,8 +33,8 @@ _WRITTEN_OUT: Mapping[str, Mapping[str, Any]] = {
 
 
 def asked_keys(requirements: Mapping[str, Requirement]) -> frozenset[str]:
-    """Of the keys of ``DEFAULTS`` those by which requirements ask. Who lists node types by name means each of them,
-    whatever its architecture."""
+    """Keys of ``DEFAULTS`` by which requirements ask. Who lists node types by name means each of them, whatever its
+    architecture."""
     keys = {key for key in DEFAULTS if key in requirements}
     if any(key in requirements and _lists(requirements[key]) for key in (NODE_TYPE, INSTANCE_TYPE)):
         keys.add(ARCH)
@@ -42,7 +42,7 @@ def asked_keys(requirements: Mapping[str, Requirement]) -> frozenset[str]:
 
 
 def defaults_of(requirements: Mapping[str, Requirement], *, bids: bool = False) -> Mapping[str, str]:
-    """Of ``DEFAULTS`` those that hold for requirements. ``bids``: a bid is made for spot, which asks for it."""
+    """Entries of ``DEFAULTS`` that hold for requirements. ``bids``: a bid is made for spot, which asks for it."""
     keys = asked_keys(requirements)
     return {key: value for key, value in DEFAULTS.items() if key not in keys and not (bids and key == CAPACITY_TYPE)}
 

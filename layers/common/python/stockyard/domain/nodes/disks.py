@@ -48,7 +48,7 @@ def price_with_disk(usd_hour: float | None, node_type: NodeType, properties: Map
 
 
 def of_catalogue(resources: Mapping[str, str], properties: Mapping[str, str]) -> Mapping[str, str]:
-    """What a claim asks of types that are counted with the usual disk: as much less as its own disk has more.
+    """Requests of a claim to types that are counted with the usual disk: as much less as its own disk has more.
 
     Raises ``ValueError`` for a quantity that cannot be read.
     """

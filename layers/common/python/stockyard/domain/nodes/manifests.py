@@ -46,7 +46,7 @@ class ProviderDocument:
 
 
 def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -> Warnings:
-    """What is odd about a provider, with the places of its block and its properties before each pointer."""
+    """Warnings about a provider, with the places of its block and its properties before each pointer."""
     warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in BUILT_IN]
     types = declared(provider)
     if not provider_kinds.kind(provider.kind).built:

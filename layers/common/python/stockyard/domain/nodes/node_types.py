@@ -86,7 +86,7 @@ class NodeType:
 
     @property
     def disk_usd_hour(self) -> float | None:
-        """What the disk of a node costs beside its machine, in USD an hour; None where that is not known."""
+        """Cost of a node's disk beside its machine, in USD an hour; None where that is not known."""
         if not self.disk_gib:
             return 0.0
         return None if self.gib_usd_hour is None else self.gib_usd_hour * self.disk_gib
@@ -99,11 +99,12 @@ class NodeType:
 
     @property
     def effective_cost(self) -> float:
-        """What the type costs as its provider counts: the explicit cost, else the cheapest offering's rank."""
+        """Cost of the type as its provider counts: the explicit cost, else the cheapest offering's rank."""
         return min((self.rank(_at_least(offering)) for offering in self.offerings), default=self.cost)
 
     def rank(self, offering: Offering) -> float:
-        """What orders the provider's own types: the explicit cost, else the real price, else the formula's cost.
+        """Rank of an offering among the provider's own types: the explicit cost, else the real price, else the
+        formula's cost.
 
         Types of one provider may mix units. With a ``unit_price`` a real price is turned into cost units; without
         one the numbers are compared as they are.
@@ -113,7 +114,7 @@ class NodeType:
         return offering.usd_hour / self.unit_price if self.unit_price else offering.usd_hour
 
     def money(self, offering: Offering) -> float | None:
-        """What a node costs in USD an hour, which orders types of different providers: the real price with that of its
+        """Price of a node in USD an hour, which orders types of different providers: the real price with that of its
         disk, else cost times ``unit_price``; else None."""
         if offering.usd_hour is not None:
             disk = self.disk_usd_hour
@@ -240,7 +241,7 @@ def read_resources(written: Mapping[str, str | float], pods: int | None = DEFAUL
 
 
 def allocatable(capacity: Mapping[str, int], overhead: Mapping[str, int]) -> dict[str, int]:
-    """What is left for pods. It may be negative: then nothing ever fits."""
+    """Amount of each resource that is left for pods. It may be negative: then nothing ever fits."""
     remaining = dict(capacity)
     for name, amount in overhead.items():
         remaining[name] = remaining.get(name, 0) - amount

@@ -79,7 +79,7 @@ class InstanceOffer:
 
 @dataclass(frozen=True, slots=True)
 class SpotPrice:
-    """What spot capacity of a type costs in one zone, in USD an hour: ``now``, and the least and the most of late."""
+    """Price of spot capacity of a type in one zone, in USD an hour: ``now``, and the least and the most of late."""
 
     now: float
     low: float

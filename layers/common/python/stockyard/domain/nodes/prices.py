@@ -1,4 +1,4 @@
-"""What a node costs: the one place where its price is worked out, for plans, claims, pools, limits, costs, explanations
+"""Cost of a node: the one place where its price is worked out, for plans, claims, pools, limits, costs, explanations
 and simulations.
 
 The price of an offering is that of the zone in which its node stands. While a node may still come to stand in several
@@ -35,7 +35,7 @@ def least_price(offering: Offering, zones: Sequence[str], zone_ids: Mapping[str,
 
 
 def known_zones(zones: Sequence[str], zone_ids: Mapping[str, str]) -> list[str]:
-    """Of these zones those whose ids are known, by name; ``*`` stands for all that are known."""
+    """Names of these zones whose ids are known; ``*`` stands for all that are known."""
     return sorted(zone_ids) if ANY in zones else [zone for zone in zones if zone in zone_ids]
 
 

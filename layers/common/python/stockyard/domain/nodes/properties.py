@@ -1,4 +1,4 @@
-"""Which properties a claim's node has: the claim's over its type's over its provider's, and of several values one."""
+"""Properties of a claim's node: the claim's over its type's over its provider's, and of several values one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def select_values(
 
 
 def node_labels(node_type: NodeType | None, claim: NodeClaim, placement: Placement) -> dict[str, str]:
-    """What the claim's node is labelled with, as it was launched; ``node_type`` is its type as the source offers it."""
+    """Labels of the claim's node, as it was launched; ``node_type`` is its type as the source offers it."""
     permitted = dict(node_type.properties) if node_type is not None else {}
     for key, text in written(claim).items():
         if is_label_text(text) and key not in VARIABLES:

@@ -1,4 +1,4 @@
-"""What is known of a kind of node provider from its documents alone, and the table of all kinds.
+"""Facts about a kind of node provider from its documents alone, and the table of all kinds.
 
 Each kind is described by its provider's own folder. The composition root hands the descriptions over before the first
 document is read, so this room knows no provider by name. The table never changes in the life of a process.
@@ -26,7 +26,7 @@ def written_resources(_block: Document, entry: Document) -> Quantities:
 
 
 def written_limit(entry: Document) -> int | None:
-    """How many nodes of a type there may be, as its entry has it; None: any number."""
+    """Largest number of nodes of a type, as its entry has it; None: any number."""
     limit: int | None = entry.get("maxCapacity")
     return limit
 
@@ -94,8 +94,8 @@ def label_domains() -> tuple[LabelDomain, ...]:
 
 
 def unknown_label(key: str) -> str | None:
-    """That a label of a vendor's domain is none which the vendor knows, with the one that was probably meant; None for
-    all other labels."""
+    """Message that a label of a vendor's domain is unknown to the vendor, with the one that was probably meant; None
+    for all other labels."""
     domain, slash, name = key.rpartition("/")
     for restricted in label_domains() if slash else ():
         is_within = domain == restricted.name or domain.endswith(f".{restricted.name}")

@@ -16,7 +16,7 @@ from stockyard.domain.values.states import LaunchGroupState, Power, PowerWish, R
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord:
-    """What every record but a node claim inherits. ``version`` is 1 on creation, plus 1 with each change."""
+    """Fields that every record but a node claim inherits. ``version`` is 1 on creation, plus 1 with each change."""
 
     id: str
     version: int = field(default=1, kw_only=True)
@@ -80,7 +80,7 @@ class PlacementOption:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What the scheduler decided for a claim, and what it decided from.
+    """Decision of the scheduler for a claim, and the facts behind it.
 
     ``options`` are the ways that may be launched: the selected one first, then the others, the cheapest first.
     ``considered`` counts the node types by the first rule that ruled them out. ``counted`` says that one of the type's
@@ -109,7 +109,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClaimSpec:
-    """What a node claim asks for: part of its record and of the request for it, in whatever form that comes."""
+    """Specification of a node claim: part of its record and of the request for it, in whatever form that comes."""
 
     cluster_ref: str = ""
     """The cluster as the claim names it: id or name; empty for a node of no cluster."""
@@ -280,7 +280,8 @@ class MachineHold(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class NodeEnvironment(VersionedRecord):
-    """What a provider set up once for one cluster. ``id`` is derived from both, so that there is never a second."""
+    """Environment that a provider set up once for one cluster. ``id`` is derived from both, so that there is never a
+    second."""
 
     cluster_id: str
     provider_id: str

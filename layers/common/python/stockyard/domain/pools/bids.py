@@ -1,4 +1,4 @@
-"""What somebody pays at most for spot capacity, and in which zones an offering costs no more than that."""
+"""Bids for spot capacity, and the zones in which an offering costs no more than a bid."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bid:
 
 
 def on_demand_price(node_type: NodeType, offering: Offering) -> float | None:
-    """What the type costs on demand, of which a bid in percent is a part."""
+    """Price of the type on demand, of which a bid in percent is a part."""
     if offering.on_demand_usd_hour is not None:
         return offering.on_demand_usd_hour
     return next((way.usd_hour for way in node_type.offerings if way.capacity_type == ON_DEMAND), None)

@@ -80,19 +80,19 @@ class Budget:
 
     @property
     def text(self) -> str:
-        """How many nodes it lets go at a time, in words."""
+        """Words for the number of nodes that the budget lets go at a time."""
         if self.fault:
             return "that cannot be read"
         return f"of {self.amount}%" if self.percent else f"of {self.amount} node{'s' * (self.amount != 1)}"
 
     def nodes_of(self, count: int) -> int:
-        """How many of ``count`` nodes it lets be disrupted at a time."""
+        """Number of nodes, of ``count``, that the budget lets be disrupted at a time."""
         return -(-self.amount * count // 100) if self.percent else self.amount
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What budgets ask of a node."""
+    """Facts about a node that budgets ask for."""
 
     managed: bool = True
     """It is a claim's."""
@@ -117,7 +117,8 @@ def budgets_of(disruption: Mapping[str, Any]) -> tuple[Budget, ...]:
 
 
 def allowed(budgets: Iterable[Budget], reason: str, nodes: int, now: datetime) -> int:
-    """How many of the pool's ``nodes`` may be disrupted at a time for ``reason``; ``UNBOUNDED`` where no budget says.
+    """Number of the pool's ``nodes`` that may be disrupted at a time for ``reason``; ``UNBOUNDED`` where no budget
+    says.
 
     ``nodes`` are those of :attr:`NodeState.counts`. A budget with a fault allows nothing, whatever its reasons.
     """
@@ -134,15 +135,16 @@ def strictest(budgets: Iterable[Budget], reason: str, nodes: int, now: datetime)
 
 
 def remaining(budgets: Sequence[Budget], reason: str, nodes: Iterable[NodeState], now: datetime) -> int:
-    """How many more nodes of a pool may be disrupted for ``reason``: what is allowed, less those that are missing
-    already because they are not ready or on their way out, for whatever reason. Never below 0."""
+    """Number of further nodes of a pool that may be disrupted for ``reason``: what is allowed, less those that are
+    missing already because they are not ready or on their way out, for whatever reason. Never below 0."""
     counted = [node for node in nodes if node.counts]
     missing = sum(node.disrupting or not node.ready for node in counted)
     return max(0, allowed(budgets, reason, len(counted), now) - missing)
 
 
 def next_change(budgets: Iterable[Budget], now: datetime) -> datetime | None:
-    """When a window opens or ends next, so that more or less may be disrupted from then on; None: never by itself.
+    """Moment when a window opens or ends next, so that more or less may be disrupted from then on; None: never by
+    itself.
 
     Of windows that follow each other without an end, a moment before it: one that looks then asks again.
     """

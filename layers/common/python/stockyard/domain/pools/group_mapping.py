@@ -1,4 +1,4 @@
-"""How the node groups of a kind of cluster are pools: what each kind of cluster with groups has."""
+"""Mapping of the node groups of a kind of cluster to pools: what each kind of cluster with groups has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Group = Mapping[str, Any]
 
 
 class GroupMapping(Protocol):
-    """How the node groups of a kind of cluster are pools."""
+    """Mapping of the node groups of a kind of cluster to pools."""
 
     def pool_of_group(self, group: Group, provider: str = "") -> NewPool:
         """The pool of a worker group; ``provider`` is who serves it."""

@@ -27,8 +27,8 @@ class PricedType:
     usd_hour: float | None = None
 
     def use(self, limit: str) -> float:
-        """How much one node uses of a limit: in thousandths, of money as well. What has no known price fits within no
-        limit in money."""
+        """Amount of a limit that one node uses: in thousandths, of money as well. What has no known price fits within
+        no limit in money."""
         if limit == NODES:
             return 1000
         if limit == USD_HOUR:

@@ -184,7 +184,7 @@ def own_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
 
 
 def own_pool_spec(pool: AnyPool) -> dict[str, Any]:
-    """What a manifest of ours says of the pool, but for its name and its cluster."""
+    """Spec of the pool in a manifest of ours, without its name and its cluster."""
     values = {
         _camel(name): list(value) if isinstance(value, tuple) else value
         for name, value in pool.spec().items()

@@ -63,7 +63,7 @@ def _node_class(provider: str) -> Mapping[str, str]:
 
 
 def _labels(claim: NodeClaim) -> dict[str, str]:
-    """By these ``kubectl get nodeclaims`` shows what the machine is."""
+    """Labels by which ``kubectl get nodeclaims`` shows what the machine is."""
     labels = {NODE_POOL: claim.pool, CLAIM_LABEL: claim.id}
     placement = claim.placement
     if placement is None:

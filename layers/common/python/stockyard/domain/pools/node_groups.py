@@ -31,12 +31,12 @@ RESOURCES = "resources"
 
 
 def name_of(group: Group) -> str:
-    """What a group is called, which is the name of its pool."""
+    """Name of a group, which is the name of its pool."""
     return str(group.get("name") or group.get("id") or "")
 
 
 def control_group_name(settings: Mapping[str, Any]) -> str | None:
-    """What the settings call the group that the control plane stands on; None where there is no such group."""
+    """Name in the settings of the group that the control plane stands on; None where there is no such group."""
     groups: Iterable[Group] = settings.get(AUTOSCALER_GROUPS) or ()
     return next((name_of(group) for group in groups if group.get("role") == CONTROL), None)
 
@@ -88,7 +88,7 @@ def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:
 
 
 def common_fields(pool: NewPool | Pool) -> dict[str, Any]:
-    """What an entry of any kind of cluster says of the pool, but for its name."""
+    """Fields of the pool in an entry of any kind of cluster, without its name."""
     return {
         "role": WORKER,
         "min_size": pool.floor,
@@ -118,6 +118,6 @@ def node_properties(pool: Pool) -> dict[str, str]:
 
 
 def floor_resources(pool: Pool) -> dict[str, str]:
-    """What claims of the pool ask for that no pod has asked for yet, as quantities: a node with GPUs is given only to
+    """Resources that claims of the pool ask for before any pod does, as quantities: a node with GPUs is given only to
     who asks for them, and so is one of a floor."""
     return {str(name): str(amount) for name, amount in (pool.document.get(RESOURCES) or {}).items()}

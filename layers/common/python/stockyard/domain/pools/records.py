@@ -27,7 +27,7 @@ NODES, USD_HOUR = "nodes", "usd_hour"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
-    """What a pool asks for, in whatever form it came.
+    """Specification of a pool, in whatever form it came.
 
     The ``static`` kind has always ``quantity`` nodes. The ``dynamic`` kind has as many as pending pods need: never
     fewer than ``floor``, always room for ``headroom``, never more than ``limits``.

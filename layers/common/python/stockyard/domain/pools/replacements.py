@@ -10,8 +10,8 @@ from stockyard.domain.values.requirements import IN, NODE_TYPE
 
 
 def failed_replacements(record: ClusterDisruption, claims: Iterable[NodeClaim]) -> dict[str, dict[str, str]]:
-    """Of the decision that is being carried out, the claims that were to come for it and have failed, by id. Where
-    pools make what comes by themselves, these are their claims since the decision. See ``failure_of``."""
+    """Failed claims of the decision that is being carried out, which were to come for it, by id. Where pools make what
+    comes by themselves, these are their claims since the decision. See ``failure_of``."""
     if record.state != REPLACING or record.leaving:
         return {}
     listed = list(claims)
@@ -25,8 +25,9 @@ def failed_replacements(record: ClusterDisruption, claims: Iterable[NodeClaim]) 
 
 
 def failure_of(claim: NodeClaim) -> dict[str, str]:
-    """Why a claim becomes no node, as ``message``, and the ``types`` that it could not be, with commas between: the one
-    that it was placed on, or all that it names where it could be placed on none. The cloud's own words come first."""
+    """Reason why a claim becomes no node, as ``message``, and the ``types`` that it could not be, with commas between:
+    the one that it was placed on, or all that it names where it could be placed on none. The cloud's own words come
+    first."""
     types = [claim.type_ref] if claim.type_ref else _named_types(claim)
     refusal = claim.last_refusal or ""
     message = claim.message if refusal in claim.message else f"{refusal} {claim.message}"

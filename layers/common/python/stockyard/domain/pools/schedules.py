@@ -59,7 +59,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When something begins.
+    """Moments when something begins.
 
     ``fields`` are the five, each ``*`` or a list of all its numbers. Where day of the month and day of the week are
     both restricted either may fit, as in cron. ``follows_clock``: it comes whenever the clock shows such a time.
@@ -188,13 +188,13 @@ def _next(fields: str, moment: datetime) -> datetime | None:
 
 
 def _clock(moment: datetime, zone: tzinfo) -> tuple[datetime, timedelta]:
-    """What the zone's clock shows, and how far that is from UTC."""
+    """Time that the zone's clock shows, and how far that is from UTC."""
     local = moment.astimezone(zone)
     return local.replace(tzinfo=None, fold=0), local.utcoffset() or timedelta()
 
 
 def _first_change(zone: tzinfo, start: datetime, end: datetime) -> datetime | None:
-    """When the zone's clock is changed first after ``start`` and not after ``end``, to the second; None for never."""
+    """First change of the zone's clock after ``start`` and not after ``end``, to the second; None for never."""
     offset = _clock(start, zone)[1]
     if _clock(end, zone)[1] == offset:
         return None

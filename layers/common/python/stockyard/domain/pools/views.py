@@ -63,7 +63,7 @@ def _members_condition(pool: Pool, claims: Sequence[NodeClaim]) -> Condition:
 
 
 def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
-    """How many nodes the pool is to have at least, and has. ``usd_hour`` is None while a price is not known."""
+    """Numbers of nodes that the pool is to have at least, and has. ``usd_hour`` is None while a price is not known."""
     living = [claim for claim in claims if not claim.deleting]
     return {
         "desired": pool.quantity if pool.kind == STATIC else pool.floor,

@@ -44,7 +44,7 @@ class WorkloadPart(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class UnusedRoom(VersionedRecord):
-    """What pods that wait have not used, of one cluster; ``id`` is the cluster's.
+    """Room in one cluster that its waiting pods have not used; ``id`` is the cluster's.
 
     ``groups`` is by the id of a group of equal pods, as ``lifecycle.waiting.unused`` reads and writes it.
     """

@@ -1,4 +1,4 @@
-"""What a version of a cluster profile says, and what becomes of it in a cluster. Pure functions of plain documents."""
+"""Content of a version of a cluster profile, and its use in a cluster. Pure functions of plain documents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Pack:
 
     @property
     def key(self) -> str:
-        """What the pack is called among those of a cluster."""
+        """Name of the pack among those of a cluster."""
         return f"{self.profile}/{self.name}"
 
 
@@ -101,7 +101,7 @@ def _spoken_value(variable: Mapping[str, Any], value: Any) -> Any:
 
 
 def value_fault(variable: Mapping[str, Any], value: Any) -> str | None:
-    """What is wrong with a value of a variable, or None."""
+    """Fault of a value of a variable, or None."""
     kind = variable["type"]
     types: dict[str, type[Any] | tuple[type[Any], ...]] = {"string": str, "number": (int, float), "boolean": bool}
     if not isinstance(value, types[kind]) or (kind == "number" and isinstance(value, bool)):
@@ -122,8 +122,8 @@ def is_regex(text: str) -> bool:
 
 
 def regex_fault(pattern: str, text: str) -> str | None:
-    """Why the text does not match the expression as a whole, or None where it does. The time is linear in the text's
-    length (RE2), whatever the expression is."""
+    """Reason why the text does not match the expression as a whole, or None where it does. The time is linear in the
+    text's length (RE2), whatever the expression is."""
     import re2
 
     try:
@@ -224,7 +224,7 @@ def _ordered(objects: Sequence[Object]) -> Iterator[Object]:
 
 
 def content_changes(before: Content, after: Content) -> dict[str, list[Any]]:
-    """What is different between two versions, as parts of a plan; pointers are into the later one."""
+    """Differences between two versions, as parts of a plan; pointers are into the later one."""
     earlier = {pack["name"]: pack for pack in before["packs"]}
     later = {pack["name"]: pack for pack in after["packs"]}
     changes = []
@@ -297,7 +297,8 @@ WORKLOADS = frozenset({*_COUNTED, "Job"})
 
 
 def readiness(item: Object, live: Object | None) -> str | None:
-    """What an applied object still waits for; None when it is ready. ``TemplateFault`` for one that has failed."""
+    """Condition that an applied object still waits for; None when it is ready. ``TemplateFault`` for one that has
+    failed."""
     name = spoken(reference("", item))
     if live is None:
         return f"{name} is not there yet"

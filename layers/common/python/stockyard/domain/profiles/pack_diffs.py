@@ -1,4 +1,4 @@
-"""What is different between the objects of two choices of profiles, field by field. Pure."""
+"""Differences between the objects of two choices of profiles, field by field. Pure."""
 
 from __future__ import annotations
 

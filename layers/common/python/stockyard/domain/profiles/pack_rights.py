@@ -78,15 +78,15 @@ def _content(choice: Choice) -> tuple[Any, ...]:
 
 
 def rights_faults(item: Object, rights: str) -> Iterator[str]:
-    """Why somebody with these rights may not choose a pack with the object, each with the field."""
+    """Reasons why somebody with these rights may not choose a pack with the object, each with the field."""
     yield from _of_ours(item)
     if rights != ADMIN:
         yield from _of_operators(item)
 
 
 def secret_faults(item: Object) -> Iterator[str]:
-    """Why an object may stand in no version: everybody who may read the profile would read the values. A Secret without
-    values, which something in the cluster fills, shows nobody anything."""
+    """Reasons why an object may stand in no version: everybody who may read the profile would read the values. A Secret
+    without values, which something in the cluster fills, shows nobody anything."""
     if item["kind"] == "Secret":
         for name in ("data", "stringData"):
             if item.get(name):
@@ -94,14 +94,15 @@ def secret_faults(item: Object) -> Iterator[str]:
 
 
 def removal_fault(kind: str, api_version: str, namespace: str, rights: str) -> str | None:
-    """Why somebody with these rights may not take an object away; None where that is allowed."""
+    """Reason why somebody with these rights may not take an object away; None where that is allowed."""
     if rights == ADMIN:
         return None
     return _kind_fault(api_version, kind) or _namespace_fault(namespace)
 
 
 def _of_ours(item: Object) -> Iterator[str]:
-    """What is Stockyard's own in a cluster: the agent with its rights and policies, and the account of packs."""
+    """Faults of objects that touch Stockyard's own in a cluster: the agent with its rights and policies, and the
+    account of packs."""
     meta, group = item["metadata"], _group(str(item["apiVersion"]))
     labels = meta.get("labels")
     if meta.get("namespace") in _OWN_NAMESPACES:

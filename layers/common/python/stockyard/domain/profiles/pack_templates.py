@@ -28,7 +28,7 @@ _MARKED = re.compile(r"stockyard-place-(\d+)-holder")
 
 
 class TemplateFault(ValueError):
-    """What is wrong with a template, in words."""
+    """Fault of a template, in words."""
 
 
 @dataclass(slots=True)
@@ -38,14 +38,14 @@ class _Room:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What placeholders stand for, by ``VARIABLE`` or ``VALUE`` and the name or path. Terms that come of one another
-    share the room for what is put in."""
+    """Values of placeholders, by ``VARIABLE`` or ``VALUE`` and the name or path. Terms that come of one another share
+    the room for what is put in."""
 
     values: Mapping[tuple[str, str], Any]
     _room: _Room = field(default_factory=_Room)
 
     def with_values(self, more: Iterable[tuple[str, Any]]) -> Terms:
-        """These terms, and the values of a pack by their paths."""
+        """Add the values of a pack by their paths."""
         return Terms({**self.values, **{(VALUE, path): value for path, value in more}}, self._room)
 
     def check(self, kind: str, name: str) -> None:
@@ -55,7 +55,7 @@ class Terms:
             raise TemplateFault(f"refers to the {noun} {name}, which there is not")
 
     def take(self, kind: str, name: str) -> Any:
-        """What a placeholder stands for. ``TemplateFault`` where there is none, or no room for it."""
+        """Take the value of a placeholder. ``TemplateFault`` where there is none, or no room for it."""
         self.check(kind, name)
         value = self.values[kind, name]
         self._room.characters -= len(value) if isinstance(value, str) else len(json.dumps(value))
@@ -65,7 +65,7 @@ class Terms:
 
 
 def placeholders(text: str) -> Iterator[tuple[str, str]]:
-    """What the text refers to: ``VARIABLE`` or ``VALUE``, and the name or path."""
+    """References of the text to variables and values: ``VARIABLE`` or ``VALUE``, and the name or path."""
     return ((match[1], match[2]) for match in PLACEHOLDER.finditer(text))
 
 

@@ -38,7 +38,8 @@ _Fault = str
 
 
 def pod_faults(item: Mapping[str, Any]) -> Iterator[_Fault]:
-    """Where the pods of an object are not on the level ``restricted``, each with the field. None for other kinds."""
+    """Places where the pods of an object are not on the level ``restricted``, each with the field. None for other
+    kinds."""
     path = _TEMPLATES.get(str(item.get("kind")))
     if path is None:
         return
@@ -94,7 +95,7 @@ def _of_volumes(place: str, volumes: Any) -> Iterator[_Fault]:
 
 
 def _of_context(place: str, context: Mapping[str, Any]) -> Iterator[_Fault]:
-    """What a pod's context and a container's have in common."""
+    """Faults that a pod's context and a container's may both have."""
     labels = _object(context.get("seLinuxOptions"))
     if not _is_one_of(labels.get("type", ""), _SELINUX) or labels.get("user") or labels.get("role"):
         yield f"{place}.seLinuxOptions: is not of the level restricted"

@@ -48,7 +48,7 @@ class ProfilePart(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class ProfileUse(VersionedRecord):
-    """That a cluster names a profile. ``id`` is ``profile id/cluster id``. A profile with uses is not deleted."""
+    """Use of a profile by a cluster. ``id`` is ``profile id/cluster id``. A profile with uses is not deleted."""
 
     cluster_id: str
 
@@ -58,7 +58,7 @@ PACK_PENDING, PACK_APPLYING, PACK_READY, PACK_FAILED = "Pending", "Applying", "R
 
 @dataclass(frozen=True, slots=True)
 class PackStatus:
-    """Where a pack is: ``Pending``, ``Applying``, ``Ready`` or ``Failed``."""
+    """State of a pack: ``Pending``, ``Applying``, ``Ready`` or ``Failed``."""
 
     profile: str
     layer: str

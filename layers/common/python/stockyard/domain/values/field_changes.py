@@ -1,4 +1,4 @@
-"""What differs between two documents, field by field, as plans tell it."""
+"""Differences between two documents, field by field, as plans tell them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said beside a plan or an answer: warnings, which somebody has to mind, and notes, which only tell."""
+"""Remarks beside a plan or an answer: warnings, which somebody has to mind, and notes, which only tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine says of itself, freed of what nobody may read: people see it when an operation fails."""
+"""Report of a machine about itself, freed of what nobody may read: people see it when an operation fails."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ _LARGEST_WHOLE = 2**53
 
 
 class YamlFault(ValueError):
-    """What is wrong with the text, as the end of a sentence that begins with its name. ``line`` and ``column`` count
-    from 1; None where no place is known."""
+    """Fault of the text, as the end of a sentence that begins with its name. ``line`` and ``column`` count from 1; None
+    where no place is known."""
 
     def __init__(self, detail: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(detail)

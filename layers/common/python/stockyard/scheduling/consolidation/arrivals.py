@@ -76,7 +76,7 @@ class Arrivals:
         return fits
 
     def _total(self, running: RunningNode) -> list[int]:
-        """What the node has for pods: nearly all of it, as those that stay with it are not told."""
+        """Room of the node for pods: nearly all of it, as pods that stay with it are not told."""
         used = dict(running.node.free)
         for pod, count in running.pods:
             for name, amount in pod.requests:
@@ -163,8 +163,8 @@ class Arrivals:
 
 
 class _HostRules:
-    """Which pods may not be on one host: by what they require of each other there, and by the ports that they take.
-    Pairs are compared when they first meet; ``spent`` is the work of that in the packer's steps."""
+    """Pairs of pods that may not be on one host: by what they require of each other there, and by the ports that they
+    take. Pairs are compared when they first meet; ``spent`` is the work of that in the packer's steps."""
 
     def __init__(self, ports: PortTable) -> None:
         self.spent = 0

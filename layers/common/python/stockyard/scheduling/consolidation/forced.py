@@ -20,7 +20,7 @@ class Replacements:
         self._arrivals: list[Arrivals] = []
 
     def of(self, node: RunningNode, reason: str) -> Decision | None:
-        """How the node can go; None while its pods have no place that they will find.
+        """Decision by which the node can go; None while its pods have no place that they will find.
 
         Its pods go onto the room of other nodes, and onto new ones where that does not do. Where the cluster's
         scheduler could spread them so that one is left over, new nodes are made for all of them.

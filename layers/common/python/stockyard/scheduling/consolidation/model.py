@@ -1,4 +1,5 @@
-"""What is consolidated: the nodes of a cluster with what runs on them, and the answer that says which of them go."""
+"""Input and answer of a consolidation: the nodes of a cluster with what runs on them, and the answer that says which of
+them go."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """What a pool says of the disruption of its nodes.
+    """Rules of a pool for the disruption of its nodes.
 
     ``empty`` and ``underutilized`` are how many of them may be disrupted now for each of these reasons, as its budgets
     say. Nothing is done that saves less than ``minimum_saving`` in USD an hour for each node that goes.
@@ -60,7 +61,8 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much is looked for. ``steps`` is the work as the packer counts it; no clock is looked at.
+    """Settings of the search for nodes that can go. ``steps`` is the work as the packer counts it; no clock is looked
+    at.
 
     Of all sets of nodes that save at least ``share`` of what the best of them saves, the one that disrupts least is
     taken. What comes must be cheaper than what goes by at least ``margin`` of its price: prices move, and each move of
@@ -142,12 +144,12 @@ class Decision:
 
     @property
     def price_before(self) -> float:
-        """What the nodes that go cost in USD an hour."""
+        """Price of the nodes that go, in USD an hour."""
         return sum(node.price for node in self.nodes)
 
     @property
     def price_after(self) -> float:
-        """What the nodes that come cost in USD an hour."""
+        """Price of the nodes that come, in USD an hour."""
         if self.by_pools:
             return self.price_before
         return sum(replacement.claim.price for replacement in self.replacements)
@@ -159,5 +161,5 @@ class Decision:
 
     @property
     def cost(self) -> float:
-        """What it costs to disrupt the nodes that go; see ``RunningNode.cost``."""
+        """Cost of the disruption of the nodes that go; see ``RunningNode.cost``."""
         return sum(node.cost for node in self.nodes)

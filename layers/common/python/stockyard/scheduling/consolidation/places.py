@@ -31,9 +31,9 @@ def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
 
 
 def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode], meter: Meter | None = None) -> int:
-    """How many pods would have no place on the other nodes of the fleet: those of the nodes, and those that are still
-    to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first may
-    take the room of what comes later, so that a place for each of the two by itself is none for both.
+    """Number of pods that would have no place on the other nodes of the fleet: those of the nodes, and those that are
+    still to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first
+    may take the room of what comes later, so that a place for each of the two by itself is none for both.
 
     ``meter`` counts the work; it does not bound it.
     """
@@ -58,7 +58,7 @@ def _without(node: Node, pods: Sequence[tuple[Pod, int]]) -> Node:
 
 
 def _room(node: Node) -> tuple[int, int, list[tuple[str, int]], list[tuple[str, str]], str]:
-    """What orders nodes by their room, the smallest first. Of those with the same room the labels decide, and the name
+    """Sort key of nodes by their room, the smallest first. Of those with the same room the labels decide, and the name
     only where these are the same, too: what a node that comes will be called is not known when it is decided on."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME)
     return node.free.get(CPU, 0), node.free.get(MEMORY, 0), sorted(node.free.items()), labels, node.name

@@ -98,7 +98,7 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """What it costs to disrupt them."""
+        """Cost of the disruption of the nodes."""
         return sum(node.cost for node in self.nodes)
 
 
@@ -122,7 +122,7 @@ class Search:
 
     @property
     def tried(self) -> int:
-        """How many sets of nodes have been tried."""
+        """Number of sets of nodes that have been tried."""
         return len(self._trials)
 
     @property
@@ -205,7 +205,7 @@ class Search:
         return allowed
 
     def _sizes(self, ordered: Sequence[RunningNode]) -> Iterable[int]:
-        """How many of the first candidates are tried together, until nearly all is saved that can be."""
+        """Numbers of first candidates to try together, until nearly all is saved that can be."""
         count = len(ordered)
         sizes = range(1, count + 1) if count <= FEW else sorted({max(1, round(count * share)) for share in SHARES})
         goal = None if self.possible is None or count < len(self.candidates) else self.settings.share * self.possible
@@ -261,8 +261,8 @@ class Search:
         )
 
     def _slack(self, nodes: Sequence[RunningNode], plan: Plan) -> float:
-        """By how much each new node may become dearer than planned, in USD an hour: the set still saves what it has to
-        save by every rule."""
+        """Amount by which each new node may become dearer than planned, in USD an hour: the set still saves what it has
+        to save by every rule."""
         before = sum(node.price for node in nodes)
         least = [sum(self.fleet.rules_of(node).minimum_saving for node in nodes), self.settings.margin * before]
         for part in self._balanced_parts(nodes):
@@ -272,7 +272,7 @@ class Search:
     # --- which set is best ------------------------------------------------------------------------------------------
 
     def _lightest(self, trials: Iterable[Trial]) -> Trial | None:
-        """Of the sets that save nearly as much as the best one so far, the one that disrupts least."""
+        """Least disruptive of the sets that save nearly as much as the best one so far."""
         suitable = [trial for trial in trials if trial.plan is not None and self._allows(trial)]
         self._most = max([self._most, *(trial.saving for trial in suitable)])
         near = [trial for trial in suitable if trial.saving >= self.settings.share * self._most - EPSILON]

@@ -23,7 +23,7 @@ DELETE, REPLACE, NO_SAVING, NO_PLACE = "Delete", "Replace", "NoSaving", "NoPlace
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one candidate by itself.
+    """Verdict on one candidate by itself.
 
     ``outcome`` is ``Empty`` (nothing runs on it), ``Delete`` (its pods have room elsewhere), ``Replace`` (what has no
     room elsewhere fits a cheaper node), ``NoSaving`` (that node is no cheaper) or ``NoPlace`` (no one node holds it).
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def verdicts(fleet: Fleet, candidates: Sequence[RunningNode], meter: Meter) -> list[Verdict]:
-    """What becomes of each candidate by itself, in their order."""
+    """Judge each candidate by itself, in order."""
     counts: dict[Pod, int] = {}
     for node in candidates:
         for pod, count in node.pods:
@@ -65,7 +65,7 @@ class _Trial:
         self._room: dict[PodClass, tuple[int, int]] = {}
 
     def verdict(self, candidate: RunningNode) -> Verdict:
-        """What becomes of the candidate when it goes alone."""
+        """Judge the candidate as if it went alone."""
         if candidate.empty:
             return Verdict(candidate, EMPTY)
         own = ~(1 << self._numbers[candidate.name])

@@ -1,4 +1,4 @@
-"""What pods are worth: what they would cost at least if all were packed anew.
+"""Worth of pods: what they would cost at least if all were packed anew.
 
 The dual of the relaxed packing gives each resource a price at which no node type is worth more than it costs. So the
 pods of a node are worth what the cheapest packing of all pods pays for them at least, and a node *wastes* what it costs
@@ -25,15 +25,15 @@ def wastes(fleet: Fleet, nodes: Sequence[RunningNode]) -> list[float] | None:
 
 
 def possible_saving(fleet: Fleet) -> float | None:
-    """What could be saved at best in USD an hour if every node might go; None as of ``wastes``. Nodes without a known
-    price are left out."""
+    """Largest possible saving in USD an hour if every node might go; None as of ``wastes``. Nodes without a known price
+    are left out."""
     nodes = [node for node in fleet.nodes if node.price]
     waste = wastes(fleet, nodes)
     return sum(max(amount, 0.0) for amount in waste) if waste is not None else None
 
 
 def worth_of(fleet: Fleet, nodes: Sequence[RunningNode]) -> Mapping[Pod, float] | None:
-    """What each of the nodes' pods is worth in USD an hour; None as of ``wastes``."""
+    """Worth of each of the nodes' pods in USD an hour; None as of ``wastes``."""
     counts: dict[Pod, int] = {}
     for node in nodes:
         for pod, count in node.pods:

@@ -36,8 +36,9 @@ from stockyard.scheduling.packing.topology import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """What a pod asks for once some of its preferences were given up. ``mask`` are the rows that satisfy it all but
-    topology and room; ``domain_mask`` those that satisfy what it requires of labels: domains of others do not count."""
+    """Requests and rules of a pod once some of its preferences were given up. ``mask`` are the rows that satisfy all of
+    them but topology and room; ``domain_mask`` those that satisfy what it requires of labels: domains of others do not
+    count."""
 
     pod: Pod
     terms: tuple[Term, ...]
@@ -109,7 +110,7 @@ class PodClass:
 
     @property
     def waiting_pods(self) -> int:
-        """How many pods have no place."""
+        """Number of pods without a place."""
         return len(self.names) - self.placed
 
     @property
@@ -124,7 +125,7 @@ class PodClass:
 
 
 def preferred_terms(pod: Pod) -> list[Preference]:
-    """Its preferred node affinity, the heaviest first."""
+    """Preferred node affinity of a pod, the heaviest first."""
     return sorted(pod.preferences, key=lambda preference: -preference.weight)
 
 
@@ -293,7 +294,7 @@ def _in(namespace: str, term: PodTerm) -> bool:
 
 
 def _order(pod_class: PodClass) -> tuple[float, float, tuple[int, ...], int]:
-    """What takes the largest share of a machine of 2 GiB a core first; equal sizes one after the other."""
+    """Sort key that puts the largest share of a machine of 2 GiB a core first; equal sizes one after the other."""
     amounts = dict(pod_class.pod.requests)
     cpu, memory = amounts.get(CPU, 0) / 1000, amounts.get(MEMORY, 0) / 1000 / 2**31
     return (-max(cpu, memory), -(cpu + memory), pod_class.requests, pod_class.number)

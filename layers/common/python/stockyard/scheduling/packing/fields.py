@@ -52,7 +52,7 @@ def listed(value: Any, place: Place) -> list[tuple[Document, Place]]:
 
 
 def each(value: Any, place: Place, read: Callable[[Document, Place], T]) -> list[T]:
-    """What is read of each object of a list."""
+    """Read each object of a list."""
     return [read(document, where) for document, where in listed(value, place)]
 
 

@@ -155,7 +155,7 @@ class FreePart:
 
     @cached_property
     def bound(self) -> float:
-        """What all pods cost at least in USD an hour, if all of them have a place; 0 when nothing is known."""
+        """Lower bound of the cost of all pods in USD an hour, if all of them have a place; 0 when nothing is known."""
         return float(self.certificate.bound) / NANO if self.certificate is not None else 0.0
 
     @property

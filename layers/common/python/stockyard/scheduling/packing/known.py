@@ -183,7 +183,7 @@ def volumes_of(problem: Problem) -> dict[str, int]:
 
 
 def free_of(node: Node, resources: Sequence[str], volumes: Mapping[str, int]) -> list[int]:
-    """What is free of a node of each resource; ``volumes`` are the places of a node that limits none."""
+    """Free amount of each resource on a node; ``volumes`` are the places of a node that limits none."""
     free = [node.free.get(name, 0) for name in resources]
     for place, name in enumerate(resources):
         if name in volumes:

@@ -1,4 +1,4 @@
-"""What the pools of one packing may still have: resources by the capacity of nodes, nodes, money, places of types."""
+"""Limits that remain to the pools of one packing: resources by the capacity of nodes, nodes, money, places of types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MONEY = "money"
 
 
 class Limits:
-    """What remains of each pool's limits while nodes are planned. Each planned node takes what its first row takes."""
+    """Remaining limits of each pool while nodes are planned. Each planned node takes what its first row takes."""
 
     def __init__(self, rows: Rows, places: Mapping[str, int]) -> None:
         self._rows = rows
@@ -70,7 +70,7 @@ class Limits:
             self.full = self.full & ~self._of_type[name] | (self._of_type[name] if self.places[name] < 1 else 0)
 
     def copies(self, pool: int, row: Row) -> int:
-        """How many more nodes of this row the pool may have; a large number when nothing limits it."""
+        """Number of further nodes of this row that the pool may have; a large number when nothing limits it."""
         counts = [
             int(amount // share) for name, amount in self.remaining[pool].items() if (share := share_of(row, name)) > 0
         ]
@@ -91,7 +91,7 @@ class Limits:
 
 
 def share_of(row: Row, name: str) -> float:
-    """What a node of the row takes of a thing that is limited."""
+    """Amount of a limited thing that a node of the row takes."""
     if name == NODES:
         return 1000
     if name == MONEY:

@@ -16,7 +16,7 @@ EPSILON = 1e-9
 
 
 class ManyPods:
-    """What a packing has of nodes and pods, and how it places equal pods together. ``Solver`` fills it."""
+    """Nodes and pods of a packing, and the placement of equal pods together. ``Solver`` fills it."""
 
     meter: Meter
     resources: Sequence[str]

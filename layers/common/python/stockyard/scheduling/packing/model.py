@@ -1,4 +1,4 @@
-"""What is packed: pods that wait, the nodes and pods that are there, and the pools that may make nodes.
+"""Input of a packing: pods that wait, the nodes and pods that are there, and the pools that may make nodes.
 
 Values are read already: resources are thousandths of a unit (``domain.quantities``), requirements and selectors are
 selector entries in a fixed order. All of it is hashable, so that equal pods are found by their value.
@@ -170,7 +170,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What decides where a pod may go: two pods with an equal ``Pod`` are the same to the packer.
+    """Everything that decides where a pod may go: two pods with an equal ``Pod`` are the same to the packer.
 
     ``requests`` has one ``pods`` besides what the containers ask for. ``terms`` are the alternatives of the required
     node affinity, each together with the node selector; one empty term when nothing is required. ``volumes`` are the
@@ -200,7 +200,7 @@ class Pod:
     _hash: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        """It is computed once: a pod may have hundreds of rules and ports, and is looked up again and again."""
+        """Hash that is computed once: a pod may have hundreds of rules and ports, and is looked up again and again."""
         if not self._hash:
             values = (getattr(self, name) for name in _DECIDING)
             self._hash.append(hash(tuple(values)))
@@ -236,7 +236,7 @@ class PodGroup:
 
 @dataclass(frozen=True)
 class Pool:
-    """What makes nodes: requirements and labels of its nodes, their taints, and how much there may be of it.
+    """Pool that makes nodes: requirements and labels of its nodes, their taints, and how many of them there may be.
 
     ``limits`` are thousandths of a unit by resource; ``nodes`` counts nodes. ``used`` is what its nodes have already,
     by capacity. ``money`` is the most that its nodes may cost in USD an hour, ``spent`` what they do. Pools of a larger
@@ -315,7 +315,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to pack. ``preferences`` says whether preferred rules are tried before they are dropped.
+    """Settings of a packing. ``preferences`` says whether preferred rules are tried before they are dropped.
 
     ``preferred_nodes`` says that a new node is made before a preferred rule is dropped, as Karpenter does. Otherwise a
     pod goes where there is room, by its preferences as far as that goes, and they only choose among new nodes that are

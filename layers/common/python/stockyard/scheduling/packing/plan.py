@@ -88,7 +88,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each pod goes. ``price`` is what the new nodes cost in USD an hour."""
+    """Place of each pod. ``price`` is what the new nodes cost in USD an hour."""
 
     placements: tuple[Placement, ...]
     claims: tuple[Claim, ...]
@@ -108,7 +108,7 @@ class Plan:
 
     @property
     def gap(self) -> float | None:
-        """By how much the price is above the bound: 0.01 is one per cent. None where no bound is known."""
+        """Ratio by which the price is above the bound: 0.01 is one per cent. None where no bound is known."""
         return self.price / self.bound - 1 if self.bound else None
 
 
@@ -228,7 +228,7 @@ def _meter(problem: Problem, limit: int, earlier: int = 0) -> Meter:
 
 
 def _of_gang(short: PodClass) -> Reason:
-    """Why no pod of a gang is placed."""
+    """Reason why no pod of a gang is placed."""
     gang = short.pod.gang
     first = next(iter(short.waiting or short.names))
     return Reason("", GANG, gang, f"Of gang {gang} {first} has no place, so none of it is placed.")

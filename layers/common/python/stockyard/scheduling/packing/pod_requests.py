@@ -1,4 +1,5 @@
-"""What a pod takes of a node, by the rules of Kubernetes 1.35: containers, sidecars, overhead, and pod-level resources.
+"""Resources that a pod takes of a node, by the rules of Kubernetes 1.35: containers, sidecars, overhead, and pod-level
+resources.
 
 Errors are ``ValueError`` with a text that begins with the field, as a JSON pointer into the manifest.
 """
@@ -19,7 +20,7 @@ SIDECAR = "Always"
 
 
 def requests(spec: Document) -> dict[str, int]:
-    """What a pod takes of a node, in thousandths, with one of ``pods``.
+    """Resources that a pod takes of a node, in thousandths, with one of ``pods``.
 
     The containers and the sidecars together, or an init container beside the sidecars before it if that is more; then
     the overhead. A container's limit stands for a request that is missing. What the pod asks for as a whole stands in
@@ -48,7 +49,7 @@ def is_sidecar(container: Document, place: Place) -> bool:
 
 
 def _of_pod(spec: Document, containers: Mapping[str, int]) -> dict[str, int]:
-    """What the pod asks for as a whole, where it says so; otherwise the sum of its containers."""
+    """Requests of the pod as a whole, where it has any; otherwise the sum of its containers."""
     place: Place = ("spec", "resources")
     resources = object_at(spec, "resources", ("spec",))
     limits, own_requests = (amounts_at(resources.get(name), (*place, name)) for name in ("limits", "requests"))

@@ -1,4 +1,4 @@
-"""What a pod asks of other pods: spread, affinity and anti-affinity, and the selectors in them.
+"""Rules of a pod about other pods: spread, affinity and anti-affinity, and the selectors in them.
 
 Errors are ``ValueError`` with a text that begins with the field, as a JSON pointer into the manifest.
 """

@@ -1,4 +1,4 @@
-"""Why a pod has no place: for each pool the first rule that leaves it no way to make a node for the pod."""
+"""Reasons why a pod has no place: for each pool the first rule that leaves it no way to make a node for the pod."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reason:
 
 
 def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
-    """Why the pods of the class that wait got no new node, pool by pool, in the order in which pools are tried.
+    """Reasons why the waiting pods of the class got no new node, pool by pool, in the order in which pools are tried.
 
     Where the steps were used up before the pods had their turn, that is the reason in pools that could take them; of no
     pool where a node that is there could.
@@ -165,7 +165,7 @@ def _by_room(solver: Solver, pod_class: PodClass, mask: int, pool: Pool) -> Iter
 
 
 def _unserved(reasons_why: Iterable[str]) -> str:
-    """What is said of types of which no node can be made yet; empty where there are none."""
+    """Text about types of which no node can be made yet; empty where there are none."""
     return next((f" Of others no node can be made yet: {why}." for why in reasons_why), "")
 
 

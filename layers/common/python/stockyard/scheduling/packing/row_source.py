@@ -195,7 +195,7 @@ class RowSource:
         return (*([] if required.bounded else [OTHER]), *named) or (str(required.gte or required.lte or 0),)
 
     def _daemons(self, pool: Pool, node_type: NodeType, daemons: Sequence[Pod]) -> Mapping[str, int]:
-        """What the daemon sets take that would run on such a node."""
+        """Requests of the daemon sets that would run on such a node."""
         overhead: defaultdict[str, int] = defaultdict(int)
         for daemon in daemons:
             if self._runs_on(pool, node_type, daemon):

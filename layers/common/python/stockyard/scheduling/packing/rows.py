@@ -31,7 +31,7 @@ __all__ = ["UNKNOWN_PRICE", "Row", "Rows", "named_labels", "satisfies", "ways"]
 
 
 def ways(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
-    """How many rows these pools and pods may make at most. Each label that is left open multiplies them."""
+    """Largest number of rows that these pools and pods may make. Each label that is left open multiplies them."""
     named = named_labels(pods)
     open_keys = [key for key in named if key not in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS)]
     if ZONE in named:

@@ -36,8 +36,8 @@ class PlannedNode:
 
 @dataclass(slots=True, eq=False)
 class State:
-    """What equal planned nodes have in common: pool, possible rows, totals, ports, and counts of the busiest hosts'
-    rules. ``nodes`` are those that are in it now."""
+    """Common state of equal planned nodes: pool, possible rows, totals, ports, and counts of the busiest hosts' rules.
+    ``nodes`` are those that are in it now."""
 
     number: int
     pool: int
@@ -137,7 +137,7 @@ class StateIndex:
         return Step(row.price - state.row.price, self.waste(row, totals), state.number, state, possible, totals, row)
 
     def waste(self, row: Row, totals: Sequence[int]) -> float:
-        """How much of the machine is left, and how unevenly: an even rest can still be used."""
+        """Measure of the machine's remaining room, and of its unevenness: an even rest can still be used."""
         free = [(room - totals[place]) / room for place, name in self._weighed if (room := row.room.get(name, 0)) > 0]
         return sum(free) + UNEVEN * (max(free) - min(free)) if free else 0.0
 

@@ -53,7 +53,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Which nodes a spread constraint counts, by what the pod asks of nodes."""
+    """Filter of the nodes that a spread constraint counts, by what the pod asks of nodes."""
 
     terms: tuple[Term, ...]
     taints_of: Pod | None
@@ -161,7 +161,7 @@ class GuardRule:
     tally: Tally
 
     def allowed(self, domains: Sequence[Domain], _: Sequence[Domain]) -> Sequence[Domain]:
-        """It holds for hosts alone."""
+        """Allow all domains, as the rule holds for hosts alone."""
         return domains
 
     def allows(self, host: Domain) -> bool:
@@ -177,7 +177,7 @@ Item = TypeVar("Item")
 
 
 class SelectorIndex(Generic[Item]):
-    """What has a selector, found by the labels of a pod: most selectors ask for a value that few pods have."""
+    """Items with a selector, found by the labels of a pod: most selectors ask for a value that few pods have."""
 
     def __init__(self) -> None:
         self._by_label: defaultdict[tuple[str, str], list[tuple[int, Selector, Item]]] = defaultdict(list)

@@ -108,7 +108,7 @@ def _namespaces(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[s
 
 
 def _defaults(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str, Defaults]]:
-    """What containers request by each LimitRange where they say nothing, by its namespace."""
+    """Default requests of containers by each LimitRange, with its namespace."""
     for document, place in documents:
         if document["kind"] == LIMIT_RANGE and not _foreign(document):
             namespace = object_at(document, "metadata", place).get("namespace") or "default"
@@ -116,7 +116,8 @@ def _defaults(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str
 
 
 def _foreign(document: Document) -> str | None:
-    """Why the document is none of the kinds that are read; None for those. Without a version the kind alone counts."""
+    """Reason why the document is none of the kinds that are read; None for those. Without a version the kind alone
+    counts."""
     kind, version = document["kind"], document.get("apiVersion")
     if kind not in _VERSIONS:
         return f"the kind {kind[:_LONGEST_KIND]} makes no pods"
@@ -135,7 +136,8 @@ def _group(version: str) -> str:
 
 
 def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> str | None:
-    """Why a document needs no new node; None when it may need one. ``makers`` are all documents that are there."""
+    """Reason why a document needs no new node; None when it may need one. ``makers`` are all documents that are
+    there."""
     why = _foreign(document)
     if why:
         return why

@@ -1,1 +1,1 @@
-"""What a history of pods would have cost: arrivals and departures replayed against a policy of disruption. Pure."""
+"""Simulated cost of a history of pods: arrivals and departures replayed against a policy of disruption. Pure."""

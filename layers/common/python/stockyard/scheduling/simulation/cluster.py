@@ -76,7 +76,7 @@ class SimulatedNode:
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """What it has for pods."""
+        """Resources of the node for pods."""
         return self.claim.row.room
 
     def take(self, pod: SimulatedPod, now: int) -> None:
@@ -109,7 +109,8 @@ class SimulatedNode:
             self.free[resource] = self.free.get(resource, 0) - sign * amount
 
     def contents(self, now: int) -> Contents:
-        """What is on it. It is read again only when a pod has come or gone, or the node has become ready."""
+        """Picture of the node's contents. It is read again only when a pod has come or gone, or the node has become
+        ready."""
         is_ready = self.ready_at <= now
         if self._contents is None or self._contents.node.initialized != is_ready:
             self._contents = self._read(is_ready=is_ready)
@@ -179,7 +180,7 @@ class Cluster:
         return replace(pool, used=dict(used), spent=sum(node.price for node in nodes))
 
     def places(self) -> Mapping[str, int]:
-        """How many more nodes there can be of a type."""
+        """Number of further nodes of each type that there can be."""
         counts = Counter(node.claim.row.node_type.name for node in self.nodes.values())
         return {name: count - counts[name] for name, count in self._trace.places.items()}
 
@@ -235,7 +236,7 @@ class Cluster:
         return (node for node in self.nodes.values() if node.pool == pool)
 
     def next_look(self, now: int) -> int | None:
-        """When something may go that may not go now, because time passes; None: never by itself."""
+        """Second from which something may go that may not go now, because time passes; None: never by itself."""
         looks = [until for node in self.nodes.values() if now < (until := self._held_until(node, now)) < FOREVER]
         moment = _moment(self._trace, now)
         for policy in self._trace.policies.values():

@@ -1,4 +1,4 @@
-"""What is replayed, and what comes of it. Times are whole seconds since the trace began, money is in USD."""
+"""Input and outcome of a simulation. Times are whole seconds since the trace began, money is in USD."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class PoolPolicy:
-    """How nodes of one pool may be disrupted. ``consolidate_after`` is how many seconds no pod of a node may have come
-    or gone; None: nothing is ever consolidated."""
+    """Policy for the disruption of one pool's nodes. ``consolidate_after`` is how many seconds no pod of a node may
+    have come or gone; None: nothing is ever consolidated."""
 
     policy: str = WHEN_UNDERUTILIZED
     consolidate_after: int | None = 0
@@ -105,7 +105,7 @@ class Homeless:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How often pods waited for a node, those that moved among them, and for how many seconds."""
+    """Waits of pods for a node, those that moved among them: their number, and their lengths in seconds."""
 
     count: int
     longest: int
@@ -114,7 +114,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trace. Everything is counted up to ``end``.
+    """Outcome of a trace. Everything is counted up to ``end``.
 
     ``complete`` says that this is the end of the trace. Otherwise the work, or the time of the caller, was used up at
     that moment. ``abandoned``

@@ -37,7 +37,7 @@ EPSILON = 1e-9
 
 
 class Yard(Protocol):
-    """What passes do to the cluster, and the work that is left for them."""
+    """Actions of passes on the cluster, and the work that is left for them."""
 
     def launch(self, claim: Claim, now: int) -> SimulatedNode:
         """Ask for a node."""
@@ -172,7 +172,7 @@ class Passes:
         return now + LOOK_SECONDS
 
     def _able(self, plan: _Plan, fleet: Fleet) -> tuple[Sequence[RunningNode], bool]:
-        """Those of the nodes that may still go; none where some pod would lose its place, or too little is saved. And
+        """Nodes of the plan that may still go; none where some pod would lose its place, or too little is saved. And
         whether the same is held back for a while where none may."""
         running = {node.name: node for node in fleet.nodes}
         reason = plan.decision.reason

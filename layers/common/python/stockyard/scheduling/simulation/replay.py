@@ -74,16 +74,16 @@ def search(
 
 
 def reading_steps(nodes: int, rows: int) -> int:
-    """What it costs to read one problem."""
+    """Steps that it costs to read one problem."""
     return PACKING_STEPS + STEPS_A_NODE * nodes + STEPS_A_ROW * rows
 
 
 def replay(
     trace: Trace, steps: int, decider: Decider | None = None, expired: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """What comes of a trace. ``steps`` is the work as the packer counts it: if it is used up, the outcome ends there.
-    It ends too when ``expired`` says that the caller waits no longer, which is asked within each piece of work: a piece
-    that is cut is not carried out. ``decider`` is the product's own unless another is tried.
+    """Replay a trace. ``steps`` is the work as the packer counts it: if it is used up, the outcome ends there. It ends
+    too when ``expired`` says that the caller waits no longer, which is asked within each piece of work: a piece that is
+    cut is not carried out. ``decider`` is the product's own unless another is tried.
 
     Raises ``ValueError`` when more pods of an application go than there are.
     """

@@ -40,7 +40,7 @@ _WORK = 10**12
 
 
 class _Filters(Solver):
-    """What the packer reads of the nodes, their pods, and the rules of pods that wait. No node is made."""
+    """Picture that the packer has of the nodes, their pods, and the rules of pods that wait. No node is made."""
 
     def domains(self, key: str, level: Level) -> Sequence[Domain]:
         """The domains of a label that count for a pod."""
@@ -193,7 +193,7 @@ class KubeScheduler:
         return numbers[scores.index(best)]
 
     def _room(self, pod_class: PodClass, number: int) -> float:
-        """What the node has left beside the pod, and how evenly, each from 0 to 100."""
+        """Room that the node has left beside the pod, and its evenness, each from 0 to 100."""
         free, total = self._known.nodes[number].free, self._totals[number]
         shares = [
             (free[place] - pod_class.requests[place]) / total[place] for place in self._weighed if total[place] > 0
@@ -203,7 +203,7 @@ class KubeScheduler:
         return FULL * (sum(shares) / len(shares)) + FULL * (1 - (max(shares) - min(shares)) / 2)
 
     def _preferred(self, pod: Pod, nodes: Sequence[Node]) -> Iterable[tuple[float, list[float]]]:
-        """What each preferred rule says of the nodes, the larger the better, and its weight."""
+        """Scores of the nodes by each preferred rule, the larger the better, and the rule's weight."""
         self._meter.spent += len(nodes)
         yield TAINTS, [-float(self._soft_taints(pod, node)) for node in nodes]
         if pod.preferences:
@@ -227,12 +227,12 @@ class KubeScheduler:
         return sum(each.weight for each in pod.preferences if fits(each.requirements, node.labels))
 
     def _beside(self, term: PodTerm, node: Node) -> int:
-        """How much there is in the node's domain of what the term wants to be with, or does not."""
+        """Weighted number of pods in the node's domain that the term wants to be with, or does not."""
         domain = node.name if term.key == HOSTNAME else node.labels.get(term.key)
         return term.weight * self._solver.tallies.of_term(term).by_domain.get(domain, 0)
 
     def _crowd(self, pod: Pod, spread: Spread, node: Node, size: int) -> float:
-        """How many pods that the spread counts are in the node's domain; more than anywhere where it has none."""
+        """Number of pods in the node's domain that the spread counts; more than anywhere where it has none."""
         domain = node.name if spread.key == HOSTNAME else node.labels.get(spread.key)
         tally = self._solver.tallies.of_spread(pod, spread)
         count = tally.total if domain is None else tally.by_domain.get(domain, 0)

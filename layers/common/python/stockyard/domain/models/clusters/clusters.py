@@ -1,4 +1,4 @@
-"""What a caller sends to create a cluster. Its settings are read by the model that account and driver choose."""
+"""Body of a request to create a cluster. Its settings are read by the model that account and driver choose."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ClusterSettings(Input):
 
     @classmethod
     def patched(cls, before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-        """What a JSON merge patch makes of ``before``, settings as a record keeps them; they are read afterwards."""
+        """Apply a JSON merge patch to ``before``, settings as a record keeps them; they are read afterwards."""
         return dict(merged(before, patch))
 
     @classmethod
@@ -114,7 +114,7 @@ class ClusterSettings(Input):
         return dict(settings)
 
     def name_fault(self, _name: str) -> str | None:
-        """What is wrong with a cluster's name beside these settings, or None."""
+        """Fault of a cluster's name beside these settings, or None."""
         return None
 
     def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:  # noqa: ARG002 - all may change

@@ -60,15 +60,15 @@ class MachineProof(Input):
         return self
 
     def proof(self) -> dict[str, Any]:
-        """What proves which machine it is: the token or the signed request."""
+        """Proof of the machine's identity: the token or the signed request."""
         if self.token is not None:
             return {"token": self.token.get_secret_value()}
         return self.model_dump(include=set(_SIGNED))
 
 
 class BootstrapProof(MachineProof):
-    """What proves a control plane's machine: where its cloud gives it keys a request that it signs, elsewhere the token
-    of its user data."""
+    """Proof of identity of a control plane's machine: where its cloud gives it keys a request that it signs, elsewhere
+    the token of its user data."""
 
 
 Kubeconfig = Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
@@ -102,11 +102,11 @@ class BootStep(Input):
 
 
 class ControlPlaneBootReport(BootstrapProof, BootStep):
-    """What a control plane's machine says of its first boot, with the proof of ``/bootstrap``."""
+    """Report of a control plane's machine about its first boot, with the proof of ``/bootstrap``."""
 
 
 class SnapshotResult(Input):
-    """How a member's snapshot of etcd went."""
+    """Result of a member's snapshot of etcd."""
 
     id: Annotated[str, StringConstraints(pattern=r"^[0-9]{8}T[0-9]{6}Z$")]
     """The id of the snapshot that was due."""
@@ -141,7 +141,7 @@ class DueSnapshot(View):
 
 
 class SnapshotAnswer(View):
-    """What is due now."""
+    """Snapshot that is due now."""
 
     due: DueSnapshot | None
     """The snapshot that is due now; null for none."""

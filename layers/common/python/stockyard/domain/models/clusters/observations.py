@@ -1,4 +1,4 @@
-"""What a cluster's agent posts and is answered, and how a machine joins."""
+"""Posts of a cluster's agent, the answers, and the joining of a machine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ObservedNode(Input):
 
 
 class CommandResult(Input):
-    """What became of a command."""
+    """Result of a command."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     """The id of the command."""
@@ -99,7 +99,7 @@ class CommandResult(Input):
 
 
 class ReportsOfPods(Input):
-    """How far the agent's reports of pods are."""
+    """Progress of the agent's reports of pods."""
 
     sequence: Annotated[int, Field(ge=0, le=2**53 - 1)]
     """The sequence of the last report of pods that the agent was answered."""
@@ -141,7 +141,7 @@ class CommandView(BaseModel):
 
 
 class ObservationAnswer(View):
-    """What is to be done, and how soon to come again."""
+    """Work for the agent, and how soon to come again."""
 
     commands: list[CommandView]
     """What is to be done."""
@@ -172,7 +172,7 @@ class JoinProof(MachineProof):
 
 
 class NodeBootReport(JoinProof, BootStep):
-    """What a node's machine says of its first boot, with the proof of ``/join``."""
+    """Report of a node's machine about its first boot, with the proof of ``/join``."""
 
 
 class Interruption(SignedProof):
@@ -212,7 +212,7 @@ class MemberReport(JoinProof):
 
 
 class MemberReportAnswer(View):
-    """Which members are to be taken out of etcd."""
+    """Members that are to be taken out of etcd."""
 
     remove: list[str]
     """The nodes of members that are to be taken out of etcd."""
@@ -223,7 +223,7 @@ class MemberReportAnswer(View):
 
 
 class SnapshotToRestore(View):
-    """Where a snapshot of etcd is, and the programs by which a machine begins a control plane from it."""
+    """Place of a snapshot of etcd, and the programs by which a machine begins a control plane from it."""
 
     bucket: str
     """The bucket that the snapshot is in."""
@@ -236,7 +236,7 @@ class SnapshotToRestore(View):
 
 
 class ControlPlaneJoin(View):
-    """What a further member of a control plane needs besides."""
+    """Values that a further member of a control plane needs besides."""
 
     certificate_key: str
     """Opens the sealed authorities of the control plane."""
@@ -251,7 +251,7 @@ class ControlPlaneJoin(View):
 
 
 class JoinAnswer(View):
-    """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster."""
+    """Values that a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster."""
 
     endpoint: str
     """The address of the cluster's API."""

@@ -129,7 +129,7 @@ class ClusterPatch(Input):
         return None if self.profiles is None else choice_documents(self.profiles)
 
     def change_of(self, cluster: Cluster) -> ClusterChange:
-        """What the patch changes of the cluster. Raises ``InvalidInput``."""
+        """Change of the cluster by the patch. Raises ``InvalidInput``."""
         return ClusterChange(
             description=self.description,
             tags=self.tags_after(cluster.tags),

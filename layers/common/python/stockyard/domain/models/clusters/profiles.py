@@ -61,7 +61,7 @@ Values = Annotated[dict[str, Any] | str, AfterValidator(_values)]
 
 
 class Variable(Input):
-    """What differs from cluster to cluster. ``{{ .profile.var.NAME }}`` in values and manifests stands for it."""
+    """Value that differs from cluster to cluster. ``{{ .profile.var.NAME }}`` in values and manifests stands for it."""
 
     name: Annotated[str, StringConstraints(pattern=_VARIABLE)]
     """The name of the variable."""
@@ -147,7 +147,7 @@ class Pack(Input):
 
 
 class ProfileContent(Input):
-    """What a version of a profile says, and its number."""
+    """Content of a version of a profile, and its number."""
 
     version: Semantic
     """The number of the version, such as ``1.0.0``; once in the profile."""
@@ -179,7 +179,7 @@ class ProfileContent(Input):
         return self
 
     def content(self) -> dict[str, Any]:
-        """What the version's parts hold, without what is null."""
+        """Content of the version's parts, without nulls."""
         document = self.model_dump(include={"variables", "packs"}, exclude_none=True)
         return {"variables": document["variables"], "packs": document["packs"]}
 

@@ -1,4 +1,4 @@
-"""What callers send to have a cluster restored."""
+"""Bodies of requests to restore a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sends with a resume: other settings for a creation that has failed."""
+"""Body of a person's request to resume: other settings for a creation that has failed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
 
 
 def _maker(model: type[ClusterSettings], name: str, lines: Sequence[Resource]) -> Resource | None:
-    """What has been made with the setting, and stays as it is."""
+    """Resource that has been made with the setting, and stays as it is."""
     if name in ClusterSettings.model_fields:
         return None
     phases = model.MADE_WITH.get(name, frozenset() if name in model.CHANGEABLE else None)

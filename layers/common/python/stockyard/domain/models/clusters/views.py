@@ -93,7 +93,7 @@ class ClusterView(View):
 
 
 class RepaveReason(View):
-    """Why nodes are replaced."""
+    """Reason why nodes are replaced."""
 
     code: str
     """A word for programs that says why nodes are replaced."""
@@ -117,7 +117,7 @@ class RepaveView(View):
 
 
 class CertificatesView(View):
-    """When the certificates of a cluster's control plane end, and whether they are being renewed."""
+    """End of the certificates of a cluster's control plane, and whether they are being renewed."""
 
     expire_at: str | None
     """When the first of them ends; null while that is not known."""
@@ -141,7 +141,7 @@ class SnapshotView(View):
 
 
 class SnapshotFailure(View):
-    """Why a member could not take a snapshot the last time."""
+    """Reason why a member could not take a snapshot the last time."""
 
     at: str
     """When that was."""
@@ -243,7 +243,7 @@ class CredentialStatus(View):
 
 
 class ExecCredentialView(View):
-    """What ``kubectl`` takes from a plugin that a kubeconfig names."""
+    """Credential that ``kubectl`` takes from a plugin of a kubeconfig."""
 
     api_version: Literal["client.authentication.k8s.io/v1"] = Field(alias="apiVersion")
     """The version of the object's form."""

@@ -77,7 +77,7 @@ class Metadata(Camel):
 
 
 class ProviderSpec(Camel):
-    """What a node provider is, in every form."""
+    """Content of a node provider, in every form."""
 
     display_name: DisplayName = ""
     properties: Properties = Field(default_factory=dict)
@@ -96,7 +96,7 @@ class ProviderSpec(Camel):
 
 
 class ForeignProviderSpec(ProviderSpec):
-    """What the published kinds have."""
+    """Content of the published kinds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -111,7 +111,7 @@ class ForeignProviderSpec(ProviderSpec):
 
 
 class OwnProviderSpec(ProviderSpec):
-    """What all kinds have, and what makes a cost money."""
+    """Content of all kinds, and the price that makes a cost money."""
 
     price_per_cost_unit: UnitPrice | None = None
 
@@ -193,7 +193,7 @@ S = TypeVar("S")
 
 
 class Manifest(Camel, Generic[M, S]):
-    """What every manifest has."""
+    """Fields of every manifest."""
 
     api_version: str
     kind: str
@@ -208,7 +208,7 @@ class Manifest(Camel, Generic[M, S]):
 
 
 class SubdomainMetadata(Metadata):
-    """Of what Karpenter names after its pool: a DNS subdomain, as Kubernetes has it."""
+    """Metadata of things that Karpenter names after a pool: a DNS subdomain, as Kubernetes has it."""
 
     name: fields.Subdomain
 

@@ -98,7 +98,7 @@ class OwnCluster(Camel):
 
 
 def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
-    """What the manifest at that place asks for. ``InvalidInput`` with every fault below the place."""
+    """Read the manifest at that place. ``InvalidInput`` with every fault below the place."""
     plain = _without_nulls(document)
     faults = _settings_faults(plain, (*at, *_SETTINGS))
     try:
@@ -176,7 +176,7 @@ class OwnForm:
         return loaded(cloud_kinds.cluster_kind_of(self.driver).settings)
 
     def read_cluster(self, document: Any, at: Place) -> ClusterDocument:
-        """What the manifest at that place asks for."""
+        """Read the manifest at that place."""
         return read_own_cluster(document, at)
 
     def wanted_settings(self, document: ClusterDocument, current: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class ClusterProfileManifest(Camel):
 
 
 def read_profile(document: Any, at: Place) -> ProfileDocument:
-    """What the manifest at that place asks for. ``InvalidInput`` with every fault below the place."""
+    """Read the manifest at that place. ``InvalidInput`` with every fault below the place."""
     manifest = read(ClusterProfileManifest, document, at=at)
     spec = manifest.spec
     return ProfileDocument(manifest.metadata.name, spec.version, spec.content(), spec.description, spec.cloud)

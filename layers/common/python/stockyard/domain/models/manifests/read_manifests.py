@@ -153,7 +153,7 @@ def _likely(version: str, kind: str) -> str:
 
 
 def _body_of(document: Mapping[str, Any]) -> str:
-    """Where a document without ``apiVersion`` belongs that is the body of another request; empty where nobody knows."""
+    """Hint that a document without ``apiVersion`` is the body of another request; empty where nobody knows."""
     if {"cluster_type", "cloud_account_id"} & document.keys():
         return _ELSEWHERE.format("a cluster", "POST /v1/clusters", "cluster create")
     if document.get("kind") in provider_kinds.names():

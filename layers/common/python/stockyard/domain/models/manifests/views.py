@@ -1,4 +1,4 @@
-"""What callers see of manifests."""
+"""Views of manifests, for callers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ManifestView(View):
 
 
 class AppliedView(View):
-    """What became of one document."""
+    """Result of one document."""
 
     index: int
     """The number of the document, from 0; of an item of a list that of the list."""
@@ -45,7 +45,7 @@ class AppliedView(View):
 
 
 class AppliedListView(View):
-    """What became of each document, in their order."""
+    """Results of the documents, in their order."""
 
     results: list[AppliedView]
     """What became of each document, in their order."""

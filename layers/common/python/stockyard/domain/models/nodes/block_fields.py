@@ -1,4 +1,4 @@
-"""What the blocks of all kinds of node providers share."""
+"""Common fields of the blocks of all kinds of node providers."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Metadata(Camel):
 
 
 class Overhead(Camel):
-    """What of a node's resources is not for pods."""
+    """Part of a node's resources that is not for pods."""
 
     kube_reserved: Resources | None = None
 
 
 class NamedNodeType(Camel):
-    """What a node type of every kind has."""
+    """Fields of a node type of every kind."""
 
     name: fields.TypeName
     metadata: Metadata | None = None

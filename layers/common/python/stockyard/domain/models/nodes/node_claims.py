@@ -93,7 +93,7 @@ class NodeClaimCreate(Input):
 
 
 def claim_fields(document: Input) -> dict[str, Any]:
-    """What ``document`` says of a claim, by the names of :class:`NewClaim`. Whatever it does not say is left out."""
+    """Fields of a claim in ``document``, by the names of :class:`NewClaim`. Whatever it does not say is left out."""
     values = {_RENAMED.get(name, name): getattr(document, name) for name in type(document).model_fields}
     return {name: _plain(value) for name, value in values.items() if name in _CLAIM_FIELDS and value is not None}
 
@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Changed(Input):
-    """What a patch makes of a claim's changeable fields."""
+    """Changeable fields of a claim after a patch."""
 
     display_name: DisplayName = ""
     power: Power = "On"
@@ -143,14 +143,14 @@ class NodeClaimPatch(Input):
 
 
 class PowerChange(Input):
-    """What the machine of a claim shall do."""
+    """Power action for the machine of a claim."""
 
     state: PowerWish
     """What the machine shall do; ``Reboot`` is done once."""
 
 
 class RequirementView(View):
-    """What a node must be."""
+    """Requirement of a node."""
 
     key: str
     """The label that is required."""
@@ -175,7 +175,7 @@ class PlacementOption(View):
 
 
 class PlacementView(PlacementOption):
-    """What the scheduler decided, and what it decided from."""
+    """Decision of the scheduler, and the facts behind it."""
 
     decided_at: str
     """When the scheduler decided."""
@@ -323,7 +323,7 @@ class NodeStateView(View):
 
 
 class ExplanationView(View):
-    """Why a claim got its node type, or why it has none."""
+    """Reasons why a claim got its node type, or why it has none."""
 
     claim: str
     """The name of the claim."""

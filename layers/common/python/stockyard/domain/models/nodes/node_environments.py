@@ -9,7 +9,7 @@ from stockyard.domain.values.states import ReadyPhase
 
 
 class NodeEnvironmentView(View):
-    """What a provider set up once for a cluster."""
+    """Environment that a provider set up once for a cluster."""
 
     id: str
     """The id of the environment."""

@@ -116,7 +116,7 @@ Reference = Annotated[str, StringConstraints(min_length=1, max_length=160, patte
 
 
 class RequirementInput(Input):
-    """What a node must be. ``operator`` is In where none is given."""
+    """Requirement of a node. ``operator`` is In where none is given."""
 
     key: fields.LabelKey
     """The label that is required, such as ``karpenter.sh/capacity-type``."""

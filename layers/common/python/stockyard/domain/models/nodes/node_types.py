@@ -22,7 +22,7 @@ class OfferingView(View):
 
 
 class CapacityView(View):
-    """How many nodes of the type there may be, are claimed, and are left."""
+    """Numbers of nodes of the type: how many there may be, are claimed, and are left."""
 
     total: int | None
     """How many nodes of the type there may be; null for any number."""

@@ -73,7 +73,7 @@ PropertyMap = Annotated[dict[str, Annotated[Any, AfterValidator(_property)]], Fi
 
 
 class Selector(Camel):
-    """What a node type must be: one property, an operator (In where none is given), ``value`` or ``values``."""
+    """Requirement of a node type: one property, an operator (In where none is given), ``value`` or ``values``."""
 
     key: str = Field("", alias="property")
     operator: str = ""
@@ -126,7 +126,7 @@ Selectors = Annotated[list[Selector], Field(max_length=MAX_REQUIREMENTS)]
 
 
 class AutoPool(Camel):
-    """What static and dynamic pools have. Of old ``requirements`` and ``provider``, of late ``nodeTypeSelector``."""
+    """Fields of static and dynamic pools. Of old ``requirements`` and ``provider``, of late ``nodeTypeSelector``."""
 
     name: Annotated[fields.Subdomain, BeforeValidator(_pool_name)] = Field("", validate_default=True)
     provider: Provider = ""

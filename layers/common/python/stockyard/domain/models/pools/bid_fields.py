@@ -50,7 +50,7 @@ class MaxPrice(Input):
 
 
 class UpdateStrategy(Input):
-    """How nodes are replaced that are not as they would be made now."""
+    """Strategy to replace nodes that are not as they would be made now."""
 
     type: Literal["add_first", "remove_first", "custom"] = "add_first"
     """``add_first`` makes the next node before one leaves, ``remove_first`` lets one leave before, ``custom`` has the

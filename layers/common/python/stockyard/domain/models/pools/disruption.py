@@ -27,7 +27,7 @@ class DisruptionSwitchView(View):
 
 
 class PoolSavingView(View):
-    """What decisions of this month have changed in a pool's price."""
+    """Change of a pool's price by the decisions of this month."""
 
     pool: str
     """The name of the pool."""
@@ -90,7 +90,7 @@ class PlannedReplacementView(View):
 
 
 class PlannedDisruptionView(View):
-    """What would be done now."""
+    """Disruption that would happen now."""
 
     reason: str
     """Why the nodes would leave."""
@@ -131,7 +131,8 @@ class PreviewedNodeView(View):
 
 
 class DisruptionPreviewView(View):
-    """What would leave now. A decision is carried out only on fresh news, and when a second look comes to the same."""
+    """Nodes that would leave now. A decision is carried out only on fresh news, and when a second look comes to the
+    same."""
 
     cluster_id: str
     """The id of the cluster."""

@@ -44,7 +44,7 @@ _PROVIDER_NAME = re.compile(patterns.DNS_LABEL[1:-1])
 
 
 class PoolRequirement(Camel):
-    """What a node must be, by the rules of Karpenter."""
+    """Requirement of a node, by the rules of Karpenter."""
 
     key: fields.LabelKey
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"] = "In"
@@ -125,7 +125,7 @@ class TemplateMetadata(Camel):
 
 
 class Template(Camel):
-    """What the nodes are."""
+    """Template of the nodes."""
 
     metadata: TemplateMetadata = Field(default_factory=TemplateMetadata)
     spec: TemplateSpec
@@ -217,7 +217,7 @@ def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocum
 
 
 def _parts_without_field(metadata: Metadata, node_class: NodeClassRef | None) -> dict[str, Any]:
-    """What a pool's record has no field for."""
+    """Parts of a manifest for which a pool's record has no field."""
     named = {"labels": dict(metadata.labels), "annotations": dict(metadata.annotations)}
     document: dict[str, Any] = {}
     if any(named.values()):

@@ -1,4 +1,4 @@
-"""What a cluster's agent says of pods: which wait for a node, and what runs where."""
+"""Reports of a cluster's agent about pods: which wait for a node, and what runs where."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PodTemplate(Input):
 
 
 class WaitingPods(Input):
-    """How many pods of a group wait for a node, a few of them, and what the cluster's scheduler says."""
+    """Number of a group's pods that wait for a node, a few of them, and the words of the cluster's scheduler."""
 
     count: Count
     names: Annotated[list[ShownName], Field(max_length=MOST_NAMES)] = Field(default_factory=list)
@@ -85,7 +85,7 @@ class ProtectedPod(Input):
 
 
 class ProtectedPods(Input):
-    """How many pods of a node have the annotation, and a few of them."""
+    """Number of a node's pods with the annotation, and a few of them."""
 
     count: Count
     pods: Annotated[list[ProtectedPod], Field(min_length=1, max_length=MOST_NAMES)]
@@ -93,7 +93,7 @@ class ProtectedPods(Input):
 
 
 class NodeFacts(Input):
-    """What decides whether a node may be disrupted, as the cluster has it."""
+    """Facts that decide whether a node may be disrupted, as the cluster has them."""
 
     ready: Truth
     """The status of its condition ``Ready``."""
@@ -174,7 +174,7 @@ class PendingPods(Input):
 
 
 class PendingPodsAnswer(View):
-    """Which report Stockyard has, and how soon to come again."""
+    """Last report that Stockyard has, and how soon to come again."""
 
     sequence: int
     """The sequence of the report that Stockyard has: the base of the next changes."""

@@ -1,4 +1,4 @@
-"""What pods would need: manifests in, nodes with their price out. Nothing is made."""
+"""Nodes that pods would need: manifests in, nodes with their price out. Nothing is made."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LeftOutView(View):
 
 
 class PlacementsView(View):
-    """Where pods would go, and at what price."""
+    """Places where pods would go, and at what price."""
 
     cluster_id: str | None
     """The id of the cluster that was asked about; null for none."""

@@ -1,4 +1,5 @@
-"""What the documents of pools share, whoever published them: durations, limits, budgets, labels that are reserved."""
+"""Common fields of the documents of pools, whoever published them: durations, limits, budgets, labels that are
+reserved."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _OPEN_KEYS = frozenset(
 
 
 def restricted_fault(key: str) -> str | None:
-    """Why Karpenter refuses ``key`` as a label or a requirement of a pool, or None."""
+    """Reason why Karpenter refuses ``key`` as a label or a requirement of a pool, or None."""
     if key in (NODE_POOL, HOSTNAME):
         return f'label "{key}" is restricted'
     domain = key.rpartition("/")[0]
@@ -141,7 +142,7 @@ DisruptionReason = Literal["Empty", "Drifted", "Underutilized", "Expired"]
 
 
 class Budget(Camel):
-    """How many nodes may be disrupted at a time; with a ``schedule``, only for ``duration`` from then.
+    """Number of nodes that may be disrupted at a time; with a ``schedule``, only for ``duration`` from then.
 
     ``timeZone`` is ours, with the name that a CronJob of Kubernetes has for it. So is the reason ``Expired``: a budget
     holds for nodes that have expired only where it names it.
@@ -171,7 +172,7 @@ class Budget(Camel):
 
 
 class Disruption(Camel):
-    """When nodes may be replaced or removed to save money."""
+    """Rules for when nodes may be replaced or removed to save money."""
 
     consolidate_after: DurationOrNever | None = None
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"

@@ -89,7 +89,7 @@ NodeLabels = Annotated[fields.Labels, AfterValidator(_own_labels)]
 
 
 class BudgetInput(Input):
-    """How many nodes may be disrupted at a time: a number or a percentage, while its window is open."""
+    """Number of nodes that may be disrupted at a time: a number or a percentage, while its window is open."""
 
     nodes: Annotated[str, StringConstraints(pattern=r"^((100|[0-9]{1,2})%|[0-9]{1,6})$")]
     """How many nodes, or which part of them in percent, may be disrupted at a time."""
@@ -115,7 +115,7 @@ class BudgetInput(Input):
 
 
 class DisruptionInput(Input):
-    """When nodes of a pool may be replaced or removed; those of a static pool are not to save money."""
+    """Rules for when nodes of a pool may be replaced or removed; those of a static pool are not to save money."""
 
     consolidate_after: DurationOrNever = "0s"
     """How long no pod may have come to a node or left it before it leaves to save money; ``Never`` for no node."""
@@ -142,7 +142,7 @@ class DisruptionInput(Input):
         }
 
     def static_document(self) -> dict[str, Any]:
-        """What of the block a static pool has: what it says of budgets, and whether it is paused."""
+        """Part of the block that a static pool has: what it says of budgets, and whether it is paused."""
         return {
             **({} if self.budgets is None else {"budgets": [budget.entry() for budget in self.budgets]}),
             **({"paused": True} if self.paused else {}),

@@ -303,7 +303,7 @@ def _read_properties(
     property_keys: Collection[str],
     warnings: Warnings,
 ) -> _Readings:
-    """What a map of properties says. Raises ``InvalidInput`` for names and values that nothing can have."""
+    """Read a map of properties. Raises ``InvalidInput`` for names and values that nothing can have."""
     entries: dict[tuple[str, str], Entry] = {}
     variables: dict[str, str] = {}
     faults: list[FieldProblem] = []

@@ -87,7 +87,7 @@ class TraceNodeType(Camel):
 
 
 class TracePool(Camel):
-    """What makes nodes in the trace."""
+    """Pool that makes nodes in the trace."""
 
     name: Name
     """The name of the pool."""
@@ -116,7 +116,7 @@ class PodsGone(Camel):
 
 
 class TraceEvent(Camel):
-    """What happens at one moment: pods that manifests make come, others go."""
+    """Event at one moment: pods that manifests make come, others go."""
 
     at: At
     """When it happens: a moment, or a duration since the trace began."""
@@ -185,7 +185,7 @@ class SimulationRequest(Camel):
         return self
 
     def seconds(self, at: str) -> int:
-        """When that is, in seconds since the trace began."""
+        """Seconds from the beginning of the trace to that time."""
         if "T" in at:
             return int((moment(at) - moment(self.starts_at)).total_seconds())
         return durations.seconds(at) or 0
@@ -209,7 +209,7 @@ class SimulatedDecisionView(View):
 
 
 class SimulatedWaitsView(View):
-    """How pods waited for a node."""
+    """Waits of pods for a node."""
 
     count: int
     """How often a pod waited for a node, one that moved among them."""
@@ -231,7 +231,7 @@ class WithoutPlaceView(View):
 
 
 class SimulationView(View):
-    """What comes of the trace under the policy."""
+    """Outcome of the trace under the policy."""
 
     complete: bool
     """Whether the whole trace was replayed; false when the work or the time of one request was used up."""

@@ -15,7 +15,7 @@ from stockyard.domain.values.states import PoolKind
 
 
 class BudgetView(View):
-    """How many nodes may be disrupted at a time."""
+    """Number of nodes that may be disrupted at a time."""
 
     nodes: str
     """How many nodes, or which part of them in percent, may be disrupted at a time."""
@@ -30,7 +30,7 @@ class BudgetView(View):
 
 
 class DisruptionView(View):
-    """When nodes may be replaced or removed to save money."""
+    """Rules for when nodes may be replaced or removed to save money."""
 
     consolidate_after: str
     """How long no pod may have come to a node or left it before it leaves to save money."""
@@ -45,7 +45,7 @@ class DisruptionView(View):
 
 
 class PoolNodesView(View):
-    """How many nodes a pool is to have and has, and what they cost."""
+    """Numbers of nodes that a pool is to have and has, and their cost."""
 
     desired: int
     """How many nodes there are to be at least: the quantity or the floor."""

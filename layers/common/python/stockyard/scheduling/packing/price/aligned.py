@@ -60,7 +60,7 @@ class Guideline:
 
 
 class _Taste:
-    """What a shape likes, while ``pending`` is what is still to be packed, itself included."""
+    """Preferences of a shape, while ``pending`` is still to be packed, the shape included."""
 
     __slots__ = ("_center", "_guard", "_lean", "_request", "_scales", "_shape")
 

@@ -1,4 +1,4 @@
-"""What no packing can be cheaper than, beside the linear bound: whole nodes whose loads are sums of whole pods."""
+"""Lower bounds of the price of any packing, beside the linear bound: whole nodes whose loads are sums of whole pods."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def by_cpu_and_memory(market: Market, shapes: Iterable[int]) -> list[int]:
 
 
 def first_fit(market: Market, spaces: Sequence[Vector], usable: Sequence[int], pods: Counts) -> list[Counts]:
-    """What the rule puts into each space. Bit n of ``usable[s]`` says that shape s may be in space n."""
+    """Pods that the rule puts into each space. Bit n of ``usable[s]`` says that shape s may be in space n."""
     states = [market.pack(room) | market.guard for room in spaces]
     filled: list[Counts] = [{} for _ in spaces]
     guard = market.guard

@@ -38,7 +38,7 @@ class Simplex:
         """The dual: what a unit of each row is worth."""
 
     def reduced_cost(self, column: Column) -> float:
-        """What a column costs beyond the worth of what it covers; below zero, it makes the cover cheaper."""
+        """Cost of a column beyond the worth of what it covers; below zero, it makes the cover cheaper."""
         return column.cost - sum(self.values[row] * amount for row, amount in column.entries)
 
     def enter(self, column: Column) -> bool:

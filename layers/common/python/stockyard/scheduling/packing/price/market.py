@@ -14,7 +14,7 @@ from stockyard.scheduling.packing.price.model import Counts, FreeProblem, Vector
 
 
 class Thresholds:
-    """Which rooms hold a load: rooms are bits, in the order in which they came."""
+    """Index of the rooms that hold a load: rooms are bits, in the order in which they came."""
 
     __slots__ = ("_amounts", "_masks", "every")
 
@@ -128,14 +128,14 @@ class Market:
         return tuple(amount // unit for amount, unit in zip(amounts, self.units, strict=True))
 
     def most(self, state: int, shape: int, count: int) -> int:
-        """How many of ``count`` pods of a shape fit into a packed free room."""
+        """Number of pods of a shape, at most ``count``, that fit into a packed free room."""
         for amount, request in zip(self.unpack(state), self.requests[shape], strict=True):
             if request:
                 count = min(count, amount // request)
         return count
 
     def load(self, counts: Counts) -> list[int]:
-        """What pods request together."""
+        """Sum of the requests of pods."""
         total = [0] * len(self.units)
         for shape, count in counts.items():
             for place, amount in enumerate(self.requests[shape]):
@@ -175,7 +175,8 @@ def units(problem: FreeProblem) -> Vector:
 def undominated(
     problem: FreeProblem, ordered: Sequence[int], rooms: Sequence[Vector], admitted: dict[int, int]
 ) -> Iterator[int]:
-    """Of offers in order of price those that no earlier one beats: as much room, open to the same classes or more.
+    """Offers in order of price, without those that an earlier one beats: as much room, open to the same classes or
+    more.
 
     An offer of which there are few beats nothing.
     """

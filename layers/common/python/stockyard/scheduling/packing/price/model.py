@@ -1,4 +1,4 @@
-"""What is packed for price, and what comes out: whole numbers only.
+"""Problems of packing for price, and their answers: whole numbers only.
 
 A problem has a fixed order of resources (cpu first, memory second, then pods and any other). Each vector has a number
 for each of them, in any unit, as long as requests and rooms use the same one. Prices are nano-dollars an hour.
@@ -59,7 +59,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is wanted of the nodes together, and of each of them.
+    """Wishes for the nodes together, and for each of them.
 
     ``largest`` is the most room that a node may have of each resource (None: any), ``least_nodes`` a wish for at least
     so many nodes. ``nodes``, ``money`` and ``amounts`` are limits that hold whatever stays without a node.
@@ -155,7 +155,7 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """By how much the price is above the bound: 0.01 is one per cent."""
+        """Ratio by which the price is above the bound: 0.01 is one per cent."""
         return self.price / self.bound - 1 if self.bound else 0.0
 
 

@@ -54,7 +54,8 @@ class Packer:
         return self._plan(filled, nodes, self.barred)
 
     def plans(self, pods: Counts) -> list[Plan]:
-        """What is found by price: as it comes, then with smaller or with larger nodes where a wish asks for them."""
+        """Plans that are found by price: as they come, then with smaller or with larger nodes where a wish asks for
+        them."""
         filled = self._fill(pods)
         remaining = less(pods, joined(*filled))
         nodes = within_counts(self.problem, remaining, self.barred, self._by_price, self._filling)
@@ -93,7 +94,7 @@ class Packer:
         return [Bought(market.offers[market.cheapest(counts)], counts) for counts in nodes]
 
     def _filling(self, node: Bought, pods: Counts) -> Counts:
-        """What else of some pods the node has room for, in the order of the rule."""
+        """Further pods for which the node has room, in the order of the rule."""
         market, offer = self.market(self.barred), self.problem.offers[node.offer]
         room = [a - b for a, b in zip(market.reduce(offer.room), market.load(node.counts), strict=True)]
         usable = [shape.offers >> node.offer & 1 for shape in self.problem.shapes]
@@ -120,7 +121,7 @@ class Packer:
         return [Bought(market.offers[node.column], node.counts) for node in search.rebuild(nodes)]
 
     def guide(self, market: Market, pods: Counts) -> Guide:
-        """What a liquid would buy for some pods, in the market's reduced units."""
+        """Guide of what a liquid would buy for some pods, in the market's reduced units."""
         relaxation = Relaxation(market.rooms, market.prices, market.admits, max(market.classes) + 1)
         guide = relaxation.solve(by_class(market, pods))
         self.meter.spent += guide.rounds * (20 + len(market.prices) // 4)
@@ -170,7 +171,7 @@ def _sum(vectors: Iterable[Sequence[int]]) -> list[int]:
 
 
 def by_class(market: Market, pods: Counts) -> list[Vector]:
-    """What the pods of each class request together, in reduced units."""
+    """Sum of the requests of each class's pods, in reduced units."""
     parts: list[Counts] = [{} for _ in range(max(market.classes) + 1)]
     for shape, count in pods.items():
         parts[market.classes[shape]][shape] = count

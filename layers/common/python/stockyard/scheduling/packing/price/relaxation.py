@@ -20,7 +20,7 @@ _TIE = 1 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What a unit of each resource is worth to each class, and how many of each column a liquid would buy: floats."""
+    """Worth of a unit of each resource to each class, and how many of each column a liquid would buy: floats."""
 
     values: tuple[tuple[float, ...], ...]
     amounts: dict[int, float]
@@ -78,7 +78,8 @@ class Relaxation:
         return Column(float(self._prices[best]), ((row, float(self._rooms[best][place])),), (best,))
 
     def _best(self, values: Sequence[float], number: dict[tuple[int, int], int]) -> list[Column]:
-        """Of each hub the column whose room is worth most for its price; of equals the largest, which is the last."""
+        """Columns, one of each hub, whose room is worth most for the price; of equals the largest, which is the
+        last."""
         columns = []
         for admits, hub in self._hubs:
             rows, top = list[int](), list[float]()

@@ -46,17 +46,17 @@ class Search:
         self.market, self.guide, self.meter = market, guide, meter
 
     def common_values(self, shapes: Iterable[int]) -> list[float]:
-        """What a unit of each resource is worth at least to each of some shapes."""
+        """Least worth of a unit of each resource to some shapes."""
         classes = sorted({self.market.classes[shape] for shape in shapes})
         return [min(column) for column in zip(*(self.guide.values[group] for group in classes), strict=True)]
 
     def worth(self, counts: Counts) -> float:
-        """What the requests of pods are worth: a liquid would pay as much."""
+        """Worth of the requests of pods: a liquid would pay as much."""
         values, requests = self.guide.values, self.market.requests
         return sum(count * _dot(values[self.market.classes[shape]], requests[shape]) for shape, count in counts.items())
 
     def price(self, nodes: Iterable[Node]) -> int:
-        """What nodes cost together."""
+        """Price of nodes together."""
         return sum(self.market.prices[node.column] for node in nodes)
 
     def nodes(self, filled: Iterable[Counts]) -> list[Node]:

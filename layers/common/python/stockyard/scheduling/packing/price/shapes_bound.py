@@ -23,7 +23,8 @@ Corner = tuple[float, float, tuple[int, ...]]
 
 
 def shapes_bound(problem: FreeProblem, market: Market, pods: Counts, barred: int, meter: Meter) -> int:
-    """What the pods cost at least, in nano-dollars; 0 where it cannot be told: classes, spaces or too many shapes.
+    """Lower bound of the cost of the pods, in nano-dollars; 0 where it cannot be told: classes, spaces or too many
+    shapes.
 
     ``barred`` are offers that may not be used, as a mask. Every other offer is compared, worthwhile or not.
     """
@@ -67,7 +68,7 @@ def _columns(
 
 
 def _load(corner: Corner, sizes: Sequence[Sequence[int]], room: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """How many pods of the shapes of a corner fill a room."""
+    """Numbers of pods of a corner's shapes that fill a room."""
     first, *more = corner[2]
     (a, b), (c, d) = sizes[first], sizes[more[0]] if more else (0, 0)
     determinant = a * d - b * c

@@ -1,4 +1,4 @@
-"""What is wished of the nodes: a largest size, at least so many of them, and limits that leave pods without a node."""
+"""Wishes for the nodes: a largest size, at least so many of them, and limits that leave pods without a node."""
 
 from __future__ import annotations
 
