@@ -1,4 +1,4 @@
-"""Where a cluster's secrets stand in Secrets Manager."""
+"""Places of a cluster's secrets in Secrets Manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dry runs answer: plans, and in them the lines of a bill, by the hour and by the month. And lists of prices."""
+"""Answers of dry runs: plans, and in them the lines of a bill, by the hour and by the month. And lists of prices."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def removal_verdict(count: int, places: str, items: Sequence[PriceItem]) -> str:
 
 
 def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, str]]:
-    """What a plan says of a machine that is kept for ``minutes`` if it does not come up; nothing for none."""
+    """Warning of a plan about a machine that is kept for ``minutes`` if it does not come up; nothing for none."""
     if not minutes:
         return []
     total = price(items)

@@ -1,4 +1,4 @@
-"""What use cases are given: a tenant's records, the time, the stage's settings, and ports that are made when used."""
+"""Services for use cases: a tenant's records, the time, the stage's settings, and ports that are made when used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _NoDocuments:
-    """Of a process that fetches nothing."""
+    """Documents of a process that fetches nothing."""
 
     def fetch(self, url: str) -> bytes:  # noqa: ARG002 - none is fetched
         raise VendorRefused("manifests are not fetched here", code="NoDocuments")
@@ -34,7 +34,7 @@ NO_DOCUMENTS = _NoDocuments()
 
 
 class _NoRequests:
-    """Of a process that has no prices fetched."""
+    """Requests of a process that has no prices fetched."""
 
     def request(self, region: str) -> None:
         pass
@@ -48,7 +48,8 @@ NO_REQUESTS = _NoRequests()
 
 @dataclass(frozen=True, slots=True)
 class Factories:
-    """How the ports are had that all tenants of a process share. A factory may be called often and answers the same."""
+    """Factories of the ports that all tenants of a process share. A factory may be called often and answers the
+    same."""
 
     identity: Callable[[], ports.Identity]
     secrets: Callable[[], ports.Secrets]
@@ -144,7 +145,7 @@ class Services:
 
     @property
     def prices(self) -> ports.PriceList:
-        """What machines cost everybody, and what the tenant's own accounts were offered."""
+        """Prices of machines for everybody, and of what the tenant's own accounts were offered."""
         return TenantPrices(self.factories.prices(), self.store)
 
     def procedure(self, kind: str, driver: str = ANY) -> Procedure:
@@ -160,7 +161,7 @@ class Services:
         return AuditRecord(self.new_id(ids.AUDIT), self.now(), actor, action, subject, DONE, request_id, detail)
 
     def seconds_since(self, moment: str) -> float:
-        """How long ago a moment was that a record has."""
+        """Seconds since a moment of a record."""
         return (self.clock.now() - times.from_text(moment)).total_seconds()
 
     def expires_in(self, seconds: float) -> Callable[[], bool]:

@@ -49,7 +49,7 @@ def find_account(services: Services, number_or_name: str) -> CloudAccount:
 
 
 def plan_registration(services: Services, provider: str, attributes: Mapping[str, Any]) -> None:
-    """What ``register_account`` would refuse, by the same checks."""
+    """Refuse what ``register_account`` would refuse, by the same checks."""
     services.clouds[provider].check_attributes(attributes)
     check_room(services, QUOTA)
 

@@ -62,7 +62,7 @@ class OffersRefresh:
         return Report(refreshed, failed)
 
     def _accounts(self) -> list[tuple[str, CloudAccount]]:
-        """Those to be asked, from a random one on: so that those behind a slow one are not always the same."""
+        """Accounts to be asked, from a random one on: so that those behind a slow one are not always the same."""
         accounts = [
             (tenant, account)
             for tenant, account in self.registry.all(CloudAccount)

@@ -81,7 +81,7 @@ def renew_kubeconfig(services: Services, cluster: Cluster, kubeconfig: str, cert
 
 
 def _checked(cluster: Cluster, kubeconfig: str, certificate_authority: str) -> str | None:
-    """When the kubeconfig ends. ``InvalidInput`` for one of another endpoint or authority."""
+    """Moment when the kubeconfig ends. ``InvalidInput`` for one of another endpoint or authority."""
     fields = kubeconfigs.check(kubeconfig)
     if (fields.get("server"), fields.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
         raise InvalidInput.at("/kubeconfig", "must name the cluster's endpoint and its certificate authority")

@@ -1,4 +1,4 @@
-"""What a cluster's driver is told about one phase."""
+"""Description of one phase, for a cluster's driver."""
 
 from __future__ import annotations
 

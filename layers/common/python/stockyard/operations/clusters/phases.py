@@ -99,7 +99,7 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
 
 
 def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
-    """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change.
+    """Check what may have come up since the request was checked. ``InvalidInput`` with what speaks against the change.
 
     Nothing speaks against the replacement of members that are lost or unhealthy, which begins by itself.
     """

@@ -1,1 +1,1 @@
-"""What a tenant pays, and the budgets of its months."""
+"""Costs of a tenant, and the budgets of its months."""

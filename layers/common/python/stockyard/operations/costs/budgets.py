@@ -36,7 +36,7 @@ _NEVER_BILLED = "undoing"
 
 
 def watch_of(services: Services) -> BudgetWatch | None:
-    """What was noted of the tenant's budgets; None before the first one."""
+    """Notes of the tenant's budgets; None before the first one."""
     return services.store.get(BudgetWatch, WATCH)
 
 
@@ -49,8 +49,8 @@ def next_watch(services: Services, watch: BudgetWatch | None) -> BudgetWatch:
 
 
 def watch_write(record: BudgetWatch) -> Write:
-    """What whoever buys under a budget writes beside: it fails when somebody else has bought since the record before
-    this one was read."""
+    """Write that goes beside everything that is bought under a budget: it fails when somebody else has bought since the
+    record before this one was read."""
     return Create(record) if record.version == 1 else Replace(record)
 
 
@@ -111,7 +111,7 @@ def ledger(services: Services, budgets: Sequence[MonthBudget]) -> BudgetLedger:
 
 
 def used_by_tenant(services: Services) -> int:
-    """How much of the tenant's budget is used, in whole USD: what the month will have cost if nothing changes."""
+    """Part of the tenant's budget that is used, in whole USD: what the month will have cost if nothing changes."""
     entry = _of_tenant(services)
     scopes: dict[Scope, MonthBudget] = {}
     _enter(services, scopes, entry)

@@ -36,7 +36,7 @@ class CostPart:
 
     @property
     def line(self) -> tuple[str, ...]:
-        """What the parts of one line have alike."""
+        """Common values of the parts of one line."""
         return self.kind, self.cluster_id, self.pool, self.type, self.capacity_type
 
 
@@ -48,7 +48,7 @@ def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
 def of_clusters(
     services: Services, clusters: Iterable[Cluster], claims: Sequence[NodeClaim], *, ahead: bool = False
 ) -> Iterator[CostPart]:
-    """What of the clusters is billed beside their nodes. Of one that is not ready what has been made and stands;
+    """Billed parts of the clusters beside their nodes. Of one that is not ready what has been made and stands;
     ``ahead``: of one that is being made all that it will have."""
     whole = ("ready", *COMING) if ahead else ("ready",)
     for cluster in clusters:
@@ -107,7 +107,7 @@ def of_claims(claims: Iterable[NodeClaim]) -> Iterator[CostPart]:
 
 
 def of_usage(usage: Usage) -> CostPart:
-    """What is gone."""
+    """Part for something that is gone."""
     kind = CLUSTER if usage.cluster else NODES
     return CostPart(
         kind,

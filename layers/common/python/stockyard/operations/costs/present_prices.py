@@ -1,4 +1,4 @@
-"""What a node that stands costs now: spot at the price of its zone at this moment, all else as it was bound."""
+"""Present cost of a node that stands: spot at the price of its zone at this moment, all else as it was bound."""
 
 from __future__ import annotations
 

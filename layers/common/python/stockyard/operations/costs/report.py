@@ -1,4 +1,4 @@
-"""What a tenant pays: now by the hour, and since the month began. From list prices, so it is no bill."""
+"""Costs of a tenant: now by the hour, and since the month began. From list prices, so it is no bill."""
 
 from __future__ import annotations
 

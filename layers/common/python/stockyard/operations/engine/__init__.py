@@ -1,1 +1,1 @@
-"""What every long operation is made of: changes written with their events, and the ledger of what is made in clouds."""
+"""Parts of every long operation: changes written with their events, and the ledger of what is made in clouds."""

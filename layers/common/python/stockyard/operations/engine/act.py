@@ -1,4 +1,4 @@
-"""What a state of a workflow document asks for: one action of one attempt of an operation."""
+"""Action that a state of a workflow document asks for: one action of one attempt of an operation."""
 
 from __future__ import annotations
 

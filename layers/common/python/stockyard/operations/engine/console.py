@@ -1,4 +1,4 @@
-"""What the console of a machine showed that did not come up: read once, before anything is removed."""
+"""Console output of a machine that did not come up: read once, before anything is removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence
 
 
 def console_of(services: Services, subject: S) -> str:
-    """What was kept of the console in this attempt; empty for nothing."""
+    """Console output that was kept in this attempt; empty for nothing."""
     return _console_of_attempt(services, subject) or ""
 
 

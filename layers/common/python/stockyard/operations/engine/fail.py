@@ -1,4 +1,4 @@
-"""What a workflow does when a phase failed for good: undo it, then say so; or say what is left of a deletion."""
+"""Steps of a workflow when a phase failed for good: undo it, then say so; or say what is left of a deletion."""
 
 from __future__ import annotations
 

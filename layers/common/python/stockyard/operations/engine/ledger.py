@@ -164,7 +164,7 @@ def planned_removals(lines: Iterable[Resource]) -> list[dict[str, str]]:
 
 
 def places(lines: Iterable[Resource]) -> str:
-    """Where the things of these lines are: ``us-east-1 of cloud account 1``; empty for no line."""
+    """Places of the things of these lines: ``us-east-1 of cloud account 1``; empty for no line."""
     return " and ".join(sorted({f"{line.region} of cloud account {line.account_id}" for line in lines}))
 
 

@@ -69,7 +69,7 @@ _HIDDEN = (" is not shown yet", " exists and", " may have been made and")
 
 
 def _awaited(detail: str) -> str:
-    """What a phase waits for, in words for people."""
+    """Words for people about what a phase waits for."""
     thing = detail
     for end in _HIDDEN:
         thing = thing.removesuffix(end)

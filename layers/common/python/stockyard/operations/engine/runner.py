@@ -1,4 +1,4 @@
-"""What the engine has to know of a kind of subject: its moves, its driver's work, and the actions of its own."""
+"""Facts that the engine has to know of a kind of subject: its moves, its driver's work, and the actions of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Learned(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class Runner(Generic[S]):
-    """How the operations on one kind of subject are run. ``actions`` and ``ends`` are by ``Phase.runs``."""
+    """Runner of the operations on one kind of subject. ``actions`` and ``ends`` are by ``Phase.runs``."""
 
     record: type[S]
     moves: Moves[S]
@@ -73,7 +73,7 @@ class Runner(Generic[S]):
         return action(services, subject, fence) if action is not None else Outcome(True)
 
     def fields(self, outcome: Outcome) -> dict[str, object]:
-        """What a phase learned, as fields of the record."""
+        """Facts that a phase learned, as fields of the record."""
         fields: dict[str, object] = {n: value for n, value in outcome.facts.items() if n in self.fact_fields}
         return {**fields, **outcome.fields} if isinstance(outcome, Learned) else fields
 

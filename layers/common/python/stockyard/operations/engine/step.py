@@ -1,4 +1,4 @@
-"""What a phase answers to its workflow, and what a workflow says of an error."""
+"""Answer of a phase to its workflow, and what a workflow says of an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the workflow is told: go on, or come again after ``wait`` seconds."""
+    """Answer to the workflow: go on, or come again after ``wait`` seconds."""
 
     done: bool
     wait: int

@@ -83,8 +83,9 @@ def _item(write: Write) -> Outbox | None:
 
 
 def _belongs(about: EventSubject) -> dict[str, str]:
-    """Of a claim or a cluster its name, of an operation that of its subject: it tells them when they are gone, too. Of
-    a claim of a pool also whose it is, so that a rule can wake who looks after the pool, and where it stands."""
+    """Fields of an event about its resource: the name of a claim, of a cluster, or of an operation's subject, which
+    events tell when it is gone, too. Of a claim of a pool also whose it is, so that a rule can wake who looks after the
+    pool, and where it stands."""
     if isinstance(about, Cluster):
         return {"name": about.name}
     if isinstance(about, Operation):

@@ -1,4 +1,5 @@
-"""Why a claim got its node type, or none: each node type with its price and the first rule that ruled it out."""
+"""Reasons why a claim got its node type, or none: each node type with its price and the first rule that ruled it
+out."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
 
 
 def kept_for_pods(types: Sequence[NodeType], asked_keys: Collection[str] = ()) -> str:
-    """What a plan says of node types that only some pods get; ``asked_keys`` are labels by which these ask."""
+    """Words of a plan about node types that only some pods get; ``asked_keys`` are labels by which these ask."""
     names = ", ".join(sorted({*asked_keys, *(name for node_type in types for name in node_type.extended())}))
     single = len(types) == 1
     text = f"{len(types)} node type{'' if single else 's'} {'is' if single else 'are'} left"

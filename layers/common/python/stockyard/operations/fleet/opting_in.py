@@ -1,4 +1,4 @@
-"""What it would save to ask for what nodes are not by default: spot, or another architecture."""
+"""Savings by asking for what nodes are not by default: spot, or another architecture."""
 
 from __future__ import annotations
 

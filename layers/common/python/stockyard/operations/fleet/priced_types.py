@@ -20,7 +20,7 @@ _OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
 
 
 class Places(Protocol):
-    """Where a cluster's nodes can be, as ``templates.Supply`` has it."""
+    """Places where a cluster's nodes can be, as ``templates.Supply`` has them."""
 
     @property
     def zones(self) -> Mapping[str, frozenset[str]]:
@@ -33,15 +33,15 @@ class Places(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodsToPlace:
-    """What pods say of the node types that their pools have. ``asked_keys`` are the labels by which they ask for more
-    (``domain.nodes.defaults``), ``likely`` those that may need a type for which nobody has looked for images."""
+    """Requests of pods to the node types that their pools have. ``asked_keys`` are the labels by which they ask for
+    more (``domain.nodes.defaults``), ``likely`` those that may need a type for which nobody has looked for images."""
 
     asked_keys: frozenset[str] = frozenset()
     likely: tuple[Pod, ...] = ()
 
     @classmethod
     def of(cls, pods: Iterable[Pod], *, likely: bool) -> PodsToPlace:
-        """Of all pods that are to be placed, of which equal ones are mostly one object. ``likely``: there are places
+        """Read all pods that are to be placed, of which equal ones are mostly one object. ``likely``: there are places
         where nobody has looked for images."""
         different_pods = list({id(pod): pod for pod in pods}.values())
         return cls(asked_by(different_pods), tuple(dict.fromkeys(different_pods)) if likely else ())

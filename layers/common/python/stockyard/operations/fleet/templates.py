@@ -53,7 +53,7 @@ BEYOND_LIMITS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What nodes of a cluster can be had of now. Keys are names of providers."""
+    """Supply of nodes for a cluster now. Keys are names of providers."""
 
     catalog: Catalog
     availability: Availability = field(default_factory=Availability)
@@ -82,7 +82,7 @@ class Supply:
 
 
 def supply(services: Services, cluster: Cluster | None) -> Supply:
-    """What the tenant has for the cluster; without one all providers are in reach."""
+    """Supply of the tenant for the cluster; without one all providers are in reach."""
     catalog = load(services)
     out_of_reach: set[str] = set()
     zones: dict[str, frozenset[str]] = {}
@@ -232,7 +232,7 @@ def _template(
 
 
 def _unasked(stock: Supply, requirements: Requirements, pool: Pool) -> tuple[str, ...]:
-    """By which labels the pool, or pods, would have to ask so that it had a node type; none where nothing helps."""
+    """Labels by which the pool, or pods, would have to ask so that it had a node type; none where nothing helps."""
     bid = Bid.of(pool.max_price)
     defaults = defaults_of(requirements, bids=bid is not None)
     everything = node_types(stock, requirements, pool.provider_ref, PodsToPlace(frozenset(defaults)), bid=bid)
@@ -242,8 +242,8 @@ def _unasked(stock: Supply, requirements: Requirements, pool: Pool) -> tuple[str
 
 
 def _unserved(stock: Supply, requirements: Requirements, provider: str) -> Mapping[str, str]:
-    """Why no node can be made yet of the types that have an extended resource, by its name; by an empty one of types
-    without."""
+    """Reasons why no node can be made yet of the types that have an extended resource, by its name; by an empty one of
+    types without."""
     request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.beyond(provider))
     types = unserved_types(stock.catalog.index, request)
     return {name: str(node_type.unserved) for node_type in types for name in node_type.extended() or ("",)}
@@ -276,7 +276,8 @@ def _refused(
 
 
 def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[Mapping[str, int], float]:
-    """What claims have of what limits count: thousandths of a unit by resource and of ``nodes``, and USD an hour.
+    """Amount that claims have of what limits count: thousandths of a unit by resource and of ``nodes``, and USD an
+    hour.
 
     A claim that is not placed yet counts as what it would be bound to now. One that is planned may be launched in any
     of its ways until it is: it counts as the dearest of them, so that a limit in money holds whichever it becomes. One

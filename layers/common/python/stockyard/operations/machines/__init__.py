@@ -1,1 +1,1 @@
-"""What machines and the agents of clusters ask and report."""
+"""Questions and reports of machines and of the agents of clusters."""

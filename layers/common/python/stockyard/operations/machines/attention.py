@@ -1,4 +1,4 @@
-"""How well a cluster is known just now, and the wish to know it well for a while."""
+"""Freshness of what is known of a cluster, and the wish to know it well for a while."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ def is_known_well(services: Services, cluster_id: str) -> bool:
 
 
 def oldest_picture(quiet_seconds: int) -> int:
-    """How many seconds old the picture of an agent may be that is attended, and comes every ``quiet_seconds``."""
+    """Largest age in seconds of the picture of an agent that is attended, and comes every ``quiet_seconds``."""
     return max(INTERVALS * quiet_seconds, NEWEST_SECONDS)

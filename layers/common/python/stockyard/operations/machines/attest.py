@@ -1,4 +1,5 @@
-"""Which machine proves itself: by a request that it signed with keys of its cloud, or by the token of its user data."""
+"""Proof of a machine's identity: by a request that it signed with keys of its cloud, or by the token of its user
+data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machines tell of their first boot: the step they are at, and how one ended that failed.
+"""News of machines about their first boot: the step they are at, and how one ended that failed.
 
 It is shown to people when an operation fails, so what looks like a token or a key is taken out.
 """
@@ -42,7 +42,7 @@ def boot_fact(subject: Cluster | NodeClaim) -> str:
 
 
 def last_words(services: Services, subject: Cluster | NodeClaim) -> str | None:
-    """What the machine of a cluster or claim said last, as sentences and lines; None when it said nothing."""
+    """Last words of the machine of a cluster or claim, as sentences and lines; None when it said nothing."""
     fact = services.store.get(Fact, boot_fact(subject))
     if fact is None:
         return None

@@ -31,7 +31,7 @@ ENDPOINT_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the machine gets: its Keycloak client, where to get tokens, and the API's stable name.
+    """Credentials for the machine: its Keycloak client, where to get tokens, and the API's stable name.
 
     ``machine_endpoint`` is the API as the cluster's machines know it, empty where that is ``endpoint``;
     ``certificate_names`` is what its certificate has to name besides these two. By ``renewal_token`` the machine proves

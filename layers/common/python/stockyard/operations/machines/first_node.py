@@ -31,7 +31,8 @@ def first_node(services: Services, cluster: Cluster) -> str:
 
 
 def first_room(services: Services, cluster: Cluster) -> Mapping[str, Any] | None:
-    """What the agent has told of the node; None for a control plane that takes no pods, and until it is told."""
+    """Room of the first node, as the agent has told of it; None for a control plane that takes no pods, and until it is
+    told."""
     fact = services.store.get(Fact, f"{cluster.id}/{FIRST_ROOM}") if takes_pods(cluster.settings) else None
     room: dict[str, Any] | None = json.loads(fact.value) if fact is not None else None
     return room

@@ -27,7 +27,8 @@ CLAIM_LABEL = "stockyard.dev/claim"
 
 @dataclass(frozen=True, slots=True)
 class MemberConfiguration:
-    """What a further member of the control plane needs besides. See ``models.observations.ControlPlaneJoin``."""
+    """Configuration that a further member of the control plane needs besides. See
+    ``models.observations.ControlPlaneJoin``."""
 
     certificate_key: str = field(repr=False)
     kubernetes_version: str
@@ -39,7 +40,7 @@ class MemberConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class JoinConfiguration:
-    """What a machine needs to join, and no more. ``token`` is its own, and short-lived.
+    """Configuration that a machine needs to join, and no more. ``token`` is its own, and short-lived.
 
     ``addresses`` are where the control plane is in its own network: a machine of the same one need not leave it.
     ``internal_endpoint``: only the cluster's own machines know the endpoint's name, and by these addresses.

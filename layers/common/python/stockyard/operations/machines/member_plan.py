@@ -33,7 +33,7 @@ class Removals:
 
 
 def removals(services: Services, cluster: Cluster, claim: NodeClaim) -> Removals:
-    """What is wanted of the claim's machine. A plan for a later claim means that this one's is over."""
+    """Removals that are wanted of the claim's machine. A plan for a later claim means that this one's is over."""
     fact = services.store.get(Fact, f"{cluster.id}/{PLAN}")
     if fact is None:
         return Removals()
@@ -44,7 +44,7 @@ def removals(services: Services, cluster: Cluster, claim: NodeClaim) -> Removals
 
 
 def restore_of(services: Services, cluster: Cluster, claim: NodeClaim) -> dict[str, str]:
-    """Where the snapshot is that the claim's machine begins the control plane anew from; empty for one that joins."""
+    """Place of the snapshot that the claim's machine begins the control plane anew from; empty for one that joins."""
     fact = services.store.get(Fact, f"{cluster.id}/{PLAN}")
     plan = json.loads(fact.value) if fact is not None else {}
     place: dict[str, str] = plan.get("restore") or {}
@@ -59,7 +59,7 @@ def members_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
 
 
 def member_of(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
-    """What the claim's machine has reported as a member; None before that, and for a machine before this one."""
+    """Report of the claim's machine as a member; None before that, and for a machine before this one."""
     fact = services.store.get(Fact, member_fact(claim))
     if fact is None:
         return None

@@ -20,7 +20,7 @@ AGAIN_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class MemberReply:
-    """What the machine is told. ``news``: its report said something for the first time."""
+    """Reply to the machine. ``news``: its report said something for the first time."""
 
     claim: NodeClaim
     cluster: Cluster

@@ -1,4 +1,4 @@
-"""What a cluster's agent says, and what it is asked to do."""
+"""Posts of a cluster's agent, and the work for it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _is_patient(services: Services, claim: NodeClaim) -> bool:
 
 
 def _holders(data: Mapping[str, Any]) -> str:
-    """What a drain says of the pods that hold it; empty for nothing."""
+    """Words of a drain about the pods that hold it; empty for nothing."""
     texts = data["held"] if isinstance(data["held"], list) else ()
     return "; ".join(str(text)[:MOST_TEXT] for text in texts[:MOST_HOLDERS])
 
@@ -175,7 +175,7 @@ def _is_new(services: Services, unclaimed: Fact | None) -> bool:
 
 
 def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> int:
-    """How soon the agent of a cluster comes again of which no claim is worked on."""
+    """Seconds until the agent of a cluster comes again of which no claim is worked on."""
     rules = services.settings
     attentive = bool(busy_at) and services.seconds_since(busy_at) < ATTENTIVE_SECONDS
     seconds = rules.agent_quiet_seconds if attentive else rules.agent_idle_seconds
@@ -185,7 +185,7 @@ def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> 
 
 
 def last_post(services: Services, cluster_id: str) -> str | None:
-    """When the last post of the cluster's agent was remembered, by our clock; None when there was none."""
+    """Moment when the last post of the cluster's agent was remembered, by our clock; None when there was none."""
     last = _summary(services.store.get(Fact, f"{cluster_id}/{OBSERVED}"))
     return str(last["written_at"]) if last else None
 
@@ -238,7 +238,7 @@ def _remember(
 
 
 def _reports_of_pods(services: Services, observation: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far the reports of pods are by the agent's word, with its times by our clock; None where it does not say."""
+    """Progress of the reports of pods by the agent's word, with its times by our clock; None where it does not say."""
     pods = observation.get("pods")
     if pods is None:
         return None

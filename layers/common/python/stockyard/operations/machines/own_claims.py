@@ -1,4 +1,4 @@
-"""What a cluster's own client may see and make: claims of its cluster, and nothing else of the tenant."""
+"""Rights of a cluster's own client: claims of its cluster, and nothing else of the tenant."""
 
 from __future__ import annotations
 

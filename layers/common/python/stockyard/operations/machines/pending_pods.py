@@ -1,5 +1,5 @@
-"""What a cluster's agent says of pods is kept as one picture. Passes over pools wake when more of them wait, and when
-what is there for those that wait has changed.
+"""Picture of pods, as a cluster's agent reports them. Passes over pools wake when more of them wait, and when what is
+there for those that wait has changed.
 
 The picture is compressed JSON in parts. One record, the report, names the parts that belong together: it is replaced
 with them in one transaction, and who reads parts of another report reads again.
@@ -256,7 +256,7 @@ def _lack_their_example(earlier: Picture | None, picture: Picture) -> bool:
 
 
 def _pods_by_node(picture: Picture) -> dict[str, Counter[str]]:
-    """How many pods of each group take room on each node."""
+    """Number of pods of each group that take room on each node."""
     by_node: dict[str, Counter[str]] = {}
     for name in ("running", "nominated"):
         for node, counts in (picture.get(name) or {}).items():
@@ -269,7 +269,7 @@ def _daemon_sets(picture: Picture) -> Any:
 
 
 def _rooms(picture: Picture) -> dict[str, list[Any]]:
-    """What of each node decides which pods it takes."""
+    """Values of each node that decide which pods it takes."""
     nodes = picture.get("nodes") or {}
     return {name: [facts.get(member) for member in ROOM] for name, facts in nodes.items()}
 

@@ -95,7 +95,7 @@ def _note(services: Services, cluster_id: str, snapshot_id: str) -> None:
 
 
 def memory_of(services: Services, cluster_id: str) -> dict[str, Any]:
-    """What is remembered of the cluster's snapshots."""
+    """Memory of the cluster's snapshots."""
     fact = services.store.get(Fact, f"{cluster_id}/{SNAPSHOTS}")
     memory: dict[str, Any] = json.loads(fact.value) if fact is not None else {}
     return memory

@@ -30,8 +30,8 @@ from stockyard.operations.services import Services
 def apply_manifests(
     services: Services, desired: Sequence[Desired], actor: str, request_id: str, organization_id: str = ""
 ) -> list[dict[str, Any]]:
-    """What became of each resource, in the order of the documents. A second call finds everything unchanged.
-    ``organization_id`` is that of the caller's organization in the realm.
+    """Bring the resources to the documents, and tell the result for each, in the order of the documents. A second call
+    finds everything unchanged. ``organization_id`` is that of the caller's organization in the realm.
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
@@ -56,7 +56,7 @@ _ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, Desired
 
 
 def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
-    """What is odd about documents as a whole, and about none of the resources that they ask for; what is left out."""
+    """Warnings about documents as a whole, and about none of the resources that they ask for; what is left out."""
     return [
         remark
         for manifest in desired
@@ -107,7 +107,7 @@ def _new_providers(desired: Sequence[Desired]) -> set[str]:
 
 
 def _warnings(services: Services, desired: Sequence[Desired]) -> dict[Place, list[list[dict[str, str]]]]:
-    """What the pools and claims of each document are warned of: as in ``plan_manifests``."""
+    """Warnings for the pools and claims of each document: as in ``plan_manifests``."""
     new_providers = _new_providers(desired)
     return {
         manifest.place: warnings_of_pools(services, manifest, new_providers)

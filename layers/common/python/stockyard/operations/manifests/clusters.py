@@ -79,8 +79,7 @@ def _own_pools(services: Services, cluster: Cluster) -> list[Pool]:
 
 
 def _account_name(services: Services, cluster: Cluster) -> str:
-    """What the cluster's account is called; its number where other accounts are called so too, or a number is its
-    name."""
+    """Name of the cluster's account; its number where other accounts are called so too, or a number is its name."""
     accounts = {account.id: account.name for account in every(services.store, CloudAccount)}
     number = str(cluster.cloud_account_id)
     name = accounts.get(number, number)
@@ -114,7 +113,7 @@ def desired_cluster(services: Services, place: Place, document: ClusterDocument,
 
 @contextmanager
 def _in_document(form: ClusterForm, place: Place, document: ClusterDocument) -> Iterator[None]:
-    """What a request would be refused for is told at the places of the document."""
+    """Tell at the places of the document what a request would be refused for."""
     try:
         yield
     except (InvalidInput, QuotaExceeded) as refused:
@@ -246,7 +245,7 @@ _OF_RECORD = frozenset({"description", "tags", "expires_at"})
 
 
 def _metadata_changes(desired: DesiredCluster) -> list[dict[str, Any]]:
-    """What changes of the labels and annotations that the record keeps for the manifest."""
+    """Changes of the labels and annotations that the record keeps for the manifest."""
     current, document = desired.current, desired.fields.get("document")
     if current is None or document is None:
         return []
@@ -290,7 +289,8 @@ def _moved(entry: Mapping[str, Any], place: Place, below: str) -> dict[str, Any]
 def apply_cluster(
     services: Services, desired: DesiredCluster, actor: str, request_id: str, organization_id: str
 ) -> dict[str, Any]:
-    """What became of the cluster: made, changed by an operation where one is needed, or as it was."""
+    """Bring the cluster to the document, and tell the result: made, changed by an operation where one is needed, or as
+    it was."""
     cluster, operation_id = desired.current, None
     if desired.new_cluster is not None:
         new_cluster = replace(desired.new_cluster, organization_id=organization_id)

@@ -1,4 +1,4 @@
-"""What manifests ask for, compared with what is there: every check is made before anything is written."""
+"""Resources that manifests ask for, compared with what is there: every check is made before anything is written."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class DesiredProvider:
 
     @property
     def warnings(self) -> Warnings:
-        """What is odd about it."""
+        """Warnings about the provider."""
         return provider_warnings(
             self.provider, (*self.place, "spec", self.provider.kind), (*self.place, "spec", "properties")
         )
@@ -100,7 +100,7 @@ class DesiredClaim:
 
     @property
     def warnings(self) -> Warnings:
-        """What is kept of it and not honoured yet, or was probably meant otherwise."""
+        """Warnings about parts of the claim that are kept and not honoured yet, or were probably meant otherwise."""
         spec = self.document.document.get("spec") or {}
         warnings = unknown_labels(self.document.labels, (*self.place, "metadata", "labels"))
         if spec.get("expireAfter") not in (None, _DEFAULT):
@@ -110,7 +110,7 @@ class DesiredClaim:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What of the documents is not read, as warnings. Nothing is asked for by it."""
+    """Parts of the documents that are not read, as warnings. Nothing is asked for by them."""
 
     warnings: Warnings
 
@@ -162,7 +162,8 @@ def _check_new(desired: Sequence[Desired]) -> None:
 
 
 def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
-    """What the manifest asks for and is there already: its place in the documents, in words, and its name."""
+    """Things that the manifest asks for and that are there already: the place of each in the documents, the thing in
+    words, and its name."""
     if isinstance(manifest, DesiredPools):
         yield from ((pool.at, "pool", pool.pool.name) for pool in manifest.pools if pool.current is not None)
     elif not isinstance(manifest, LeftOut) and manifest.current is not None:
@@ -171,7 +172,7 @@ def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
 
 
 def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
-    """What the documents ask for, checked together."""
+    """Resources that the documents ask for, checked together."""
     if not admin and any(isinstance(document, ProviderDocument) for _, document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for _, document in read):
@@ -233,8 +234,8 @@ def _desired(
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:
-    """What differs. A power that the manifest does not say stays; of a machine that is being switched, what it will
-    be counts."""
+    """Differences between the claim and its document. A power that the manifest does not say stays; of a machine that
+    is being switched, what it will be counts."""
     changes = _differing(current, document, [name for name in _CHANGEABLE if name != "power"])
     if current is not None and not document.keeps_power:
         coming = current.power_wish if current.power_wish in ("On", "Off") else current.power
@@ -277,7 +278,7 @@ def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, 
 
 
 def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: NodeProvider) -> list[FieldProblem]:
-    """Of a claim whose provider comes with it: the scheduler does not know that one yet."""
+    """Faults of a claim whose provider comes with it: the scheduler does not know that one yet."""
     faults: list[FieldProblem] = []
     try:
         find_cluster(services, manifest.document.cluster_ref)

@@ -153,7 +153,7 @@ def _desired(services: Services, cluster: Cluster, pool: NewPool, at: Place, war
 def pool_faults(
     services: Services, documents: Sequence[DesiredPools], new_providers: Collection[str]
 ) -> list[FieldProblem]:
-    """What is wrong with pools beside what is there. ``QuotaExceeded`` when a cluster would have too many together,
+    """Faults of pools beside what is there. ``QuotaExceeded`` when a cluster would have too many together,
     ``IllegalTransition`` for a pool or a cluster that is being deleted."""
     faults: list[FieldProblem] = []
     by_cluster: dict[str, dict[str, NewPool]] = {}
@@ -216,7 +216,7 @@ def _faults(services: Services, desired: DesiredPool, new_providers: Collection[
 
 
 def _place(desired: DesiredPool, field: str) -> str:
-    """Where the document says a field of the pool; ``field`` is a pointer into the pool, empty for all of it."""
+    """Place of a field of the pool in the document; ``field`` is a pointer into the pool, empty for all of it."""
     below = "" if desired.is_inline or not field else "/spec"
     if desired.pool.form == "karpenter" and field.startswith("/requirements"):
         below = "/spec/template/spec"
@@ -277,14 +277,14 @@ def _moved(desired: DesiredPool, remarks_below: Iterable[Mapping[str, str]]) -> 
 
 
 def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:
-    """Of a pool that is there and gets other limits."""
+    """Warnings for a pool that is there and gets other limits."""
     return limit_warnings(services, desired.cluster, desired.pool) if "limits" in desired.fields else []
 
 
 def warnings_of_pools(
     services: Services, document: DesiredPools, new_providers: Collection[str]
 ) -> list[list[dict[str, str]]]:
-    """What each pool of a document is warned of, in their order: as in ``plan_pools``, before anything is made."""
+    """Warnings for each pool of a document, in their order: as in ``plan_pools``, before anything is made."""
     return [
         [*remarks(desired.warnings), *_moved(desired, _warnings(services, desired, new_providers))]
         for desired in document.pools
@@ -307,7 +307,8 @@ def apply_pools(
     actor: str,
     request_id: str,
 ) -> list[dict[str, Any]]:
-    """What became of each pool of a document, in their order; ``warnings`` are those of ``warnings_of_pools``."""
+    """Bring the pools to a document, and tell the result for each, in their order; ``warnings`` are those of
+    ``warnings_of_pools``."""
     results = [
         {**_applied(services, desired, actor, request_id), "warnings": remarks_of_pool}
         for desired, remarks_of_pool in zip(document.pools, warnings, strict=True)

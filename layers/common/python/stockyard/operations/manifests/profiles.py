@@ -146,7 +146,7 @@ def plan_profile(desired: DesiredProfile) -> dict[str, list[Any]]:
 
 
 def apply_profile(services: Services, desired: DesiredProfile, actor: str, request_id: str) -> dict[str, Any]:
-    """What became of the profile: made, given a version, or as it was."""
+    """Bring the profile to the document, and tell the result: made, given a version, or as it was."""
     document, profile, action = desired.document, desired.current, "unchanged"
     if profile is None:
         profile, action = _created(services, desired, actor), "created"

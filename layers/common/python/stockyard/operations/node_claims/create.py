@@ -59,7 +59,7 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
 
 
 def check_creation(services: Services, request: NewClaim, actor: str) -> None:
-    """What ``create_claim`` would refuse when it writes: ``QuotaExceeded``, ``InUse``."""
+    """Refuse what ``create_claim`` would refuse when it writes: ``QuotaExceeded``, ``InUse``."""
     check_claims_room(services, [request.provider_ref], actor)
     _check_network(services, _cluster_id(services, request))
     if request.name and services.store.get(Name, f"node-claim/{request.name}") is not None:

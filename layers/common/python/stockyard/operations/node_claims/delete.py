@@ -89,7 +89,8 @@ def _asked_again(services: Services, claim: NodeClaim, actor: str) -> NodeClaim:
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
-    """What goes with a claim's record: its name, its entry in its cluster, and its share of the quotas."""
+    """Writes that go with the removal of a claim's record: its name, its entry in its cluster, and its share of the
+    quotas."""
     quotas = claim_quota_writes(services, claim.provider_ref, claim.created_by, -1)
     entry = entry_id(claim.cluster_id, claim.pool, claim.id)
     entries = [Remove(ClusterClaim, entry)] if claim.cluster_id else []
@@ -106,7 +107,7 @@ def plan_deletion(services: Services, id_or_name: str, grace_seconds: int | None
 
 
 def _waits(services: Services, claim: NodeClaim, grace_seconds: int | None) -> list[dict[str, str]]:
-    """What a plan says of pods that hold the node; nothing for a claim that was never placed."""
+    """Notes of a plan about pods that hold the node; nothing for a claim that was never placed."""
     if claim.execution is None:
         return []
     now = services.clock.now()
@@ -124,6 +125,6 @@ def _waits(services: Services, claim: NodeClaim, grace_seconds: int | None) -> l
 
 
 def price_items(claim: NodeClaim) -> list[PriceItem]:
-    """What the claim's node costs; nothing before it is placed."""
+    """Cost of the claim's node; nothing before it is placed."""
     placed = claim.placement
     return [PriceItem(f"{placed.type} ({placed.capacity_type})", 1, placed.usd_hour)] if placed else []

@@ -107,7 +107,7 @@ def _check_image(
 
 
 def in_use(environment_id: str) -> Check:
-    """What must hold when a claim begins to use an environment: it is there, and is not on its way out.
+    """Condition for a claim that begins to use an environment: it is there, and is not on its way out.
 
     Whoever removes one says so first and looks for its claims then: a claim that came before is seen, and one that
     comes later is refused by this.

@@ -63,7 +63,7 @@ def form(
 
 
 def _equal(claim: NodeClaim, placement: Placement) -> Alike:
-    """What a launch may depend on: the same for claims that are equal in it."""
+    """Values that a launch may depend on: the same for claims that are equal in them."""
     specification = (claim.cluster_id, claim.requirements, claim.resources, claim.properties, claim.labels)
     kubelet = (claim.taints, claim.startup_taints, claim.kubelet_args)
     return json.dumps([*specification, *kubelet, placement.provider_id], sort_keys=True), placement.options

@@ -32,7 +32,7 @@ def account_place(account_id: str) -> str:
 
 
 def place_of(provider: NodeProvider) -> str:
-    """Where the machines of a provider are: in its cloud account, else in the provider itself."""
+    """Place of the machines of a provider: in its cloud account, else in the provider itself."""
     number = block_of(provider).get("cloudAccount")
     return account_place(str(number)) if number is not None else provider.id
 

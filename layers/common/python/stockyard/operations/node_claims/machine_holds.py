@@ -30,7 +30,8 @@ def holds_of(services: Services, cluster_id: str) -> list[MachineHold]:
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
-    """What goes with a claim's record: its hold, where one is left. Who ended the machine has removed it already."""
+    """Writes that go with the removal of a claim's record: its hold, where one is left. Who ended the machine has
+    removed it already."""
     if not claim.host_name:
         return []
     hold = services.store.get(MachineHold, hold_id(claim.cluster_id, claim.machine_id))

@@ -9,8 +9,8 @@ from stockyard.ports import Put, Write
 
 
 def claim_usage(services: Services, claim: NodeClaim) -> list[Write]:
-    """What the claim's node has cost until now; nothing for one that got no machine. Members of a control plane are
-    counted with their cluster."""
+    """Cost of the claim's node until now; nothing for one that got no machine. Members of a control plane are counted
+    with their cluster."""
     placed = claim.placement
     if placed is None or not claim.machine_id or claim.control_plane:
         return []

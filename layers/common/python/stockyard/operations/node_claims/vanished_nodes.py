@@ -1,4 +1,4 @@
-"""What is noted on claims whose Node object is gone or there again."""
+"""Notes on claims whose Node object is gone or there again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node source is told about one claim: its provider, cluster, account, environment and ledger."""
+"""Description of work on one claim, for its node source: its provider, cluster, account, environment and ledger."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ FRESH_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many nodes of a type there may be, and the counter of those that are."""
+    """Largest number of nodes of a type, and the counter of those that are there."""
 
     counter: str
     total: int
@@ -113,14 +113,15 @@ def account_of(services: Services, provider: NodeProvider) -> CloudAccount | Non
 
 
 def availability(services: Services, catalog: Catalog, now: datetime) -> Availability:
-    """What is scarce now: places left of limited types, and what was refused of late."""
+    """Availability of what is scarce now: places left of limited types, and what was refused of late."""
     used = _used(services, catalog)
     free = {name: max(0, limit.total - used.get(limit.counter, 0)) for name, limit in catalog.limits.items()}
     return Availability(free, refused(services, catalog, now))
 
 
 def _used(services: Services, catalog: Catalog) -> dict[str, int]:
-    """By one look at the tenant's own and one at the shared ones, however many have limited types."""
+    """Used nodes of limited types: by one look at the tenant's own and one at the shared ones, however many types there
+    are."""
     if not catalog.limits:
         return {}
     shared = {limit.counter.startswith(SHARED_CAPACITY) for limit in catalog.limits.values()}
@@ -129,12 +130,12 @@ def _used(services: Services, catalog: Catalog) -> dict[str, int]:
 
 
 def own_scope(provider_id: str) -> str:
-    """Where it is remembered what a provider alone was refused: for a reason of its document or of its account."""
+    """Scope in which a refusal to a provider alone is remembered: for a reason of its document or of its account."""
     return f"provider/{provider_id}"
 
 
 def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tuple[str, str, str]]:
-    """What was refused of late, by canonical names."""
+    """Offerings that were refused of late, by canonical names."""
     if services.unavailable_offerings is None:
         return frozenset()
     by_provider = {name: {scope, own_scope(catalog.providers[name].id)} for name, scope in catalog.scopes.items()}
@@ -172,5 +173,5 @@ def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | Non
 
 
 def drain_seconds(services: Services, claim: NodeClaim) -> int:
-    """How long the drain of a node may wait for pods whose claim does not say it itself."""
+    """Seconds for which the drain of a node may wait for pods where the claim does not say it."""
     return max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))

@@ -1,4 +1,4 @@
-"""What to say where a cluster's own cloud account has no node provider: nothing gives nodes to its pools."""
+"""Warning that a cluster's own cloud account has no node provider: nothing gives nodes to its pools."""
 
 from __future__ import annotations
 

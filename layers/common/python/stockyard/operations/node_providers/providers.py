@@ -70,8 +70,8 @@ def draft(services: Services, document: ProviderDocument, actor: str = "", id: s
 def check_provider(
     services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
 ) -> list[FieldProblem]:
-    """What is wrong with the provider beyond its form: its cloud account, and what its source finds. The offers of a
-    region that nobody has named before are waited for a while; an implicit provider's cluster has named its region."""
+    """Faults of the provider beyond its form: its cloud account, and what its source finds. The offers of a region that
+    nobody has named before are waited for a while; an implicit provider's cluster has named its region."""
     number = provider.spec[provider.kind].get("cloudAccount")
     account = None
     if number is not None and is_shared(provider):
@@ -102,7 +102,7 @@ def refuse_faults(faults: Sequence[FieldProblem]) -> None:
 
 
 def plan_creation(services: Services, document: ProviderDocument) -> NodeProvider:
-    """What ``create_provider`` would write, by the same checks."""
+    """Provider that ``create_provider`` would write, by the same checks."""
     provider = draft(services, document)
     refuse_faults(check_provider(services, provider))
     if services.store.get(Name, provider_name(services.tenant, provider.name)) is not None:
@@ -166,7 +166,7 @@ def change_provider(
 
 
 def changed_provider(services: Services, provider: NodeProvider, version: int, fields: dict[str, Any]) -> NodeProvider:
-    """What ``change_provider`` would write, by the same checks."""
+    """Provider that ``change_provider`` would write, by the same checks."""
     if provider.version != version:
         raise PreconditionFailed(f"The node provider is at version {provider.version}, not {version}.")
     phase, reason, message = provider_state(provider.kind)
@@ -232,7 +232,7 @@ def _names(provider: NodeProvider, claims: Sequence[tuple[str, NodeClaim]]) -> s
 
 
 def _name(provider: NodeProvider, tenant: str, name: str) -> str:
-    """Of a shared provider's users it says whose they are."""
+    """Name of a user of the provider, with the tenant for a shared provider."""
     return f"{tenant}/{name}" if is_shared(provider) else name
 
 

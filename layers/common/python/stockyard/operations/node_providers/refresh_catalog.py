@@ -54,7 +54,7 @@ class Market(Protocol):
 
 
 class PriceSheets(Protocol):
-    """Where the refreshed catalogue is kept."""
+    """Store of the refreshed catalogue."""
 
     def write(self, offers: RegionOffers) -> None:
         """Keep a region's offers in place of the older ones."""
@@ -66,12 +66,12 @@ class PriceSheets(Protocol):
         """Write on the request for a region's prices that it has ended, and why without prices."""
 
     def moments(self, *, spot: bool = False) -> Mapping[str, str]:
-        """When each region that has a sheet, or spot prices, was refreshed."""
+        """Moments when each region that has a sheet, or spot prices, was refreshed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a refresh did: instance types by region, and why other regions kept what they had. Fresh ones are in
+    """Report of a refresh: instance types by region, and why other regions kept what they had. Fresh ones are in
     neither. ``spot`` are the types that have a spot price, ``spot_failed`` why a region kept its older ones."""
 
     refreshed: Mapping[str, int]
@@ -158,7 +158,7 @@ def _due(regions: Iterable[str], moments: Mapping[str, str], since: str) -> list
 
 
 def _of_each(regions: Iterable[str], refresh: Callable[[str], int]) -> tuple[dict[str, int], dict[str, str]]:
-    """What the refresh of each region came to, and why those failed that did: one does not hinder the others."""
+    """Refresh each region, and tell why some failed: one does not hinder the others."""
     done: dict[str, int] = {}
     failed: dict[str, str] = {}
     for region in regions:

@@ -1,4 +1,4 @@
-"""Which node providers a tenant sees: its own, and those that the platform shares with all."""
+"""Node providers that a tenant sees: its own, and those that the platform shares with all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def all_providers(services: Services) -> Iterator[NodeProvider]:
 
 
 def by_name(providers: Iterable[NodeProvider]) -> dict[str, NodeProvider]:
-    """What each name means to a tenant: its own provider hides a shared one of the same name."""
+    """Provider that each name means to a tenant: its own provider hides a shared one of the same name."""
     named: dict[str, NodeProvider] = {}
     for provider in providers:
         if provider.name not in named or is_shared(named[provider.name]):
@@ -79,12 +79,12 @@ def find_own(services: Services, id_or_name: str) -> NodeProvider:
 
 
 def marks(services: Services, provider: NodeProvider) -> Iterator[Fact]:
-    """Of a shared provider: who has ever had a node of it. For the platform."""
+    """Marks of a shared provider: who has ever had a node of it. For the platform."""
     return every(services.store, Fact, use_of(provider.id)) if is_shared(provider) else iter(())
 
 
 def users(services: Services, provider: NodeProvider) -> Iterator[Services]:
-    """Those whose claims may have nodes of it: the tenant itself, or who has ever had one of a shared one."""
+    """Users whose claims may have nodes of the provider: the tenant itself, or who has ever had one of a shared one."""
     if not is_shared(provider):
         yield services
     elif services.services_of is not None:

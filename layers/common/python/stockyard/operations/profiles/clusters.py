@@ -64,7 +64,7 @@ def check_driver(services: Services, driver: str, choices: Sequence[Choice]) -> 
 
 
 def creation_writes(services: Services, cluster_id: str, resolved: Resolved) -> list[Write]:
-    """What is written with a new cluster that has profiles."""
+    """Writes for the profiles of a new cluster."""
     if not resolved.profiles:
         return []
     record = ClusterPacks(cluster_id, profiles=resolved.profiles, packs=statuses(resolved.packs))
@@ -88,7 +88,7 @@ class ProfileChange:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What an operation remembers of it."""
+        """Entry of the change that an operation remembers."""
         before, after = (
             [{"name": profile["name"], "version": profile["version"]} for profile in profiles]
             for profiles in (self.record.profiles, self.after.profiles)
@@ -104,7 +104,7 @@ class ProfileChange:
         return f"Apply the packs of {names} layer by layer: {counts}." if names else f"Remove all packs: {counts}."
 
     def writes(self, services: Services) -> list[Write]:
-        """What is written with the operation that begins."""
+        """Writes that go with the operation that begins."""
         after = replace(
             self.record,
             profiles=self.after.profiles,
@@ -140,7 +140,7 @@ NO_DIFFERENCE: Mapping[str, list[Any]] = {"creates": [], "deletes": [], "changes
 
 
 def difference(before: Resolved, after: Resolved) -> dict[str, list[Any]]:
-    """What is different between two choices of profiles, as a plan."""
+    """Differences between two choices of profiles, as a plan."""
     old, new = object_documents(before.packs), object_documents(after.packs)
     return {
         "creates": [_thing(line) for line in new if line not in old],
@@ -179,7 +179,8 @@ def _pointed(text: str) -> str:
 
 
 def packs_work(services: Services, work: CloudWork) -> CloudWork:
-    """What a driver is told for whom packs are applied: with the kubeconfig, where the control plane has sent one."""
+    """Work for the driver of a cluster to which packs are applied: with the kubeconfig, where the control plane has
+    sent one."""
     name = cluster_secrets.name(services, work.cluster, "kubeconfig")
     return replace(work, kubeconfig=services.secrets.get(name) or "")
 

@@ -65,7 +65,7 @@ def version_of(profile: ClusterProfile, number: str | None) -> ProfileVersion:
 
 
 def content_of(services: Services, profile: ClusterProfile, version: ProfileVersion) -> Content:
-    """What a version says."""
+    """Content of a version."""
     keys = [_part(profile.id, version.number, index) for index in range(version.parts)]
     parts = {part.id: part.data for part in services.store.get_all(ProfilePart, keys)}
     if len(parts) != len(keys):
@@ -107,7 +107,8 @@ def complete_content(services: Services, content: Content) -> Content:
 
 
 def _held_faults(content: Content, packs: Sequence[Pack]) -> list[FieldProblem]:
-    """What no pack may hold, whoever chooses it: what is Stockyard's own in a cluster, and secret values."""
+    """Faults of packs that hold what no pack may hold, whoever chooses it: what is Stockyard's own in a cluster, and
+    secret values."""
     places = {pack["name"]: index for index, pack in enumerate(content["packs"])}
     return [
         FieldProblem(pointer("packs", places[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")

@@ -41,7 +41,7 @@ Choice = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What the choices come to. ``profiles`` has each with its id, version and effective variables."""
+    """Result of the choices of profiles. ``profiles`` has each with its id, version and effective variables."""
 
     profiles: tuple[dict[str, Any], ...]
     packs: tuple[Pack, ...]
@@ -120,7 +120,7 @@ def _of_one(
 
 
 def _together(packs: Sequence[Pack]) -> list[FieldProblem]:
-    """What is wrong with the packs of all profiles together."""
+    """Faults of the packs of all profiles together."""
     lines = [reference(pack.key, item) for pack in packs for item in pack.objects]
     things = [identity(line) for line in lines]
     things_before: set[str] = set()
@@ -172,8 +172,8 @@ def statuses(packs: Sequence[Pack]) -> tuple[PackStatus, ...]:
 
 
 def uses(services: Services, cluster_id: str, before: Sequence[Choice], after: Sequence[Choice]) -> list[Write]:
-    """What records which profiles a cluster names. A profile that comes to be used gets a new version of its record, so
-    that a deletion at the same moment notices."""
+    """Writes that record which profiles a cluster names. A profile that comes to be used gets a new version of its
+    record, so that a deletion at the same moment notices."""
     earlier, later = {profile["id"] for profile in before}, {profile["id"] for profile in after}
     writes: list[Write] = [Remove(ProfileUse, f"{profile}/{cluster_id}") for profile in sorted(earlier - later)]
     for profile_id in sorted(later - earlier):
@@ -184,7 +184,8 @@ def uses(services: Services, cluster_id: str, before: Sequence[Choice], after: S
 
 
 def removal_writes(services: Services, cluster_id: str) -> list[Write]:
-    """What goes with a cluster's record: what is known of its packs, and that it used their profiles."""
+    """Writes that go with the removal of a cluster's record: what is known of its packs, and that it used their
+    profiles."""
     record = services.store.get(ClusterPacks, cluster_id)
     if record is None:
         return []

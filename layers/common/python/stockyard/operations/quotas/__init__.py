@@ -1,1 +1,1 @@
-"""How much a tenant may have."""
+"""Limits of a tenant."""

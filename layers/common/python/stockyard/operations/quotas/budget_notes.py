@@ -10,10 +10,10 @@ from stockyard.ports import Put, Write
 
 
 def budget_writes(now: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Write]:
-    """What is written beside limits that change: the scheduler follows it. Nothing where the budget stays."""
+    """Writes beside limits that change: the scheduler follows it. Nothing where the budget stays."""
     return [] if before.get(USD_MONTH) == after.get(USD_MONTH) else budget_note(now)
 
 
 def budget_note(now: str) -> list[Write]:
-    """That a budget has changed."""
+    """Note that a budget has changed."""
     return [Put(Fact(BUDGETS, "", now))]

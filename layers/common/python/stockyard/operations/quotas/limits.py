@@ -62,7 +62,7 @@ def check_room(services: Services, name: str, count: int = 1) -> None:
 
 
 def used(store: Store, counter: str) -> int:
-    """What a counter stands at."""
+    """Value of a counter."""
     record = store.get(Counter, counter)
     return record.value if record else 0
 

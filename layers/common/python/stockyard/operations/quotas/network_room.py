@@ -1,4 +1,4 @@
-"""How many nodes the network of a cluster takes. One more would be paid for, and never become ready."""
+"""Number of nodes that the network of a cluster takes. One more would be paid for, and never become ready."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from stockyard.ports.clusters import BoundsNodes
 
 
 def most_nodes(services: Services, cluster: Cluster) -> int | None:
-    """How many nodes the cluster can have; None where its driver knows no limit."""
+    """Largest number of nodes that the cluster can have; None where its driver knows no limit."""
     driver: object = services.cluster_drivers.get(cluster.driver)
     return driver.most_nodes(cluster) if isinstance(driver, BoundsNodes) else None
 
 
 def remaining_nodes(services: Services, cluster: Cluster) -> int:
-    """How many more claims the network of the cluster has room for."""
+    """Number of further claims that the network of the cluster has room for."""
     most = most_nodes(services, cluster)
     if most is None:
         return UNBOUNDED

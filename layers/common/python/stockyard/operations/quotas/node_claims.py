@@ -19,7 +19,7 @@ _COUNTERS = (f"quota/{CLAIMS}", f"quota/{PER_USER}{CLAIMS}")
 def claim_quota_writes(
     services: Services, provider: str, actor: str, by: int, quota: Callable[[str], int | None] | None = None
 ) -> list[Add]:
-    """What a transaction has to count when a claim comes (``by`` 1, with the limits) or goes (-1).
+    """Writes by which a transaction counts a claim that comes (``by`` 1, with the limits) or goes (-1).
 
     ``provider`` is the name the claim asks for, empty for none; ``actor`` who made it. A claim must go as it came.
     ``quota`` gives the limit of a quota; None: it is read.
@@ -32,7 +32,7 @@ def claim_quota_writes(
 
 
 def remaining_claims(services: Services, provider: str, actor: str) -> int:
-    """How many more claims such as ``claim_quota_writes`` counts may be made now."""
+    """Number of further claims such as ``claim_quota_writes`` counts that may be made now."""
     rooms = []
     for write in claim_quota_writes(services, provider, actor, 1):
         if write.limit is not None:

@@ -29,7 +29,7 @@ Waiting = tuple[str, Outbox]
 
 @dataclass(slots=True)
 class Resent:
-    """What came of overdue items. Those that ``failed`` wait; ``refused`` are the ids of those refused for good."""
+    """Result for overdue items. Those that ``failed`` wait; ``refused`` are the ids of those refused for good."""
 
     sent: int = 0
     failed: int = 0
@@ -173,8 +173,8 @@ def _key(waiting: Waiting) -> tuple[str, str]:
 
 
 def _together(item: Outbox) -> int:
-    """How many go together from this one on. Each time it was put off they are half as many, so that an item that is
-    never taken does not take the same others with it for ever."""
+    """Number of items that go together from this one on. Each time it was put off they are half as many, so that an
+    item that is never taken does not take the same others with it for ever."""
     return max(1, EVENTS_AT_ONCE >> min(item.version - 1, 10))
 
 

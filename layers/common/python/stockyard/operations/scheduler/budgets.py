@@ -1,4 +1,4 @@
-"""What one round of the scheduler may buy under the budgets of its tenant's month."""
+"""Claims that one round of the scheduler may buy under the budgets of its tenant's month."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class RoundBudgets:
         return [self._narrowed(claim, choice, spare) for claim, choice in selections]
 
     def guarding(self, claims: Iterable[NodeClaim]) -> list[Write]:
-        """What is written beside these claims when they are bound; nothing where no budget is over them."""
+        """Writes beside these claims when they are bound; nothing where no budget is over them."""
         if not any(self.of(claim) for claim in claims):
             return []
         return [watch_write(next_watch(self.services, self.watch))]
 
     def bound(self, claims: Iterable[NodeClaim]) -> None:
-        """These were bound, with what ``guarding`` has said."""
+        """Count these claims, which were bound with the writes of ``guarding``."""
         if any(self.of(claim) for claim in claims):
             self.watch = next_watch(self.services, self.watch)
 
@@ -89,7 +89,7 @@ class RoundBudgets:
         return 0.0 if price is None and self.prices.is_owned(offering.node_type.name) else price
 
     def _more(self, claim: NodeClaim, price: float) -> float:
-        """What the claim adds to what counts already: a member that its cluster lacks is an item of the cluster."""
+        """Cost of the claim beyond what counts already: a member that its cluster lacks is an item of the cluster."""
         is_item = claim.control_plane and self.sums.missing_members.get(claim.cluster_id, 0) > 0
         return 0.0 if is_item else price
 

@@ -1,4 +1,4 @@
-"""What a claim asks of the scheduler, and what keeps it from being asked at all."""
+"""Requests of a claim to the scheduler, and reasons that keep it from being asked at all."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from stockyard.scheduling.reading import Reader
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a claim has to wait whatever node types there are: ``reason`` is the condition's."""
+    """Reason why a claim has to wait whatever node types there are: ``reason`` is the condition's."""
 
     reason: str
     message: str
 
 
 def unnamed_cluster(claim: NodeClaim) -> str | None:
-    """What to do about a claim that names no cluster, and so gets only nodes of no cluster; None for others."""
+    """Advice about a claim that names no cluster, and so gets only nodes of no cluster; None for others."""
     if claim.cluster_ref or claim.pool:
         return None
     way = {"karpenter": f"set the label {CLUSTER} or --cluster", "vcluster": "set spec.vClusterRef"}
@@ -62,7 +62,7 @@ class ClaimReader:
         self._environment = cache(partial(services.store.get, NodeEnvironment))
 
     def read(self, claim: NodeClaim) -> SchedulingRequest | Refused:
-        """What the claim asks for, or why it waits."""
+        """Scheduling request of the claim, or why it waits."""
         return self._cluster(claim) or self._provider(claim) or self._request(claim)
 
     def cluster_id(self, claim: NodeClaim) -> str:

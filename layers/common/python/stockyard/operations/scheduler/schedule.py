@@ -55,7 +55,7 @@ EXPLAINED = 64
 
 @dataclass(slots=True)
 class Report:
-    """What one pass did. ``lost``: bound, changed or deleted by somebody else meanwhile."""
+    """Report of one pass. ``lost``: bound, changed or deleted by somebody else meanwhile."""
 
     bound: int = 0
     waiting: int = 0
@@ -318,7 +318,7 @@ def _considered(current: _Round, turn: Availability, request: SchedulingRequest)
 
 
 def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
-    """What tells the requests of one pass apart."""
+    """Key that tells the requests of one pass apart."""
     requirements, resources = frozenset(request.requirements.items()), frozenset(request.resources.items())
     zone_ids = frozenset((name, frozenset(ids.items())) for name, ids in request.zone_ids.items())
     images = frozenset(request.images.items()), frozenset(request.likely.items())
@@ -361,7 +361,7 @@ def _reason(index: Index, availability: Availability, request: SchedulingRequest
 
 
 def _least_seen(evaluations: Sequence[Evaluation]) -> str:
-    """What the cheapest type costs of those that cost more than the bid."""
+    """Words for the price of the cheapest type that costs more than the bid."""
     above = [evaluation for evaluation in evaluations if evaluation.rule == ABOVE_BID]
     cheapest = min(above, key=lambda each: (each.least_price is None, each.least_price or 0.0, each.node_type.name))
     return f"{cheapest.node_type.name}: {cheapest.message}"

@@ -36,7 +36,7 @@ class Waiting:
     """The first; it keeps none of the other tenants."""
 
     def add(self, claims: Iterable[tuple[str, NodeClaim]], tenants: Collection[str] | None = None) -> None:
-        """What was read: of these tenants, or of all."""
+        """Add the claims that were read: of these tenants, or of all."""
         for tenant, claim in claims:
             if tenants is None or tenant in tenants:
                 newest = self.by_tenant.setdefault(tenant, {})
@@ -101,7 +101,8 @@ class _Round:
         return cls(times.from_text(last.time), times.from_text(progress["since"]), dict.fromkeys(progress["served"]))
 
     def behind(self, claims: Sequence[tuple[str, NodeClaim]]) -> datetime:
-        """Where the index is read on after these: at their last moment, which may have more than was read of it."""
+        """Moment from which the index is read on after these claims: at their last moment, which may have more than was
+        read of it."""
         end = times.from_text(str(claims[-1][1].due_at))
         return end if end != self.since else end + times.TICK
 

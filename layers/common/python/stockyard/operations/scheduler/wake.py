@@ -1,4 +1,4 @@
-"""Which claims a scheduling pass looks at: those that woke it, and the older ones that still wait."""
+"""Claims that a scheduling pass looks at: those that woke it, and the older ones that still wait."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Claims = Iterable[tuple[str, NodeClaim]]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the scheduler follows: claims that wait for a node type, as they were written then; the tenants that are
-    ``roomier``, because a claim of theirs may be placed now that could not before; (tenant, id) of changed providers;
-    and the tenants whose ``budgets`` were set or taken away.
+    """Changes that the scheduler follows: claims that wait for a node type, as they were written then; the tenants that
+    are ``roomier``, because a claim of theirs may be placed now that could not before; (tenant, id) of changed
+    providers; and the tenants whose ``budgets`` were set or taken away.
     """
 
     claims: Sequence[tuple[str, NodeClaim]]
@@ -49,7 +49,7 @@ class Changes:
 
     @classmethod
     def of(cls, written: Iterable[RecordChange]) -> Changes:
-        """What these changes of records come to."""
+        """Read these changes of records."""
         claims: list[tuple[str, NodeClaim]] = []
         roomier: set[str] = set()
         providers: set[tuple[str, str]] = set()

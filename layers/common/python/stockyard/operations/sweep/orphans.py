@@ -40,7 +40,7 @@ class Suspect:
 
 
 def tagged_suspects(things: Sequence[Tagged], discard: Callable[[Tagged], bool]) -> list[Suspect]:
-    """What was found in a cloud account, or at a node provider that works in none."""
+    """Suspects in a cloud account, or at a node provider that works in none."""
     return [
         Suspect(
             f"{thing.kind}/{thing.region}/{thing.vendor_id}", _owner(thing), thing.created_at, partial(discard, thing)
@@ -50,7 +50,8 @@ def tagged_suspects(things: Sequence[Tagged], discard: Callable[[Tagged], bool])
 
 
 def _owner(thing: Tagged) -> str:
-    """Whose it is. A machine of a launch group must be one that the group has given out: another one is an orphan."""
+    """Owner of the thing. A machine of a launch group must be one that the group has given out: another one is an
+    orphan."""
     if thing.kind == MACHINE and thing.resource_id.startswith(f"{ids.LAUNCH_GROUP}_"):
         return f"{thing.resource_id}/{thing.vendor_id}"
     return thing.resource_id

@@ -56,8 +56,8 @@ def remove_environment(services: Services, environment: NodeEnvironment) -> str 
 
 @dataclass(slots=True)
 class _View:
-    """What a look at a place has shown; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of
-    the account that did not; None until the account has answered."""
+    """Result of a look at a place; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of the
+    account that did not; None until the account has answered."""
 
     things: list[Tagged] = field(default_factory=list)
     suspects: list[Suspect] = field(default_factory=list)

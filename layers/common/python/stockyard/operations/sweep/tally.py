@@ -1,4 +1,4 @@
-"""What a sweep reports, and how one failing piece keeps none of the others."""
+"""Report of a sweep, and how one failing piece keeps none of the others."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def kubeconfig_secret(services: Services, cluster: Cluster, role: str, actor: st
 
 
 def exec_credential(token: ClusterToken) -> dict[str, Any]:
-    """What ``kubectl`` takes from an ``exec`` user."""
+    """Credential that ``kubectl`` takes from an ``exec`` user."""
     ends_at = token.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # as Kubernetes writes times
     status = {"token": token.token, "expirationTimestamp": ends_at}
     return {"apiVersion": CREDENTIAL_VERSION, "kind": "ExecCredential", "status": status}

@@ -49,7 +49,7 @@ def require_minter(services: Services, cluster: Cluster) -> MintsTokens:
 
 
 def require_endpoint(cluster: Cluster) -> tuple[str, str]:
-    """Where the cluster's API is, and its authority's certificate in base64. ``IllegalTransition`` before that."""
+    """Address of the cluster's API, and its authority's certificate in base64. ``IllegalTransition`` before that."""
     if cluster.status != "ready" or cluster.endpoint is None or cluster.certificate_authority is None:
         raise IllegalTransition(f"The cluster is {cluster.status}; it has a kubeconfig while it is ready.")
     return cluster.endpoint, cluster.certificate_authority

@@ -1,4 +1,4 @@
-"""What is written when an operation begins to change a ready cluster."""
+"""Writes at the beginning of an operation that changes a ready cluster."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from stockyard.ports.clusters import ServesNodeGroups
 
 
 def items_now(services: Services, cluster: Cluster) -> list[PriceItem]:
-    """What costs money now, as the report of the costs has it: what is billed beside the nodes, and each node."""
+    """Prices of everything that costs money now, as the report of the costs has it: what is billed beside the nodes,
+    and each node."""
     return [*price_items(services, cluster), *_node_items(_placed_workers(services, cluster))]
 
 
@@ -70,7 +71,7 @@ def _nodes_of(count: int, pool: str) -> str:
 
 
 def _price_of_one(services: Services, cluster: Cluster, name: str) -> Sequence[PriceItem]:
-    """What a node of the group costs in these settings; nothing where they have no such group."""
+    """Price of a node of the group in these settings; nothing where they have no such group."""
     return _group_items(services, cluster, {name: 1})
 
 

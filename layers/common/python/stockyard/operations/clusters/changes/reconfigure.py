@@ -85,7 +85,7 @@ def awaits_profiles(cluster: Cluster, current: Operation | None) -> bool:
 
 
 def _advice(cluster: Cluster) -> str:
-    """What to do instead with a cluster that is not ready."""
+    """Advice for a cluster that is not ready."""
     if cluster.status == "failed":
         return (
             " Resume its creation with other settings (a body of POST /v1/clusters/{id}/resume, or"
@@ -185,7 +185,7 @@ def plan_change(
 def _changes(
     cluster: Cluster, target: Cluster, fields: Mapping[str, Any], profiles: ProfileChange | None
 ) -> list[dict[str, Any]]:
-    """What is another value afterwards: fields of the record, settings, and the choice of profiles."""
+    """Values that are different afterwards: fields of the record, settings, and the choice of profiles."""
     of_record = (
         change_views(field_changes(getattr(cluster, name), value, (name,), name), kind="cluster", name=cluster.name)
         for name, value in fields.items()
@@ -200,8 +200,8 @@ def _changes(
 def _made_and_removed(
     services: Services, cluster: Cluster, target: Cluster, members: Sequence[str], packs: Mapping[str, list[Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What is made, and what is removed: each member and node that is replaced stands in both. ``packs`` is what the
-    profiles add to both."""
+    """Things that are made, and things that are removed: each member and node that is replaced stands in both.
+    ``packs`` is what the profiles add to both."""
     creates, deletes = _things(services, cluster, target)
     leaving = leaving_nodes(services, cluster, target)
     nodes = [("node", name) for each in leaving for name in each.replaced]
@@ -255,7 +255,7 @@ def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:
 def warnings_of(
     services: Services, cluster: Cluster, target: Cluster, findings: Sequence[Finding]
 ) -> list[dict[str, str]]:
-    """What the plan of a change warns of: the answer to the change says the same. ``findings`` are of ``check_target``.
+    """Warnings of the plan of a change: the answer to the change says the same. ``findings`` are of ``check_target``.
     Profiles that change alone leave the nodes as they are."""
     if target is cluster:
         return []
@@ -264,7 +264,7 @@ def warnings_of(
 
 
 def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
-    """What becomes of the nodes that are there, as remarks."""
+    """Remarks on what becomes of the nodes that are there."""
     if target.kubernetes_version != cluster.kubernetes_version:
         order = Note("The control plane is upgraded first, then add-ons, then the nodes of each group, one by one.")
         yield remark(VERSION, order)
@@ -302,7 +302,7 @@ def replaced_pools(services: Services, cluster: Cluster, target: Cluster) -> lis
 
 
 def _leaving_by_group(services: Services, cluster: Cluster, target: Cluster) -> list[LeavingNodes]:
-    """What leaves of groups because they change; none where every node leaves for another reason."""
+    """Nodes that leave groups because the groups change; none where every node leaves for another reason."""
     if (target.kubernetes_version, target.nodes_since) != (cluster.kubernetes_version, cluster.nodes_since):
         return []
     return [each for each in leaving_nodes(services, cluster, target) if each.is_group]

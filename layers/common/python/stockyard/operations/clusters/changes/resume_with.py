@@ -39,8 +39,7 @@ def resume_with(services: Services, id_or_name: str, body: ClusterResume, actor:
 def plan_resume_with(
     services: Services, cluster: Cluster, body: ClusterResume, actor: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What :func:`resume_with` would do: the fields of the cluster, and the other parts of the plan. Raises as it
-    does."""
+    """Plan of :func:`resume_with`: the fields of the cluster, and the other parts of the plan. Raises as it does."""
     target, first_phase = _target(services, cluster, body)
     writes = _pools(services, target, actor)
     created = [write.record.name for write in writes if isinstance(write, Create) and isinstance(write.record, Pool)]

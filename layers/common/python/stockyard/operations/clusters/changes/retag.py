@@ -47,7 +47,7 @@ def retag(services: Services, driver: ClusterDriver, work: CloudWork) -> Outcome
 
 
 def _seconds_in_flight(services: Services, cluster: Cluster, change: TagChange) -> int:
-    """How long a worker that read the tags before the change may still make a machine; 0 when none can."""
+    """Seconds in which a worker that read the tags before the change may still make a machine; 0 when none can."""
     age, in_flight = services.seconds_since(change.time), services.settings.in_flight_seconds
     if age >= in_flight:
         return 0

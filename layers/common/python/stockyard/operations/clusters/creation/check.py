@@ -77,7 +77,7 @@ def refuse(findings: Sequence[Finding]) -> None:
 
 
 def live_findings(driver: ClusterDriver, work: CloudWork) -> list[Finding]:
-    """What the cloud says of the settings, and of the minor that a cluster which stands is to have."""
+    """Findings of the cloud about the settings, and about the minor that a cluster which stands is to have."""
     upgrades: object = driver
     findings = list(driver.inspect(work))
     # Who may not even make such a cluster may mostly not ask about it either, and a denial would hide why.

@@ -110,7 +110,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
 
 
 def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resolved:
-    """What the chosen profiles come to. ``InvalidInput`` with every fault, and where they want another minor."""
+    """Resolve the chosen profiles. ``InvalidInput`` with every fault, and where they want another minor."""
     if not new_cluster.profiles:
         return Resolved((), (), "")
     check_driver(services, driver, new_cluster.profiles)
@@ -184,7 +184,8 @@ def create_cluster(
 
 
 def _taken_over(services: Services, id: str) -> Cluster | None:
-    """What an earlier try of the request has left, with the lease renewed if it is not handed over; None if nothing."""
+    """Cluster that an earlier try of the request has left, with the lease renewed if it is not handed over; None if
+    there is none."""
     accepted_cluster = services.store.get(Cluster, id)
     if accepted_cluster is None or accepted_cluster.status not in UNSEEN:
         return accepted_cluster

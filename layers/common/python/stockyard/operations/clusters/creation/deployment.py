@@ -1,4 +1,4 @@
-"""What a cluster's vdeployer is told: the published body of ``POST /deploy``, and nothing else."""
+"""Message to a cluster's vdeployer: the published body of ``POST /deploy``, and nothing else."""
 
 from __future__ import annotations
 

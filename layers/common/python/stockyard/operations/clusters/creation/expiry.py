@@ -1,4 +1,4 @@
-"""When a cluster's deletion begins by itself: the check of what somebody asks for."""
+"""Check of the moment at which a cluster's deletion is to begin by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a cluster would make and cost: the plan of a dry run. What stands in the cloud is the driver's to say."""
+"""Resources that a cluster would make, and its costs: the plan of a dry run. What stands in the cloud is the driver's
+to say."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
 
 
 def answer_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What the plan of the cluster warns of, and what it costs: the answer to its creation says the same."""
+    """Warnings and costs in the plan of the cluster: the answer to its creation says the same."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     return {"warnings": _warnings(cluster, findings, driver_plan), "price": price(billed_items(services, cluster))}
 

@@ -1,4 +1,4 @@
-"""Who uses a zone that a cluster is to leave: members of its control plane, pools and nodes, by their names."""
+"""Users of a zone that a cluster is to leave: members of its control plane, pools and nodes, by their names."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class QuorumLost(ClusterCouldNotBeDeployed):
 
 
 def wanted_size(cluster: Cluster) -> int:
-    """How many members the cluster's control plane is to have."""
+    """Number of members that the cluster's control plane is to have."""
     return int(cluster.settings.get(SIZE) or 1)
 
 
@@ -100,7 +100,7 @@ def member_claims(services: Services, cluster_id: str) -> list[NodeClaim]:
 
 
 def node_of_member(claim: NodeClaim) -> str:
-    """What the member's node is called, in Kubernetes and in etcd."""
+    """Name of the member's node, in Kubernetes and in etcd."""
     return claim.host_name or claim.node_name or claim.name
 
 

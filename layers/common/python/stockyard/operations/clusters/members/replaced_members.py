@@ -1,4 +1,4 @@
-"""Which members of a control plane a change replaces, by the names of their nodes: for its plan."""
+"""Members of a control plane that a change replaces, by the names of their nodes: for its plan."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ MOST_NAMED = 50
 
 @until_written("cluster changes too often to be forgotten")
 def force_deletion(services: Services, id_or_name: str, actor: str, request_id: str) -> dict[str, Any]:
-    """What was forgotten, as a ``ForcedDeletionView`` document. Nothing is removed from any cloud: what is left there
-    carries our tags, and the sweep reports and removes what it may.
+    """Forget a cluster, and return what was forgotten as a ``ForcedDeletionView`` document. Nothing is removed from any
+    cloud: what is left there carries our tags, and the sweep reports and removes what it may.
 
     ``IllegalTransition`` unless the cluster has been on its way out for long enough.
     """

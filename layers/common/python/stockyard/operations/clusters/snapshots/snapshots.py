@@ -37,7 +37,7 @@ def keeper_of(services: Services, cluster: Cluster) -> KeepsSnapshots:
 
 
 def snapshot_work(services: Services, cluster: Cluster) -> CloudWork:
-    """What a driver is told beside any phase. ``CredentialsRevoked`` without the account."""
+    """Work for a driver beside any phase. ``CredentialsRevoked`` without the account."""
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
         raise CredentialsRevoked(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
@@ -47,7 +47,7 @@ def snapshot_work(services: Services, cluster: Cluster) -> CloudWork:
 
 
 def listed(services: Services, cluster: Cluster) -> Sequence[Snapshot]:
-    """Those that are there, the newest first, as the cloud says."""
+    """Snapshots that are there, the newest first, as the cloud says."""
     return keeper_of(services, cluster).snapshots(snapshot_work(services, cluster))
 
 

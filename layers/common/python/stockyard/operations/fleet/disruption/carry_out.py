@@ -1,4 +1,4 @@
-"""How a decision is carried out: what comes is made first, and only when all of it is there do the nodes go.
+"""Steps of a decision that is carried out: what comes is made first, and only when all of it is there do the nodes go.
 
 The record of the cluster's disruption says what was decided before anything is made. A pass that dies in between is
 finished by the next one, or undone: replacements that are not there yet are given back, and no node has left.
@@ -172,7 +172,7 @@ def advance(
 
 
 def _covered(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Of the nodes of static pools that go, as many as have a replacement: no more have come, and may not come soon."""
+    """Nodes of static pools that go, as many as have a replacement: no more have come, and may not come soon."""
     covered: list[NodeClaim] = []
     for pool in pools:
         own = [claim for claim in living(claims) if claim.pool == pool.name and claim.phase == "Available"]
@@ -244,7 +244,7 @@ def _given_up(
 def _paused(
     services: Services, pools: Sequence[Pool], record: ClusterDisruption, going: Sequence[NodeClaim]
 ) -> str | None:
-    """Who has paused the disruption of all nodes that go, in words; None: nobody."""
+    """Words for who has paused the disruption of all nodes that go; None: nobody."""
     by_whom = paused_by(services, record)
     paused = {pool.name for pool in pools if is_paused(pool)}
     if not by_whom and all(claim.pool in paused for claim in going):
@@ -272,8 +272,8 @@ def _awaited(
     coming: Sequence[NodeClaim | None],
     record: ClusterDisruption,
 ) -> str | None:
-    """What has to be there before the nodes go; None for nothing. Every pool must have the nodes that it has to have
-    without them: a static pool makes their replacements itself."""
+    """Thing that has to be there before the nodes go; None for nothing. Every pool must have the nodes that it has to
+    have without them: a static pool makes their replacements itself."""
     missing = sum(claim is None or claim.phase != "Available" for claim in coming)
     if missing:
         return f"{missing} replacements"
@@ -293,7 +293,7 @@ def _awaited(
 def _uneven(
     pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
 ) -> str | None:
-    """What has to come so that zones stay even when the nodes go; None for nothing. A strategy that lets nodes be
+    """Node that has to come so that zones stay even when the nodes go; None for nothing. A strategy that lets nodes be
     missing lets one go before another has come, and one that lets more come has the next one come first."""
     for pool in pools if record.reason == DRIFTED and not record.leaving else ():
         own = [claim for claim in claims if claim.pool == pool.name]
@@ -307,7 +307,7 @@ def _uneven(
 
 
 def _needed(pool: Pool, claims: Sequence[NodeClaim], record: ClusterDisruption) -> int:
-    """How many nodes of the pool have to be there when the others go."""
+    """Number of nodes of the pool that have to be there when the others go."""
     size = size_of(pool, claims, record.decided_at)
     allowed = allowance(pool, size) if record.reason == DRIFTED else None
     return wanted_nodes(pool) if allowed is None else max(0, size - allowed.unavailable)
@@ -316,8 +316,8 @@ def _needed(pool: Pool, claims: Sequence[NodeClaim], record: ClusterDisruption) 
 def _unreported(
     view: View | None, claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
 ) -> str | None:
-    """Of what has to be heard before the nodes go; None for nothing. A node that has come may be ready before the
-    agent tells so: until then it has no room, and nobody could say that the pods have a place on it."""
+    """News that has to come before the nodes go; None for nothing. A node that has come may be ready before the agent
+    tells so: until then it has no room, and nobody could say that the pods have a place on it."""
     if view is None:
         return "news of what runs in the cluster"
     reported = {node.name for node in view.fleet.nodes}
@@ -335,8 +335,8 @@ def _unreported(
 def _still_able(
     view: View, going: Sequence[NodeClaim], coming: Sequence[NodeClaim], record: ClusterDisruption
 ) -> tuple[Sequence[NodeClaim], str]:
-    """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, no pod
-    loses its place, and what leaves for its price saves money."""
+    """Nodes that may still go, and why not where none may: the cluster may be another one by now, no pod loses its
+    place, and what leaves for its price saves money."""
     running = {node.name: node for node in view.fleet.nodes}
     replaceable = {node.name for node in view.replaceable.get(record.reason, ())}
     allowed = {claim.pool: view.allowed(claim.pool, record.reason) for claim in going}
@@ -373,7 +373,7 @@ def _may_wait(view: View, claim: NodeClaim, record: ClusterDisruption) -> bool:
 
 
 def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str | None:
-    """Why the node may not leave for the reason that was decided; None: it may."""
+    """Reason why the node may not leave for the reason that was decided; None: it may."""
     if reason not in (EMPTY, UNDERUTILIZED):
         return None if node.name in replaceable else f"it is not {reason} any more, or is held"
     if reason == EMPTY and not node.empty:

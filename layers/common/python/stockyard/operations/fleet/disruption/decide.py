@@ -1,4 +1,4 @@
-"""What is to be done next in a cluster: Karpenter's order of reasons, the first that yields a decision."""
+"""Next decision in a cluster: Karpenter's order of reasons, the first that yields a decision."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _replaced(view: View, reason: str) -> Decision | None:
 
 
 def _together(view: View, pool: Pool, reason: str) -> int:
-    """How many nodes the pool replaces by its strategy, which makes the others itself; 0: what comes is planned.
+    """Number of nodes that the pool, by its strategy, replaces and makes others for; 0: what comes is planned.
 
     Of a dynamic pool that has more than its floor only pods ask for nodes: there what is missing for a while may go.
     """

@@ -76,7 +76,7 @@ class View:
     """Claims whose Node object has been gone for so long that they end."""
 
     def most_more(self, pool: Pool) -> int:
-        """How many more nodes than it has to have the static pool may have for a while."""
+        """Number of further nodes, beyond its size, that the static pool may have for a while."""
         return self.more.get(pool.name, pool_budgets.UNBOUNDED)
 
     @property
@@ -91,8 +91,8 @@ class View:
         return pool_budgets.allowed(budgets, reason, count, self.now)
 
     def allowed(self, pool: str, reason: str) -> int:
-        """How many more nodes of the pool may be disrupted for the reason now. What is replaced has no floor that
-        stands against it; what a cloud takes back has no budget either."""
+        """Number of further nodes of the pool that may be disrupted for the reason now. What is replaced has no floor
+        that stands against it; what a cloud takes back has no budget either."""
         if reason == INTERRUPTED:
             return pool_budgets.UNBOUNDED
         if reason == pool_budgets.DRIFTED and pool in self.pools:
@@ -114,7 +114,8 @@ def view_of(
     workload: Workload,
     paused: str | None = None,
 ) -> View:
-    """What is there, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are candidates.
+    """View of the fleet, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are
+    candidates.
 
     ``paused`` says who has paused disruption; then only nodes go that are not ready or that their cloud takes back.
     """
@@ -200,7 +201,8 @@ def _makers(
     claims: Sequence[NodeClaim],
     workload: Workload,
 ) -> tuple[tuple[packing.Pool, ...], int]:
-    """What dynamic pools can make now, and how many claims the one may have that may have fewest."""
+    """Templates of dynamic pools that can make nodes now, and the smallest number of claims that one of them may
+    have."""
     usable = within_quota(services, cluster, (pool for pool in dynamic if not pauses(pool, services.now())))
     most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
     pods = (pod for there in workload.reschedulable.values() for pod, _ in there)
@@ -219,7 +221,7 @@ _NEEDED_BY_ZONE = "its zone would have too few nodes of the pool"
 def _obstacle(
     workload: Workload, name: str, claim: NodeClaim, pool: Pool | None, now: datetime, paused: str | None
 ) -> candidates.Obstacle | None:
-    """What keeps a node beside prices and zones."""
+    """Obstacle that keeps a node beside prices and zones."""
     if paused:
         return candidates.Obstacle(paused)
     empty, budgets = _is_empty(workload, name), workload.budgets or {}
@@ -259,7 +261,7 @@ def _expired(claims: Sequence[NodeClaim], expires: Mapping[str, datetime], now: 
 
 
 def _most_more(stock: Supply, pool: Pool, claims: Sequence[NodeClaim]) -> int:
-    """How many more nodes of the size of its largest the static pool may have within its limits."""
+    """Number of further nodes of the size of its largest that the static pool may have within its limits."""
     own = [claim for claim in claims if claim.pool == pool.name]
     reader = Reader()
     used, spent = usage(stock, reader, own)
@@ -314,8 +316,8 @@ def _unready(
 
 
 def _awaited(groups: Sequence[packing.PodGroup], there: dict[str, Node]) -> Mapping[str, tuple[tuple[Pod, int], ...]]:
-    """By node, the pods that will come onto it: they wait for room, or are still on a node that leaves. The room of
-    ``there`` is less what these take.
+    """Pods that will come onto each node: they wait for room, or are still on a node that leaves. The room of ``there``
+    is less what these take.
 
     Pods that differ in their deletion cost alone are equal, and stand there side by side: each has a cost of its own.
     """

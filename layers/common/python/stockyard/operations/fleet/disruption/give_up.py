@@ -1,4 +1,5 @@
-"""How a decision is given up: nobody leaves, what was made for it is given back, and it is not tried again at once.
+"""Steps by which a decision is given up: nobody leaves, what was made for it is given back, and it is not tried again
+at once.
 
 After a replacement that failed only the nodes of its decision are held, and shortly at first: what could not be had is
 held for longer, so that the next decision takes another type, and other nodes go on leaving.
@@ -69,15 +70,15 @@ def abandon(
 
 
 def failed_holds(record: ClusterDisruption, types: Iterable[str] = ()) -> dict[str, int]:
-    """What is held after a replacement of the decision failed: its nodes and no others, and the ``types`` that could
-    not be had."""
+    """Holds after a replacement of the decision failed: its nodes and no others, and the ``types`` that could not be
+    had."""
     holds = {node_key(record.reason, claim_id): FAILED_SECONDS for claim_id in record.nodes}
     return {**holds, **{type_key(name): HOLD_SECONDS for name in types}}
 
 
 def vain_holds(record: ClusterDisruption, claims: Sequence[NodeClaim]) -> dict[str, int]:
-    """What is held after the decision turned out wrong though nothing failed: of nodes that leave for their price all,
-    as the next decision may be as wrong; else its nodes, or their pools where these make what comes by themselves."""
+    """Holds after the decision turned out wrong though nothing failed: of nodes that leave for their price all, as the
+    next decision may be as wrong; else its nodes, or their pools where these make what comes by themselves."""
     if record.reason not in LONGEST_SECONDS:
         return {}
     if record.replacements and record.reason != UNDERUTILIZED:
@@ -94,8 +95,8 @@ def _longest(key: str) -> int:
 def unneeded(
     view: View, pools: Sequence[Pool], claims: Sequence[NodeClaim], coming: Sequence[NodeClaim | None]
 ) -> list[NodeClaim]:
-    """Of what has come for a decision, the nodes on which nothing is, and for which nothing waits. Their pools have the
-    nodes without them that they have to have."""
+    """Nodes that have come for a decision, on which nothing is, and for which nothing waits. Their pools have the nodes
+    without them that they have to have."""
     empty = {node.name for node in view.fleet.nodes if node.empty}
     counts = {pool.name: len(living([c for c in claims if c.pool == pool.name])) - wanted_nodes(pool) for pool in pools}
     spare = []

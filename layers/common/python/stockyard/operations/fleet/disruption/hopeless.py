@@ -23,7 +23,8 @@ PLACE_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why what comes will not come, in words, and the node ``types`` that could not be had, where that is known."""
+    """Reason why the nodes of a decision will not come, in words, and the node ``types`` that could not be had, where
+    that is known."""
 
     message: str
     types: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ def hopeless(
     record: ClusterDisruption,
     waits_for: str | None,
 ) -> Failure | None:
-    """Why what the decision ``waits_for`` (None: nothing) will not come; None: it may."""
+    """Reason why what the decision ``waits_for`` (None: nothing) will not come; None: it may."""
     failure = _lost_replacement(services, claims, record)
     if failure is not None or not waits_for:
         return failure
@@ -53,7 +54,7 @@ def hopeless(
 
 
 def _lost_replacement(services: Services, claims: Sequence[NodeClaim], record: ClusterDisruption) -> Failure | None:
-    """Why one of the replacements that the decision has asked for becomes no node; None while each may."""
+    """Reason why one of the replacements that the decision has asked for becomes no node; None while each may."""
     by_id = {claim.id: claim for claim in claims}
     # The pass that makes them may still be at it.
     complete = record.all_made or services.seconds_since(record.decided_at) > START_SECONDS
@@ -74,8 +75,8 @@ def _lost_replacement(services: Services, claims: Sequence[NodeClaim], record: C
 def _failing_pool(
     services: Services, pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption
 ) -> Failure | None:
-    """Why a pool that makes what comes by itself makes nothing now; None where it may. One failure is not the end: the
-    pool tries again after its pause."""
+    """Reason why a pool that makes replacements by itself makes nothing now; None where it may. One failure is not the
+    end: the pool tries again after its pause."""
     if record.replacements:
         return None
     names = {claim.pool for claim in claims if claim.id in record.nodes}

@@ -1,4 +1,4 @@
-"""What is measured of disruption: decisions, the nodes that leave by them, the money that they save."""
+"""Measurements of disruption: decisions, the nodes that leave by them, the money that they save."""
 
 from __future__ import annotations
 

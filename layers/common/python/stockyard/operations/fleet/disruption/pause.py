@@ -19,7 +19,7 @@ ID = "tenant/disruption"
 
 
 def paused_by(services: Services, record: ClusterDisruption | None) -> str | None:
-    """Who has paused the disruption of a cluster, in words; None: nobody."""
+    """Words for who has paused the disruption of a cluster; None: nobody."""
     if record is not None and record.switched_off:
         return "the disruption of the cluster is paused"
     return "the disruption of all clusters is paused" if tenant_view(services)["paused"] else None

@@ -1,4 +1,5 @@
-"""What disruption would do with a cluster's nodes now, and which rule keeps each of the others. Nothing is done."""
+"""Preview of what disruption would do with a cluster's nodes now, and which rule keeps each of the others. Nothing is
+done."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 
 def _words(view: View, record: ClusterDisruption, decision: Decision | None) -> str:
-    """What leaves now, in words."""
+    """Words for what leaves now."""
     texts = [f"{len(view.unready)} nodes leave, because they are not ready."] if view.unready else []
     if record.state == REPLACING:
         texts.append(f"A decision is being carried out. {record.message}")
@@ -158,7 +159,7 @@ def _node(
 
 
 def _why(view: View, node: RunningNode, record: ClusterDisruption, decision: Decision | None, *, is_cut: bool) -> str:
-    """Why a node stays: the first of the rules that keep it."""
+    """Reason why a node stays: the first of the rules that keep it."""
     now = times.to_text(view.now)
     for reason in (EXPIRED, DRIFTED):
         if node in view.replaceable.get(reason, ()):
@@ -189,8 +190,8 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption, decision: Dec
 
 
 def _bounds(view: View, node: RunningNode, reason: str, decision: Decision | None) -> Iterator[str]:
-    """Why no more nodes of its pool may go now: a budget, or the floor. All empty nodes go that may, so those of the
-    decision count for the others. Nodes with pods may stay for another reason, whatever else goes."""
+    """Reasons why no more nodes of its pool may go now: a budget, or the floor. All empty nodes go that may, so those
+    of the decision count for the others. Nodes with pods may stay for another reason, whatever else goes."""
     going = sum(each.pool == node.pool for each in decision.nodes) if decision is not None and reason == EMPTY else 0
     if view.allowed(node.pool, reason) - going >= 1 or node.pool not in view.pools:
         return
@@ -207,7 +208,7 @@ def _bounds(view: View, node: RunningNode, reason: str, decision: Decision | Non
 
 
 def _why_not_replaced(view: View, node: RunningNode, reason: str, record: ClusterDisruption, now: str) -> str:
-    """Why a node that is too old, or not as it would be made now, is still there."""
+    """Reason why a node that is too old, or not as it would be made now, is still there."""
     until = record.node_held_until(reason, node.pool, view.claims[node.name].id, now)
     if until:
         return f"{reason}: tried again at {until}, as the last such decision could not be carried out"

@@ -1,4 +1,4 @@
-"""What the node of a claim costs now, as decisions about it weigh it."""
+"""Present price of the node of a claim, as decisions about it weigh it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stockyard.operations.fleet.templates import Supply
 
 
 def price_of(stock: Supply, claim: NodeClaim) -> float | None:
-    """What the claim's node costs now, in USD an hour; where the price moves, the least that it cost of late.
+    """Present price of the claim's node, in USD an hour; where the price moves, the least that it cost of late.
 
     A type that is not offered any more costs what it did when the claim was bound. None where nothing is known. Spot
     costs no more than its claim's bid: its node is kept when the price leaves the range.

@@ -49,7 +49,7 @@ def write(
 
 
 def subject_of(cluster_id: str) -> str:
-    """What events of a cluster's decisions have as their subject."""
+    """Subject of the events of a cluster's decisions."""
     return f"disruption/{cluster_id}"
 
 
@@ -60,7 +60,7 @@ def few(names: Iterable[str]) -> str:
 
 
 def words(decision: Decision) -> str:
-    """What a decision does, in words."""
+    """Words for what a decision does."""
     names = few(node.name for node in decision.nodes)
     if decision.by_pools:
         return f"{decision.reason}: {len(decision.nodes)} nodes go ({names}); their pools make others in their place."

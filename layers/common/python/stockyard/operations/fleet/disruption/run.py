@@ -133,7 +133,7 @@ def view_now(
     pools: Sequence[Pool],
     claims: Sequence[NodeClaim],
 ) -> tuple[View | None, str]:
-    """What runs in the cluster; None, and why in words, where nobody knows, or where nothing may leave."""
+    """View of what runs in the cluster; None, and why in words, where nobody knows, or where nothing may leave."""
     if cluster.status != "ready":
         return None, f"The cluster is {cluster.status}."
     if _is_degraded(cluster):
@@ -198,8 +198,8 @@ def _nothing_now(
 def next_decision(
     services: Services, record: ClusterDisruption | None, view: View, expired: Callable[[], bool] | None = None
 ) -> Decision | None:
-    """What is to be done next; None for nothing. Once ``expired`` says yes the search for savings ends with what it
-    has; by default after ``DEADLINE_SECONDS``."""
+    """Next decision; None for nothing. Once ``expired`` says yes the search for savings ends with what it has; by
+    default after ``DEADLINE_SECONDS``."""
     now = services.now()
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
     settings = Settings(careful=careful, expired=expired or services.expires_in(DEADLINE_SECONDS))
@@ -245,7 +245,7 @@ def _is_fresh(services: Services, cluster: Cluster) -> bool:
 
 
 def _next_look(services: Services, record: ClusterDisruption, view: View | None) -> str:
-    """When something may have changed by itself; whatever else changes tells of it."""
+    """Moment when something may have changed by itself; whatever else changes tells of it."""
     leaving = view is not None and any(state.disrupting for states in view.states.values() for state in states)
     # Nodes that are on their way out use up budgets until they are gone, of which nobody may tell.
     now = services.now()

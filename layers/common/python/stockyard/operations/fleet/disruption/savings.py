@@ -1,4 +1,4 @@
-"""What decisions save: the money of the nodes that leave for their price, less that of those that come instead."""
+"""Savings of decisions: the money of the nodes that leave for their price, less that of those that come instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EPSILON = 1e-9
 
 
 def price_now(view: View, claim: NodeClaim) -> float:
-    """What the claim's node costs in USD an hour, as the catalogue has it now, or else as it was bought."""
+    """Price of the claim's node in USD an hour, as the catalogue has it now, or else as it was bought."""
     node = next((node for node in view.fleet.nodes if node.name == (claim.node_name or claim.name)), None)
     placed = claim.placement.usd_hour if claim.placement is not None else None
     return (node.price if node is not None else 0.0) or placed or 0.0
@@ -25,7 +25,7 @@ def price_now(view: View, claim: NodeClaim) -> float:
 def saved(
     view: View, record: ClusterDisruption, leaving: Sequence[NodeClaim], coming: Sequence[NodeClaim]
 ) -> Mapping[str, float] | None:
-    """What the decision saves by pool, in USD an hour; None where nodes do not leave for their price. An empty node
+    """Saving of the decision by pool, in USD an hour; None where nodes do not leave for their price. An empty node
     costs nobody a move, and whoever needs one again makes it again: it is no saving of a decision."""
     if record.reason != UNDERUTILIZED:
         return None
@@ -37,8 +37,8 @@ def saved(
 
 
 def too_little(view: View, leaving: Sequence[RunningNode], coming: Sequence[NodeClaim], *, partly: bool) -> str | None:
-    """Why the nodes are not worth to leave for their price any more, in words; None: they are. Prices and rules may
-    have changed since, and where only some of the nodes may leave, all that was made for them has come."""
+    """Reason why the nodes are not worth to leave for their price any more, in words; None: they are. Prices and rules
+    may have changed since, and where only some of the nodes may leave, all that was made for them has come."""
     before = sum(node.price for node in leaving)
     saving = before - sum(price_now(view, claim) for claim in coming)
     margin = Settings().margin * before if partly and coming else 0.0
@@ -49,7 +49,7 @@ def too_little(view: View, leaving: Sequence[RunningNode], coming: Sequence[Node
 
 
 def summed(record: ClusterDisruption, usd_hour: Mapping[str, float] | None, now: str) -> dict[str, Any]:
-    """What decisions of this month have saved, with this one, as fields of the record."""
+    """Savings of decisions of this month, with this one, as fields of the record."""
     if usd_hour is None:
         return {}
     month = now[:7]

@@ -39,8 +39,8 @@ def adopt(services: Services, cluster: Cluster, pools: Sequence[Pool], claims: S
 
 
 def missing_claims(pool: Pool, claims: Sequence[NodeClaim], machines: int) -> int:
-    """How many claims the pool lacks for so many machines: claims that wait for one will take them first, and it has no
-    more nodes than its limit says."""
+    """Number of claims that the pool lacks for so many machines: claims that wait for one will take them first, and it
+    has no more nodes than its limit says."""
     current = [claim for claim in living(claims) if claim.pool == pool.name]
     waiting = sum(not claim.machine_id for claim in current)
     room = milli(pool.limits[NODES]) // 1000 - len(current) if NODES in pool.limits else machines

@@ -36,7 +36,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
 
 
 def claim_of_pool(pool: Pool, cluster_id: str, id: str, name: str, now: str) -> NodeClaim:
-    """What a claim of the pool asks for."""
+    """Claim of the pool, as its record asks for it."""
     return NodeClaim(
         id=id,
         name=name,
@@ -64,13 +64,13 @@ def claim_of_pool(pool: Pool, cluster_id: str, id: str, name: str, now: str) -> 
 
 
 def _grace(pool: Pool) -> str:
-    """How long the deletions of the pool's claims wait for pods. Pools that say nothing wait as long as it takes; node
+    """Time that the deletions of the pool's claims wait for pods. Pools that say nothing wait as long as it takes; node
     groups, whose documents have no word for it, as long as the stage says."""
     return pool.termination_grace_period or ("" if pool.form == GROUP else NEVER)
 
 
 def batch_size(services: Services, cluster: Cluster, pool: Pool, missing: int) -> int:
-    """How many claims of the pool to ask for next: of those that are missing as many as quotas and the network of the
+    """Number of claims of the pool to ask for next: of those that are missing as many as quotas and the network of the
     cluster leave room for, and at least one, whose refusal says what is used up."""
     network = remaining_nodes(services, cluster)
     if not network:

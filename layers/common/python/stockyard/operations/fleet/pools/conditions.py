@@ -1,4 +1,4 @@
-"""What passes over pools say on the record of the cluster."""
+"""Conditions that passes over pools set on the record of the cluster."""
 
 from __future__ import annotations
 

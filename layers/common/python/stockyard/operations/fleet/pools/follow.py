@@ -39,7 +39,7 @@ LOOK_AGAIN, AT_ONCE = 30, 1
 
 
 def most_nodes(pool: Pool) -> int:
-    """How many nodes a group's pool may have."""
+    """Largest number of nodes that a group's pool may have."""
     return milli(pool.limits[NODES]) // 1000
 
 

@@ -52,8 +52,8 @@ def group_pools(services: Services, cluster: Cluster, actor: str) -> list[Pool]:
 
 
 def group_findings(services: Services, cluster: Cluster) -> list[Finding]:
-    """What the cluster's groups name of which no node can be made yet: a fault where nothing else of the group is left,
-    else a warning."""
+    """Findings about types that the cluster's groups name and of which no node can be made yet: a fault where nothing
+    else of the group is left, else a warning."""
     mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
     driver: object = services.cluster_drivers.get(cluster.driver)
     if mapping is None or not isinstance(driver, ServesNodeGroups):
@@ -92,7 +92,7 @@ def _unserved(services: Services, document: ProviderDocument, new_pool: NewPool)
 
 
 def _place_of(group: Group, name: str) -> Sequence[str | int]:
-    """Where a group names a type; empty where it does not."""
+    """Place where a group names a type; empty where it does not."""
     for field, value in group.items():
         if value == name:
             return (field,)
@@ -120,7 +120,7 @@ def ensure_member_provider(services: Services, cluster: Cluster, name: str) -> N
 
 
 def _member_document(services: Services, cluster: Cluster) -> ProviderDocument | None:
-    """Who provides the members of a control plane that are claims; None where there are none."""
+    """Provider of the members of a control plane that are claims; None where there are none."""
     driver: object = services.cluster_drivers.get(cluster.driver)
     if not isinstance(driver, BalancesMembers) or not isinstance(driver, ServesNodeGroups):
         return None

@@ -1,4 +1,4 @@
-"""Which nodes leave when a cluster's settings or version change, by name: for the plan of a change and its approval.
+"""Nodes that leave when a cluster's settings or version change, by name: for the plan of a change and its approval.
 
 It asks what the passes ask later: what is too much of a group is given back, and a node is replaced that is not what
 its pool would then make.
@@ -28,7 +28,7 @@ _ALL_POOLS = "version_skew"
 
 @dataclass(frozen=True, slots=True)
 class LeavingNodes:
-    """What leaves of one pool, by the names of nodes, of ``total`` that are there."""
+    """Nodes that leave one pool, by their names, of ``total`` that are there."""
 
     pool: str
     total: int
@@ -42,7 +42,8 @@ class LeavingNodes:
 
 
 def leaving_nodes(services: Services, cluster: Cluster, target: Cluster) -> list[LeavingNodes]:
-    """By pool, what leaves when the ready cluster becomes the target; pools of which nothing does are not named."""
+    """Nodes that leave when the ready cluster becomes the target, by pool; pools of which nothing does are not
+    named."""
     if target is cluster:
         return []
     targets = {pool.name: pool for pool in group_pools(services, target, "")}
@@ -89,7 +90,7 @@ def _moved(pool: Pool, after: Pool) -> Pool:
 
 
 def stale_claims(cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those of the claims whose nodes are not what the pool would make now."""
+    """Claims whose nodes are not what the pool would make now."""
     requirements, current_hash = Requirements.of(spread_requirements(pool)), template_hash(pool)
     since = max(cluster.nodes_since, pool.nodes_since)
     return [

@@ -33,7 +33,7 @@ NO_TYPE_YET = "There is no node type yet. Register a node provider that has some
 
 
 def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str | None:
-    """Why no node of the pool can be made, whatever pods wait; None where one can."""
+    """Reason why no node of the pool can be made, whatever pods wait; None where one can."""
     catalog = load(services)
     if pool.form == GROUP and pool.provider_ref not in catalog.providers:
         return None  # It is made with the first node that the group needs.
@@ -55,8 +55,8 @@ def why_no_types(services: Services, cluster: Cluster, pool: Pool) -> str | None
 def _offerings(
     index: Index, request: SchedulingRequest, nothing_taken: Availability, *, for_pods: bool
 ) -> Sequence[RankedOffering]:
-    """What the pool's nodes can be: those of a floor and of a static pool what its claims ask for, others also what
-    only some pods ask for."""
+    """Offerings that the pool's nodes can be: those of a floor and of a static pool what its claims ask for, others
+    also what only some pods ask for."""
     if not for_pods:
         best = choose(index, request, nothing_taken)
         return [best] if best is not None else []
@@ -75,7 +75,7 @@ def _come_back(catalog: Catalog, request: SchedulingRequest, nothing_taken: Avai
 
 
 def _beyond_limits(pool: Pool, offerings: Sequence[RankedOffering]) -> str | None:
-    """That no node fits within the limits. A limit of zero is set on purpose."""
+    """Message that no node fits within the limits. A limit of zero is set on purpose."""
     limits = {name: amount for name, amount in pool.limits.items() if milli(amount)}
     faults = too_small(limits, [PricedType(row.node_type, row.usd_hour) for row in offerings])
     return " ".join(f"Limit of {name}: {words}" if name else words for name, words in faults) or None

@@ -1,4 +1,4 @@
-"""Which nodes pods would need and what they would cost: the packer is asked, and nothing is made."""
+"""Nodes that pods would need, and their cost: the packer is asked, and nothing is made."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def plan_placements(
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """What pods may go to: nodes that are there or on their way, and new ones of pools. ``daemons`` run on each."""
+    """Places that pods may go to: nodes that are there or on their way, and new ones of pools. ``daemons`` run on
+    each."""
 
     pools: tuple[model.Pool, ...]
     nodes: tuple[model.Node, ...] = ()

@@ -71,7 +71,7 @@ DRIFT_SECONDS = 60
 
 @dataclass(slots=True)
 class Report:
-    """What a pass did. ``drifted``: claims of which it said that their node has drifted, or has no more. ``lost``:
+    """Report of a pass. ``drifted``: claims of which it said that their node has drifted, or has no more. ``lost``:
     pools that somebody else changed meanwhile; they are looked at again."""
 
     created: int = 0

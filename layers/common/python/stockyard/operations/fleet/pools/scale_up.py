@@ -167,8 +167,8 @@ def create_claims(
 
 
 def spare_money(planned: Sequence[Claim]) -> Mapping[str, float]:
-    """By how much each planned node of a pool with a limit in money may come to cost more than it is planned to, in USD
-    an hour, so that the limit holds whichever of its ways each becomes."""
+    """Amount by which each planned node of a pool with a limit in money may come to cost more than planned, in USD an
+    hour, so that the limit holds whichever of its ways each becomes."""
     by_pool: defaultdict[str, list[Claim]] = defaultdict(list)
     for claim in planned:
         if claim.pool.money is not None:
@@ -189,7 +189,7 @@ class _Narrowed:
         self._by_mask: dict[tuple[int, str, str, str], Sequence[dict[str, Any]]] = {}
 
     def of(self, claim: Claim) -> Sequence[dict[str, Any]]:
-        """What binds the claim to the ways that are still possible."""
+        """Requirements that bind the claim to the ways that are still possible."""
         ids = _ids_of_zone(claim)
         mark = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
         if mark not in self._by_mask:
@@ -218,7 +218,7 @@ def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim
 
 
 def _ids_of_zone(claim: Claim) -> list[dict[str, Any]]:
-    """What binds the claim to the zone whose id its pods name."""
+    """Requirements that bind the claim to the zone whose id its pods name."""
     ids = ((key, value) for key, value in claim.row.values.items() if is_zone_id(key) and isinstance(value, str))
     return [{"key": key, "operator": IN, "values": [value]} for key, value in ids]
 
@@ -232,7 +232,7 @@ def _narrowing(ways: Ways) -> Sequence[dict[str, Any]]:
 def left_out(
     plan: Plan, workload: Workload, pausing: Sequence[Pool] = (), withheld: Set[str] = frozenset()
 ) -> str | None:
-    """Which pods no pool takes, and why, in words; None when all have a place. Headroom that finds none is no pod.
+    """Words for the pods that no pool takes, and why; None when all have a place. Headroom that finds none is no pod.
 
     ``pausing``: pools that get no node for now; ``withheld``: groups of pods that get none, of which is told elsewhere.
     """
@@ -251,8 +251,8 @@ def left_out(
 
 
 def beside_missed(plan: Plan, workload: Workload, missed_nodes: Set[str]) -> str | None:
-    """Which pods are planned onto nodes that have joined and that no report tells of, in words; None where none are.
-    Until their cluster's agent vouches for a report without such a node, it may be there."""
+    """Words for the pods that are planned onto nodes that have joined but are in no report; None where none are. Until
+    their cluster's agent vouches for a report without such a node, it may be there."""
     names = {group.id: group for group in workload.pending}
     texts = []
     for placement in plan.placements:
@@ -279,14 +279,14 @@ def without_node(plan: Plan | None, workload: Workload) -> str:
 
 
 def seconds_until_next_try(plan: Plan) -> int:
-    """When a pass looks again: soon where a pod waits for types that their cloud refused a moment ago, since nothing
-    tells that they may be tried again."""
+    """Seconds until a pass looks again: soon where a pod waits for types that their cloud refused a moment ago, since
+    nothing tells that they may be tried again."""
     rules = {reason.rule for entry in plan.left_out for reason in entry.reasons}
     return REFUSED_TYPES_SECONDS if UNAVAILABLE in rules else LOOK_AGAIN_SECONDS
 
 
 def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
-    """Which limit of a pool keeps which pods waiting, by the name of the pool, in words."""
+    """Limits of pools that keep pods waiting, by the name of the pool, in words."""
     names = {group.id: group.names for group in workload.pending}
     texts: dict[str, str] = {}
     for entry in plan.left_out:
@@ -300,7 +300,7 @@ def limits_reached(plan: Plan, workload: Workload) -> Mapping[str, str]:
 
 
 def _refusal(entry: LeftOut, group: PendingGroup | None, no_reason: str) -> str:
-    """Why the pods have no place; where the plan knows no rule, with what the cluster's scheduler says."""
+    """Reason why the pods have no place; where the plan knows no rule, with what the cluster's scheduler says."""
     reasons, more = list(entry.reasons), len(entry.reasons) - _NAMED
     if more > 0:
         # Not all are named. What refused the pods last fits them best: that is the pool that people mean.
@@ -312,7 +312,8 @@ def _refusal(entry: LeftOut, group: PendingGroup | None, no_reason: str) -> str:
 
 
 def _fitness(reason: Reason) -> int:
-    """How far the pods came in the pool before a rule refused them; most where the rule holds for all pools."""
+    """Number of rules that the pods passed in the pool before one refused them; most where the rule holds for all
+    pools."""
     return _TRIED.index(reason.rule) if reason.pool and reason.rule in _TRIED else len(_TRIED)
 
 

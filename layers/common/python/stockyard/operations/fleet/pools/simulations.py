@@ -1,4 +1,4 @@
-"""What a history of pods would have cost under a policy: the trace is read, and replayed. Nothing is made."""
+"""Cost that a history of pods would have had under a policy: the trace is read, and replayed. Nothing is made."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
 
 
 def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Departure], Counter[str]]:
-    """What comes and goes, and how many documents make no pods, by why. ``InvalidInput`` where that are all."""
+    """Arrivals and departures, and how many documents make no pods, by why. ``InvalidInput`` where that are all."""
     arrivals: list[Arrival] = []
     skipped: Counter[str] = Counter()
     first_skipped = ""
@@ -180,7 +180,7 @@ def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _number(text: Any) -> int:
-    """What a deletion cost says; Kubernetes ignores what is no number."""
+    """Number that a deletion cost says; Kubernetes ignores what is no number."""
     try:
         return int(str(text))
     except ValueError:
@@ -299,7 +299,7 @@ def _priced(pools: Sequence[model.Pool]) -> tuple[list[model.Pool], list[str]]:
 
 
 def _guarded(arrivals: Sequence[Arrival], pools: Sequence[model.Pool]) -> Sequence[Arrival]:
-    """What comes, with pods that exclude the nodes which only others ask for."""
+    """Arrivals with pods that exclude the nodes which only others ask for."""
     guard = Guard(pools)
     return [replace(each, kind=replace(each.kind, pod=guard.of(each.kind.pod))) for each in arrivals]
 
@@ -314,8 +314,8 @@ def _left_aside(pool: Pool) -> Iterator[str]:
 def _surroundings(
     services: Services, stock: Supply, cluster: Cluster | None
 ) -> tuple[Mapping[str, model.Pod], Mapping[str, int]]:
-    """What the picture of the cluster has for a replay: the pods of its DaemonSets as they really are, and how many
-    nodes there can be of a type, those that are free now and those that the cluster has."""
+    """Surroundings of a replay in the picture of the cluster: the pods of its DaemonSets as they really are, and how
+    many nodes there can be of a type, those that are free now and those that the cluster has."""
     places = Counter(dict(stock.availability.free))
     if cluster is None:
         return {}, places

@@ -1,4 +1,4 @@
-"""How large a packing problem may be: its memory is bounded before the packer begins."""
+"""Bound of the size of a packing problem: its memory is bounded before the packer begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MOST_BITS = 10**8
 
 
 def excess(problem: Problem) -> str | None:
-    """Why the problem takes too much memory, in words; None if it does not. Labels that are open multiply the ways."""
+    """Reason why the problem takes too much memory, in words; None if it does not. Labels that are open multiply the
+    ways."""
     types = sum(len(pool.node_types) for pool in problem.pools)
     if types * len(problem.daemons) > MOST_OVERHEADS:
         return f"{len(problem.daemons)} DaemonSets on nodes of {types} types are too many"

@@ -1,4 +1,4 @@
-"""What a step of a pool writes: its record, and an event when its state changed."""
+"""Writes of a step of a pool: its record, and an event when its state changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods that wait have not used: the record of it, what a plan does with it, and what is said of it."""
+"""Room that waiting pods have not used: the record of it, what a plan does with it, and what is said of it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _digest(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed of room for pods that wait, when a pass begins. ``memory`` is by group, after the report."""
+    """Belief about room for pods that wait, when a pass begins. ``memory`` is by group, after the report."""
 
     fleet: FleetState
     now: datetime
@@ -120,14 +120,15 @@ class Belief:
         return tuple((pod if extra is None else _bound(pod, *extra), count) for pod, count, extra in extras)
 
     def _restricted_kinds(self, workload: Workload) -> Mapping[Kind, tuple[str, Sequence[str]]]:
-        """By kind of the pods that wait: which hosts may take such a pod."""
+        """Hosts that may take a pod that waits, by the pod's kind."""
         entries = ((_kind(group.pod), self.memory.get(group.id)) for group in workload.pending)
         extras = ((kind, self._hosts_of(memory)) for kind, memory in entries if memory is not None)
         return {kind: extra for kind, extra in extras if extra is not None}
 
     @property
     def kept_for(self) -> Mapping[str, str]:
-        """Why an empty node stays, by its name: it was made for pods that wait, and no other one is made for them."""
+        """Reason why an empty node stays, by its name: it was made for pods that wait, and no other one is made for
+        them."""
         text = "pods wait that it was made for, and no other node is made for them"
         braked_memories = (memory for memory in self.memory.values() if memory.is_held)
         return {name: text for memory in braked_memories for name in (*memory.nodes, *memory.unused)}
@@ -145,7 +146,7 @@ def _bound(pod: model.Pod, operator: str, hosts: Sequence[str]) -> model.Pod:
 
 
 def _kind(pod: model.Pod) -> Kind:
-    """What makes pods alike for a scheduler that keeps some of them waiting."""
+    """Kind of a pod, by what makes pods alike for a scheduler that keeps some of them waiting."""
     return pod.namespace, pod.labels, pod.requests
 
 
@@ -188,7 +189,7 @@ def believe(
 
 
 def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pending: bool) -> MadeNode | None:
-    """How the node helps its pods; None while that cannot be known: it is on its way, and has room for them.
+    """Use of the node for its pods; None while that cannot be known: it is on its way, and has room for them.
 
     Of pods that do not wait yet, on a node that leaves or as headroom, none can be there: room for them will do.
     """
@@ -201,7 +202,7 @@ def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pendi
 
 
 def _learned_under(pools: Sequence[Pool], workload: Workload) -> str:
-    """What makes another plan of the same pods: the pools, and what DaemonSets take of each node."""
+    """Mark of what makes another plan of the same pods: the pools, and what DaemonSets take of each node."""
     kinds = [(pool.name, pool.generation, dict(pool.limits)) for pool in pools if pool.kind == DYNAMIC]
     daemons = [(name, pod.requests, repr(pod.ports)) for name, pod in sorted(workload.daemons.items())]
     return _digest([sorted(kinds, key=lambda kind: kind[0]), daemons])
@@ -210,8 +211,8 @@ def _learned_under(pools: Sequence[Pool], workload: Workload) -> str:
 def remember(
     services: Services, cluster_id: str, belief: Belief, plan: Plan, workload: Workload
 ) -> Mapping[str, GroupMemory]:
-    """What is remembered after the plan, which is written where it is new. Who is second writes nothing: the next pass
-    sees the same."""
+    """Memory after the plan, which is written where it is new. Who is second writes nothing: the next pass sees the
+    same."""
     beside: defaultdict[str, set[str]] = defaultdict(set)
     pending = {group.id for group in workload.pending}
     for placement in plan.placements:
@@ -240,7 +241,7 @@ def remember(
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What is said of room that pods do not use. ``waits``: they have a place that their scheduler has not taken yet;
+    """Remarks about room that pods do not use. ``waits``: they have a place that their scheduler has not taken yet;
     ``fails``: it is not believed any more, or no other node is made. None: nothing."""
 
     waits: str | None = None
@@ -248,7 +249,7 @@ class Remarks:
 
 
 def remarks(belief: Belief, memory: Mapping[str, GroupMemory], workload: Workload) -> Remarks:
-    """What is to be said: pods, nodes, what is done, and what the cluster's scheduler says."""
+    """Remarks to make: pods, nodes, what is done, and what the cluster's scheduler says."""
     waits, fails = [], []
     for group in workload.pending:
         entry = memory.get(group.id)

@@ -1,4 +1,4 @@
-"""What a cluster's nodes are: the one picture that scale-up, consolidation, preview, plans and placements read.
+"""State of a cluster's nodes: the one picture that scale-up, consolidation, preview, plans and placements read.
 
 A node that has joined is what its cluster's agent reports; its claim and the catalogue speak only until then.
 """

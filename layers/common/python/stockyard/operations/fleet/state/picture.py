@@ -130,7 +130,8 @@ class _Reading:
         return FleetNode(claim, node, facts, reason)
 
     def _allocatable(self, claim: NodeClaim, facts: NodeFacts | None, *, initialized: bool) -> Mapping[str, int]:
-        """Of a node that is not initialized, what it does not show yet is as promised: a plugin may add it."""
+        """Allocatable resources of a node, as promised where it is not initialized and does not show them yet: a plugin
+        may add it."""
         reported = self.quantities.of(facts.allocatable) if facts is not None and facts.allocatable else {}
         if reported and initialized:
             return reported

@@ -1,4 +1,5 @@
-"""What a claim and the catalogue promise of a node that its cluster has not reported yet: labels and allocatable."""
+"""Promises of a claim and of the catalogue about a node that its cluster has not reported yet: labels and
+allocatable."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from stockyard.scheduling.reading import Reader
 
 
 class Stock(Protocol):
-    """What nodes can be had of, as ``pools.templates.Supply`` has it."""
+    """Supply of nodes, as ``pools.templates.Supply`` has it."""
 
     @property
     def catalog(self) -> Catalog:
@@ -32,7 +33,7 @@ class Stock(Protocol):
 
     @property
     def availability(self) -> Availability:
-        """What cannot be had now."""
+        """Availability of limited types and of offerings now."""
 
     @property
     def allowed(self) -> tuple[str, ...] | None:

@@ -63,7 +63,8 @@ def _amounts(allocatable: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def attachable_of(facts: NodeFacts | None, nominated: Iterable[tuple[Pod, int]]) -> dict[str, int]:
-    """How many more volumes of each CSI driver with a limit the node takes, after those of ``nominated`` pods."""
+    """Number of further volumes of each CSI driver with a limit that the node takes, after those of ``nominated``
+    pods."""
     if facts is None or not facts.volume_limits:
         return {}
     slots = {driver: most - facts.volumes.get(driver, 0) for driver, most in facts.volume_limits.items()}

@@ -1,4 +1,4 @@
-"""What the agent of a cluster last said of its pods, as the packer reads them."""
+"""Last report of a cluster's agent about its pods, as the packer reads them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PendingGroup:
 
     @property
     def scheduler_text(self) -> str:
-        """What the scheduler says, as a sentence to go on with after another one; empty for nothing."""
+        """Words of the scheduler, as a sentence to go on with after another one; empty for nothing."""
         return f" The cluster's scheduler says: {self.message.rstrip('.')}." if self.message else ""
 
 
@@ -84,7 +84,7 @@ class Workload:
 
     @property
     def unread_text(self) -> str | None:
-        """Which pods that wait cannot be read, and why, in words; None where all can."""
+        """Words for the waiting pods that cannot be read, and why; None where all can."""
         entries = sorted(self.unread.items())
         texts = [
             f"{name}: no node is made for it, as it cannot be read: {_printed(why)[:300].rstrip('.')}"
@@ -94,7 +94,7 @@ class Workload:
         return f"{'; '.join(texts[:_NAMED])}{more}." if texts else None
 
     def facts_of(self, claim: NodeClaim) -> NodeFacts | None:
-        """What is reported of the claim's node; None where nothing is."""
+        """Reported facts of the claim's node; None where nothing is."""
         nodes = self.nodes or {}
         facts = nodes.get(claim.node_name or claim.name)
         return facts if facts is not None or not claim.host_name else nodes.get(claim.host_name)
@@ -108,7 +108,7 @@ class Workload:
         return self.nodes is not None and is_doubtful(claim, self.facts_of(claim), now)
 
     def noted(self, claim: NodeClaim, now: datetime) -> tuple[NodeClaim, Transition | None] | None:
-        """What is new of the claim's Node object; see ``vanished.noted``."""
+        """Note what is new of the claim's Node object; see ``vanished.noted``."""
         if self.nodes is None:
             return None
         has_pods = bool(self.running.get(claim.node_name or claim.name))
