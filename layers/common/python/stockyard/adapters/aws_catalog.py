@@ -1,5 +1,4 @@
-"""What EC2 and EKS offer in a region and what it costs, from the EC2, EKS and Pricing APIs of Stockyard's own
-account."""
+"""Offers of EC2 and EKS in a region and their prices, from the EC2, EKS and Pricing APIs of Stockyard's own account."""
 
 from __future__ import annotations
 
@@ -216,7 +215,7 @@ def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
 
 
 def traits_of(kind: Mapping[str, Any]) -> InstanceTraits:
-    """What ``DescribeInstanceTypes`` tells of a type beside its size, as Karpenter's labels want it."""
+    """Traits of a type in ``DescribeInstanceTypes`` beside its size, as Karpenter's labels want them."""
     processor, network = kind.get("ProcessorInfo", {}), kind.get("NetworkInfo", {})
     volumes, disks = kind.get("EbsInfo", {}), kind.get("InstanceStorageInfo", {})
     clock = processor.get("SustainedClockSpeedInGhz")

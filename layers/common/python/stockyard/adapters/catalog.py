@@ -66,7 +66,7 @@ class Ec2PriceList:
         self._kept: dict[str, tuple[float, PriceSheet | None, Any]] = {}
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
-        """What is known of a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
+        """Facts about a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
 
         A type that only another region is known to offer has its size but no price.
         """
@@ -132,7 +132,7 @@ class Ec2PriceList:
         return sheet
 
     def _stored(self, name: str, unpack: Callable[[PriceSheet], Any], keep: float = _KEEP_SECONDS) -> Any:
-        """What a stored sheet says; None where there is none. One that is as it was is not unpacked again."""
+        """Content of a stored sheet; None where there is none. One that is as it was is not unpacked again."""
         now = self._monotonic()
         cached = self._kept.get(name)
         if cached is not None and cached[1] is None:
@@ -169,8 +169,8 @@ class StoredPriceSheets:
                 self._store.commit(Replace(changed))
 
     def moments(self, *, spot: bool = False) -> Mapping[str, str]:
-        """When the offers of each region, or its spot prices, were refreshed; by one query, some 90 KB a region. Raises
-        ``StoreError`` leaves."""
+        """Moments when the offers of each region, or its spot prices, were refreshed; by one query, some 90 KB a
+        region. Raises ``StoreError`` leaves."""
         moments: dict[str, str] = {}
         after: str | None = None
         while True:

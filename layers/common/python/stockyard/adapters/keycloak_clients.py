@@ -1,4 +1,4 @@
-"""How our clients look in Keycloak: representations, attributes, protocol mappers."""
+"""Form of our clients in Keycloak: representations, attributes, protocol mappers."""
 
 from __future__ import annotations
 
@@ -98,5 +98,5 @@ def owner_of(client: Mapping[str, Any], installation: str) -> str:
 
 
 def view(client: Mapping[str, Any], installation: str) -> IdentityClient:
-    """What the port shows of a client: never its secret."""
+    """Part of a client that the port shows: never its secret."""
     return IdentityClient(str(client["id"]), str(client["clientId"]), owner_of(client, installation))

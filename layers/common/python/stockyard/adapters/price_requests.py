@@ -89,7 +89,8 @@ class StoredPriceRequests:
         return self._now() - times.from_text(record.requested_at) < AGAIN
 
     def _turn(self) -> float:
-        """When the request began to wait that is being served: the first wait after a while is another request's."""
+        """Moment when the request that is being served began to wait: the first wait after a while is another
+        request's."""
         now = self._monotonic()
         if self._turn_begins is None or now - self._turn_begins > TURN_SECONDS:
             self._turn_begins = now

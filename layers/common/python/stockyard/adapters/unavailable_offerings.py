@@ -1,4 +1,5 @@
-"""What clouds refused a moment ago (``ports.nodes.UnavailableOfferings``), among the installation's own records."""
+"""Offerings that clouds refused a moment ago (``ports.nodes.UnavailableOfferings``), among the installation's own
+records."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MAX_NAMES = 40
 
 
 def subject_of(path: str, parameters: Iterable[str], body: Any) -> str:
-    """What a call is about: the identifier in its answer, else ``collection/name`` of the path."""
+    """Subject of a call: the identifier in its answer, else ``collection/name`` of the path."""
     parts = path.strip("/").split("/")
     collection = parts[1].rstrip("s") if len(parts) > 1 else ""
     identifier = body.get("id") if isinstance(body, dict) else None

@@ -1,4 +1,4 @@
-"""What a function and the edge say to each other: routes, requests, answers. Plain values, cheap to import."""
+"""Contract between functions and the edge: routes, requests, answers. Plain values, cheap to import."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def model_of(reference: type[BaseModel] | str) -> type[BaseModel]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of a list is wanted: at most ``size`` items behind ``after``."""
+    """Wanted part of a list: at most ``size`` items behind ``after``."""
 
     size: int
     after: str | None = None
@@ -81,7 +81,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a function answers. ``version`` becomes the ``ETag``.
+    """Answer of a function. ``version`` becomes the ``ETag``.
 
     ``digest`` stands for what else the body shows, see ``edge.etag``. ``cursor`` is for lists that are followed: where
     the next request goes on. ``probe`` reads little and gives another value when the answer may be another one by now.

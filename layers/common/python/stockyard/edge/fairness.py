@@ -1,4 +1,5 @@
-"""How many requests of one tenant a process serves: the others' are served beside them. Nothing is written for it.
+"""Limit of the requests of one tenant that a process serves: the others' are served beside them. Nothing is written for
+it.
 
 The gateway's limits are of all callers together. Each process of a function has buckets of its own, so what a tenant
 may have grows with the processes that its load brings about; it never has all of one.

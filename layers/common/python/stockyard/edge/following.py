@@ -1,4 +1,4 @@
-"""How a list in order of time is followed: by cursors, so that a follower is told everything once, and at once.
+"""Cursors that follow a list in order of time, so that a follower is told everything once, and at once.
 
 An id is made a little before what it names is stored, so something older may still come before what was just told. A
 cursor therefore says two things: behind which id nothing was told yet, which is never a young one, and which young ones
@@ -78,7 +78,7 @@ def news(read: Callable[[str | None, int], Page[R]], cursor: Cursor, settled: st
 
 
 def tail(id: str) -> str:
-    """By what a cursor remembers the id."""
+    """Part of the id by which a cursor remembers it."""
     return id[-_TAIL:]
 
 

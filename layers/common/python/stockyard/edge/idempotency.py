@@ -50,7 +50,7 @@ class IdempotencyLease:
 
     @property
     def moment(self) -> datetime:
-        """When the key was first seen."""
+        """Moment when the key was first seen."""
         return times.from_text(self.record.created_at)
 
     @property
@@ -82,7 +82,7 @@ def checked_key(value: str | None) -> str | None:
 
 
 def digest(document: Any, path: str) -> str:
-    """What makes two requests the same: the path and the parsed body, whatever its spelling."""
+    """Digest of everything that makes two requests the same: the path and the parsed body, whatever its spelling."""
     canonical = json.dumps([path, document], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 

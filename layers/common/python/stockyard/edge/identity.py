@@ -1,4 +1,4 @@
-"""Who calls: the claims of the token that the gateway has checked, by the rules of the API.
+"""Identity of a caller: the claims of the token that the gateway has checked, by the rules of the API.
 
 The gateway hands nested claims on as flattened text, so the payload of the same ``Authorization`` header is decoded
 here; only when the gateway's authorizer has put its claims beside it, and only when both speak of the same token.
@@ -51,7 +51,7 @@ ROLE_NAMES: Mapping[str, Roles] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, for which tenant, or for the platform itself. ``client_id`` is the token's client (``azp``)."""
+    """Caller for a tenant, or for the platform itself. ``client_id`` is the token's client (``azp``)."""
 
     tenant: str
     actor: str

@@ -1,4 +1,4 @@
-"""What stands in every line of a function's log, so that the lines of all functions find each other."""
+"""Fields that stand in every line of a function's log, so that the lines of all functions find each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What paths look like, and the refusal of requests that no route takes."""
+"""Patterns of paths, and the refusal of requests that no route takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def methods() -> Mapping[str, tuple[str, ...]]:
 
 
 def pattern(template: str) -> re.Pattern[str]:
-    """What paths of a template look like; parameters are the named groups."""
+    """Pattern of the paths of a template; parameters are the named groups."""
     parts = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in template.split("/"))
     return re.compile("/".join(parts))
 

@@ -30,7 +30,7 @@ class EventRequest:
 
 @dataclass(frozen=True, slots=True)
 class EventCommand:
-    """What a detail type does: the model of its body (None: no body), whether it names a cluster, who serves it."""
+    """Command of a detail type: the model of its body (None: no body), whether it names a cluster, who serves it."""
 
     body: str | None
     names_cluster: bool

@@ -34,7 +34,7 @@ def _everybody(tenant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the edge needs from outside: a tenant's keys and audit log, the key of page tokens, time, randomness."""
+    """Dependencies of the edge: a tenant's keys and audit log, the key of page tokens, time, randomness."""
 
     keys: Callable[[str], Keys] | None
     audit: Callable[[str, AuditRecord], None] | None
@@ -160,7 +160,7 @@ class Call:
         return reply(answer.status, document, headers)
 
     def _answer(self, request: Request) -> Answer:
-        """What the function answers; of a request that waits, once there is news."""
+        """Answer of the function; of a request that waits, once there is news."""
         depends = self._dependencies
         if self._route.question and depends.questions is not None:
             with depends.questions(self._caller.tenant, deadline.QUESTION_SECONDS) as allowed:
@@ -301,7 +301,7 @@ class Call:
         return PageCodec(self._dependencies.page_key())
 
     def _place(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """What a page's token is bound to."""
+        """Values that a page's token is bound to."""
         return {"tenant": self._caller.tenant, "route": self._path, "query": query, "now": self._now}
 
     def _document(self, answer: Answer, request: Request) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Change(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnd:
-    """How a phase ended well."""
+    """Successful end of a phase."""
 
     phase: Phase
     message: str
@@ -51,7 +51,7 @@ class PhaseEnd:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an operation failed for good."""
+    """Final failure of an operation."""
 
     procedure: Procedure
     error: OperationError
@@ -64,7 +64,7 @@ class Failure:
 
     @property
     def message(self) -> str:
-        """What is told of it."""
+        """Message that tells of the failure."""
         return self.error.cause if self.cancelled else f"Phase {self.error.phase} failed: {self.error.cause}"
 
     @property

@@ -1,4 +1,4 @@
-"""What a person can do about a failed phase, by the name of its error."""
+"""Advice for a person about a failed phase, by the name of its error."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ _UNKNOWN = "Read the cause; nobody foresaw it."
 
 
 def hint(error_name: str, advice: str) -> str:
-    """What to do about an error by class name; ``advice`` says how the operation goes on (``Procedure.advice``)."""
+    """Advice about an error by class name; ``advice`` says how the operation goes on (``Procedure.advice``)."""
     return f"{HINTS.get(error_name, _UNKNOWN)} {advice}"

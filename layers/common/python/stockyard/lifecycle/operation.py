@@ -62,7 +62,8 @@ def phase_of(operation: Operation, name: str) -> PhaseRecord:
 
 
 def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:
-    """How much of an operation is done, 0 to 100: each phase and each child counts alike. A queued one has neither."""
+    """Percentage of an operation that is done, 0 to 100: each phase and each child counts alike. A queued one has
+    neither."""
     if operation.status == "succeeded":
         return 100
     if not operation.phases and not children:
@@ -78,7 +79,7 @@ def with_child(operation: Operation, child: str, now: str) -> Operation:
 
 
 def started_at(operation: Operation, phase: str, now: str) -> str:
-    """When a phase was started in this attempt; ``now`` when it was not."""
+    """Moment when a phase was started in this attempt; ``now`` when it was not."""
     record = phase_of(operation, phase)
     return record.started_at if record.attempt == operation.attempt and record.started_at else now
 
@@ -91,12 +92,12 @@ def succeeded(operation: Operation, phase: str, now: str) -> Operation:
 
 
 def operation_started(operation: Operation) -> Transition:
-    """What is told of a new operation."""
+    """Transition that tells of a new operation."""
     return Transition("Operation", None, "running", "Started", operation.kind)
 
 
 def operation_succeeded(operation: Operation) -> Transition:
-    """What is told of an operation that reached its end."""
+    """Transition that tells of an operation at its end."""
     return Transition("Operation", "running", "succeeded", "Succeeded", operation.kind)
 
 
@@ -126,7 +127,7 @@ class Moves(ABC, Generic[S]):
 
     @abstractmethod
     def apply_phase_end(self, subject: S, end: PhaseEnd, now: str) -> tuple[S, tuple[Transition, ...]]:
-        """What the end of a phase changes on the subject, and what is told of it."""
+        """Change the subject by the end of a phase, and tell of it."""
 
     @abstractmethod
     def failed(self, subject: S, failure: Failure, now: str) -> tuple[S, str]:

@@ -1,4 +1,4 @@
-"""What a phase is, and what a kind of operation is: a row of phases that a state machine runs."""
+"""Definition of a phase, and of a kind of operation: a row of phases that a state machine runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sweep may remove, and which parts of clusters it misses: pure rules of law 5."""
+"""Things that the sweep may remove, and parts of clusters that it misses: pure rules of law 5."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def unlisted(lines: Sequence[Resource], listed: Collection[tuple[str, str]]) -> 
 
 
 def incomplete(remade: Sequence[str], other_parts: Sequence[str], given_parts: Sequence[str], now: str) -> Condition:
-    """What is said of parts that are gone, by their names: ``remade`` are made again by a change of the cluster,
+    """Condition of parts that are gone, by their names: ``remade`` are made again by a change of the cluster,
     ``given_parts`` are the tenant's own."""
     sentences = [f"Gone from the cloud account: {', '.join([*remade, *other_parts, *given_parts])}."]
     if remade:

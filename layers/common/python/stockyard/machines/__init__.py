@@ -1,1 +1,2 @@
-"""What runs on a machine at its first boot, whoever made it: cloud-init's document, kubeadm, joining, attestation."""
+"""Programs and settings of a machine's first boot, whoever made it: cloud-init's document, kubeadm, joining,
+attestation."""

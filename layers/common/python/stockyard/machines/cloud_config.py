@@ -1,4 +1,4 @@
-"""What a machine is told at its first boot: files that are written, and one unit that is started.
+"""User data for a machine's first boot: files that are written, and one unit that is started.
 
 It is a cloud-config document, or a script where a cloud takes no document. Both are compressed, because clouds take
 little: EC2 at most 16 KiB.

@@ -1,5 +1,5 @@
-"""What a control plane's machine is told at its first boot: without any secret, but for the token of a machine to which
-its cloud gives no keys.
+"""User data for the first boot of a control plane's machine: without any secret, but for the token of a machine to
+which its cloud gives no keys.
 
 Values go into ``/etc/stockyard/machine.json``; the programs beside it are constant.
 """
@@ -138,7 +138,7 @@ def first_boot(
     claim_id: str = "",
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
-    """What the machine is told.
+    """Make the user data of the machine.
 
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,

@@ -1,4 +1,4 @@
-"""How a control plane opens its data disk when that is encrypted: by a key that the tenant's Vault keeps.
+"""Way to open a control plane's data disk when that is encrypted: by a key that the tenant's Vault keeps.
 
 What a machine is told holds no key and no secret id, but a token by which a secret id of its own can be fetched once.
 """
@@ -29,7 +29,7 @@ ExecStart=/usr/bin/python3 {PROGRAM_PATH} open
 
 @dataclass(frozen=True, slots=True)
 class DiskKey:
-    """Where the key of a cluster's data disk is, and what lets one machine in.
+    """Place of the key of a cluster's data disk, and the credentials that let one machine in.
 
     ``address``: of the Vault, without a slash at its end. ``role_id``: of its AppRole. ``wrapped_secret_id``: the token
     that unwraps the machine's own secret id, once and within half an hour. ``client_id``: the cluster's, which the key

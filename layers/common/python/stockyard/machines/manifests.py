@@ -32,7 +32,7 @@ class Source:
         return f"{self.repository}/{self.commit}/{self.folder}"
 
     def sums(self) -> Iterable[str]:
-        """What ``sha256sum --check`` reads, a line a file."""
+        """Lines for ``sha256sum --check``, one for each file."""
         rows = (line.split() for line in self.files.split("\n") if line)
         return (f"{digest}  {self.path}/{name}" for digest, name in rows)
 
@@ -119,7 +119,7 @@ _CONTAINERS = "/spec/template/spec/containers"
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """What the cloud's controllers of one cluster are told. ``volume_tags`` go on every volume that they make."""
+    """Settings of the cloud's controllers of one cluster. ``volume_tags`` go on every volume that they make."""
 
     minor: str
     cluster_name: str

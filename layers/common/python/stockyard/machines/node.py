@@ -1,4 +1,4 @@
-"""What a node's machine is told at its first boot: a cloud-config document.
+"""User data for the first boot of a node's machine: a cloud-config document.
 
 A machine whose cloud gives it keys has one without any secret, the same for all machines of a cluster: it reads from
 its own tags which claim it is for. Any other is told its claim, and the token by which it proves itself.
@@ -88,7 +88,7 @@ def first_boot(
     cloud_provider: str = "",
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
-    """What the machine is told.
+    """Make the user data of the machine.
 
     ``cloud_provider``: ``external`` for a node of the cloud whose controller the cluster has. ``token`` and
     ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.

@@ -1,4 +1,5 @@
-"""What a node's system and its kubelet keep from pods: for the scheduler, which subtracts it, and for the kubelet.
+"""Part of a node's resources that its system and its kubelet keep from pods: for the scheduler, which subtracts it, and
+for the kubelet.
 
 The shares of cpu (6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest) and of memory
 (255 MiB and 11 MiB a pod for the kubelet, 100 MiB before it evicts) are those that EKS's own images reserve. Storage:

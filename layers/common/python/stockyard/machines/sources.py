@@ -1,4 +1,4 @@
-"""Where machines fetch from at their first boot: the projects' own hosts, or mirrors that a stage names."""
+"""Sources that machines fetch from at their first boot: the projects' own hosts, or mirrors that a stage names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Sources:
     """Of third parties' manifests. Whoever serves them, each file is checked."""
 
     def arguments(self, minor: str) -> str:
-        """Those of every start script: the minor, its release, the oldest containerd that it takes, and the sources."""
+        """Arguments of every start script: the minor, its release, the oldest containerd that it takes, and the
+        sources."""
         tested = kubernetes_versions.TESTED[minor]
         addresses = f"{self.packages} {self.archive or NONE} {self.images or NONE}"
         return f"{minor} {tested.release} {tested.containerd} {addresses}"

@@ -1,5 +1,5 @@
-"""What the product needs from outside, as protocols. A method's docstring is its contract; one suite in
-``tests/contracts`` runs on every implementation of a port.
+"""Ports to everything that the product needs from outside, as protocols. A method's docstring is its contract; one
+suite in ``tests/contracts`` runs on every implementation of a port.
 
 Vendor failures come out as ``stockyard.errors.VendorError`` leaves, store failures as ``StoreError`` leaves.
 

@@ -1,4 +1,4 @@
-"""What the product needs of a cloud account, whatever works in it, and of the catalogue of prices."""
+"""Port to a cloud account, whatever works in it, and to the catalogue of prices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Skipped = Callable[[str, VendorError], None]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check of an account's credentials has shown, and in words for people why."""
+    """Result of the check of an account's credentials, with the reason in words for people."""
 
     works: bool
     message: str
@@ -48,14 +48,14 @@ class Cloud(Protocol):
         """Whether the account's credentials work, and work for us alone. Raises ``VendorError`` leaves."""
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
-        """Who we are in the account. It may not change while clusters stand there."""
+        """Our identity in the account. It may not change while clusters stand there."""
 
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
         """``InvalidInput`` for what the cloud does not have, a region for example. Makes no call."""
 
     def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
-        """What the cluster's machines in the account prove to have: ``account`` of a ``MachineIdentity``, and the
-        values that its ``role`` may have. Makes no call."""
+        """Values that the cluster's machines in the account prove to have: ``account`` of a ``MachineIdentity``, and
+        the values that its ``role`` may have. Makes no call."""
 
     def regions(self, account: CloudAccount) -> Sequence[str]:
         """The regions in which the account's things stand when nothing says otherwise."""
@@ -92,7 +92,7 @@ class SellsByAccount(Protocol):
 
 
 class PublicPrices(Protocol):
-    """What machines and networks cost everybody: offline data, refreshed by a schedule."""
+    """Public prices of machines and networks: offline data, refreshed by a schedule."""
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """vcpu, memory_mib, architecture, usd_hour (None when unknown), fabric_interfaces; None when the type is not

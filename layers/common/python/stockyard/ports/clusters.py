@@ -1,4 +1,4 @@
-"""What the product needs of a driver: clusters planned, checked, made and removed, with each intent on a ledger."""
+"""Port to a driver: clusters planned, checked, made and removed, with each intent on a ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stockyard.ports.clouds import PriceList
 
 
 class Ledger(Protocol):
-    """Where a provider writes its intent before each cloud call that makes something (law 3)."""
+    """Ledger to which a provider writes its intent before each cloud call that makes something (law 3)."""
 
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         """The line for (kind, key) of this phase: the made one, or one in state ``intended`` as of now.
@@ -40,7 +40,7 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CloudWork:
-    """What a driver is told about one phase of one cluster."""
+    """Description of one phase of one cluster, for its driver."""
 
     tenant: str
     installation: str
@@ -62,7 +62,7 @@ class CloudWork:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a phase reached. Not ``done``: come again after ``wait_seconds``. ``facts`` are stored on the cluster."""
+    """Result of a phase. Not ``done``: come again after ``wait_seconds``. ``facts`` are stored on the cluster."""
 
     done: bool
     message: str = ""
@@ -84,7 +84,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """What a driver would make for a cluster."""
+    """Plan of a driver for a cluster."""
 
     creates: tuple[tuple[str, str], ...]
     """Kind and name of each thing."""
@@ -123,7 +123,7 @@ class BoundsNodes(Protocol):
     """A driver whose clusters have a network of pods that takes only so many nodes."""
 
     def most_nodes(self, cluster: Cluster) -> int:
-        """How many nodes the cluster can have, its control plane among them. Makes no call."""
+        """Largest number of nodes that the cluster can have, its control plane among them. Makes no call."""
         ...
 
 
@@ -137,7 +137,7 @@ class ServesNodeGroups(Protocol):
         ...
 
     def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
-        """What the nodes cost that the groups have by themselves: those that they never go below, and more at first.
+        """Prices of the nodes that the groups have by themselves: those that they never go below, and more at first.
         Each has a claim once it is there, which is billed for itself. Makes no call."""
         ...
 
@@ -165,7 +165,7 @@ class PlansChanges(Protocol):
     """A driver that calls parts of a cluster by letters, which a change must not give to others."""
 
     def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
-        """What ``plan`` says that is made for each of the two; letters mean the same in both. Makes no call."""
+        """Things that ``plan`` makes for each of the two; letters mean the same in both. Makes no call."""
         ...
 
 
@@ -175,7 +175,7 @@ VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 
 @dataclass(frozen=True, slots=True)
 class ClusterToken:
-    """What admits its bearer to a cluster's API until ``expires_at``."""
+    """Token that admits its bearer to a cluster's API until ``expires_at``."""
 
     token: str = field(repr=False)
     expires_at: datetime
@@ -191,7 +191,7 @@ class MintsTokens(Protocol):
         ...
 
     def secret_name(self, cluster: Cluster) -> str:
-        """What the Secret is called that holds the cluster's kubeconfig, wherever somebody puts it."""
+        """Name of the Secret that holds the cluster's kubeconfig, wherever somebody puts it."""
         ...
 
 
@@ -271,8 +271,8 @@ class BalancesMembers(Protocol):
         ...
 
     def targets(self, work: CloudWork, machine_ids: Sequence[str]) -> Mapping[str, str]:
-        """What the balancer says of the machines: ``HEALTHY``, ``unhealthy``, ``initial``, ``DRAINING``; ``GONE`` for
-        one that has been ended. Those that it does not know are left out."""
+        """States that the balancer tells of the machines: ``HEALTHY``, ``unhealthy``, ``initial``, ``DRAINING``;
+        ``GONE`` for one that has been ended. Those that it does not know are left out."""
         ...
 
     def admit(self, work: CloudWork, machine_id: str) -> None:
@@ -314,8 +314,9 @@ class LooksAtParts(Protocol):
     """A driver that can say of lines of the ledger whether what they name is still there."""
 
     def gone_parts(self, work: CloudWork, lines: Sequence[Resource]) -> Sequence[GonePart]:
-        """What is gone of these made lines, by a call for each. What the cloud may still hide, and what we may not look
-        at, counts as there. Writes nothing. Raises other ``VendorError`` leaves: then nothing is known."""
+        """Parts among these made lines that are gone, found by a call for each. What the cloud may still hide, and what
+        we may not look at, counts as there. Writes nothing. Raises other ``VendorError`` leaves: then nothing is
+        known."""
         ...
 
 
@@ -325,7 +326,7 @@ class Upgrades(Protocol):
     what stands to the record."""
 
     def upgrade_findings(self, work: CloudWork) -> Sequence[Finding]:
-        """What the cloud knows that speaks against the upgrade: interfaces in use that the version has no more, nodes
+        """Findings of the cloud that speak against the upgrade: interfaces in use that the version has no more, nodes
         that are too old for it, by the pointer ``/kubernetes_version``. ``work.cluster`` has the wanted version
         already; nothing is found where what stands has it too. Writes nothing."""
         ...
@@ -352,7 +353,8 @@ class ClusterDriver(Protocol):
         """The faults that names, settings and the catalogue show. Makes no call."""
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
-        """What a creation makes, and what is billed while the cluster stands, without its workers. Makes no call."""
+        """Plan of what a creation makes, and what is billed while the cluster stands, without its workers. Makes no
+        call."""
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """Live checks of the settings (key pair, types, VPC, subnet). ``CredentialsRevoked`` when not reachable. Of a

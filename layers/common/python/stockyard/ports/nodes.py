@@ -1,4 +1,4 @@
-"""What the product needs of a source of nodes. A new provider is a copy of the simulated one."""
+"""Port to a source of nodes. A new provider is a copy of the simulated one."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Group(Protocol):
         machines: Sequence[Mapping[str, str]],
         refusal: InsufficientCapacity | None = None,
     ) -> LaunchGroup | None:
-        """What ``announced_call`` has made, given out in order. The record as it then stands, which is another one's
-        when that was first."""
+        """Record what ``announced_call`` has made, given out in order. The record as it then stands, which is another
+        one's when that was first."""
 
     def opened(self, announced_call: LaunchGroup, pause_seconds: int = 0) -> LaunchGroup | None:
         """The announced call made nothing: another one may be announced, after a pause."""
@@ -66,7 +66,7 @@ class LaunchesTogether(Protocol):
     """A source that launches several equal claims by one call. Then it is told their ``group``."""
 
     def together(self, provider: NodeProvider, capacity_type: str, properties: Mapping[str, str]) -> int:
-        """How many equal claims with these properties one call takes at most; 1: each is launched alone."""
+        """Number of equal claims with these properties that one call takes at most; 1: each is launched alone."""
 
 
 class MachineHolds(Protocol):
@@ -82,7 +82,8 @@ class MachineHolds(Protocol):
         """Hold it no longer. Nothing happens when another claim has it."""
 
     def count(self, *, own: bool = True) -> int:
-        """How many machines the claims of the pool hold or still want. ``own``: the one of the work among them."""
+        """Number of machines that the claims of the pool hold or still want. ``own``: the one of the work among
+        them."""
 
 
 @runtime_checkable
@@ -112,12 +113,12 @@ class HasTopology(Protocol):
         """Region and cloud account of the machines. They stay as long as the provider has any."""
 
     def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
-        """Why a machine could not reach the cluster, if there is one; None when it can."""
+        """Reason why a machine could not reach the cluster, if there is one; None when it can."""
 
     def out_of_zone(
         self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement
     ) -> str | None:
-        """Why no machine can stand in a zone as asked for; None when one can, or may."""
+        """Reason why no machine can stand in a zone as asked for; None when one can, or may."""
 
     def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
         """The zones in which machines can stand; empty while that is not known."""
@@ -149,7 +150,7 @@ class TracksPrices(Protocol):
     """A source some of whose prices move. With new ones the node types of a provider are others."""
 
     def prices_as_of(self, provider: NodeProvider) -> str:
-        """When the prices that move were last refreshed; empty where none are known, or none move."""
+        """Moment when the prices that move were last refreshed; empty where none are known, or none move."""
 
 
 @runtime_checkable
@@ -186,7 +187,7 @@ class LaunchesSlowly(Protocol):
     """A source whose machines may need longer than the stage allows."""
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
-        """How many seconds a machine of the provider may take: by ``launch``, ``register`` and ``drain``.
+        """Seconds that a machine of the provider may take: by ``launch``, ``register`` and ``drain``.
 
         One that is absent, or shorter than the stage's, is the stage's. Makes no call.
         """
@@ -197,7 +198,7 @@ class EndsMachines(Protocol):
     """A source whose machines may stand in room that was bought for a time."""
 
     def ends_at(self, work: NodeWork) -> str | None:
-        """When the vendor ends the claim's machine for that, RFC 3339; None where it does not."""
+        """Moment when the vendor ends the claim's machine for that, RFC 3339; None where it does not."""
         ...
 
 
@@ -240,7 +241,7 @@ class ShowsNodeConsole(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """What a source is told about one step of one claim. ``ledger`` is the claim's.
+    """Description of one step of one claim, for its source. ``ledger`` is the claim's.
 
     ``cluster`` is None for a node of no cluster, ``account`` for a provider that needs none, ``group`` for a claim
     that is launched alone.
@@ -266,7 +267,7 @@ class NodeWork:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentWork:
-    """What a source is told about its environment for one cluster. ``ledger`` is the environment's."""
+    """Description of an environment for one cluster, for its source. ``ledger`` is the environment's."""
 
     tenant: str
     installation: str
@@ -281,7 +282,7 @@ class EnvironmentWork:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the vendor says of a claim's machine.
+    """Machine of a claim, as its vendor describes it.
 
     ``state`` is ``absent``, ``starting``, ``running``, ``stopped`` or ``gone``. ``node_name`` is there when the vendor
     itself knows that the node has joined; otherwise the cluster's agent says so. ``refresh`` is when to look again,
@@ -306,10 +307,10 @@ class NodeSource(Protocol):
         """The node types on offer, with offerings and prices: from the record and the catalogue, no cloud call."""
 
     def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:
-        """Where a refused capacity is refused: a cloud's region, shared by all tenants, or the provider alone."""
+        """Scope of a refused capacity: a cloud's region, shared by all tenants, or the provider alone."""
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
-        """What is wrong with a provider's document beyond its form; no cloud call."""
+        """Faults of a provider's document beyond its form; no cloud call."""
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """Set up what the provider needs once for a cluster. Run twice, the second run changes nothing. Facts become
@@ -340,7 +341,7 @@ class NodeSource(Protocol):
 
 
 class UnavailableOfferings(Protocol):
-    """What clouds refused a moment ago, remembered for all tenants."""
+    """Offerings that clouds refused a moment ago, remembered for all tenants."""
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """Type, capacity type and zone (``*``: all) of what was refused in the scope and is not forgotten yet."""

@@ -1,4 +1,4 @@
-"""What the product needs of the services behind it: time, identity, secrets, workflows, messages."""
+"""Ports to the services behind the product: time, identity, secrets, workflows, messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Telemetry(Protocol):
-    """What the people who run the product look at. ``keys`` are those of the function's log: ``tenant``,
+    """Logs and metrics for the people who run the product. ``keys`` are those of the function's log: ``tenant``,
     ``cluster_id`` or ``claim_id``, ``operation_id``, ``attempt``, ``phase``."""
 
     def log(self, message: str, **keys: str | int) -> None:
@@ -28,8 +28,8 @@ class Documents(Protocol):
     """Public documents that a profile names by their addresses."""
 
     def fetch(self, url: str) -> bytes:
-        """What stands there. ``VendorRefused`` for an address of a host that is not known, for what is too large, and
-        for any answer but 200; ``VendorUnavailable`` or ``VendorTimeout`` when there is none."""
+        """Fetch the document at the address. ``VendorRefused`` for an address of a host that is not known, for what is
+        too large, and for any answer but 200; ``VendorUnavailable`` or ``VendorTimeout`` when there is none."""
         ...
 
 

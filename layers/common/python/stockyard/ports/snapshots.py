@@ -1,4 +1,4 @@
-"""What is needed of a driver that keeps snapshots of etcd outside of its clusters' machines."""
+"""Port to a driver that keeps snapshots of etcd outside of its clusters' machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stockyard.ports.clusters import CloudWork
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStore:
-    """Where a cluster's snapshots are. A machine puts one at ``key`` by the rights of its role alone."""
+    """Place of a cluster's snapshots. A machine puts one at ``key`` by the rights of its role alone."""
 
     bucket: str
     region: str
@@ -25,7 +25,7 @@ class SnapshotStore:
         return f"{self.folder}{snapshot_id}.tar.gz"
 
     def place(self, snapshot_id: str) -> dict[str, str]:
-        """Where that snapshot is, as a machine is told it."""
+        """Place of that snapshot, as a machine is told it."""
         return {"bucket": self.bucket, "region": self.region, "key": self.key(snapshot_id)}
 
 
@@ -45,11 +45,11 @@ class KeepsSnapshots(Protocol):
     """A driver whose clusters' machines put snapshots of etcd into a store of the cloud."""
 
     def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
-        """Where they are; None where the cluster's settings ask for none. Makes no call."""
+        """Place of the cluster's snapshots; None where the cluster's settings ask for none. Makes no call."""
         ...
 
     def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:
-        """Those that are there, the newest first; none where the store is not there. Writes nothing."""
+        """Snapshots that are there, the newest first; none where the store is not there. Writes nothing."""
         ...
 
     def snapshot(self, work: CloudWork, snapshot_id: str) -> Snapshot | None:
@@ -69,5 +69,5 @@ class KeepsSnapshots(Protocol):
         ...
 
     def kept_snapshots(self, cluster: Cluster) -> Sequence[str]:
-        """What a deletion of the cluster leaves of them on purpose, in words; none where all go. Makes no call."""
+        """Snapshots that a deletion of the cluster leaves on purpose, in words; none where all go. Makes no call."""
         ...

@@ -1,4 +1,4 @@
-"""What the product needs of its table: records of one tenant, and what spans tenants."""
+"""Ports to the table: records of one tenant, and what spans tenants."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Store(Protocol):
 
 
 class Registry(Protocol):
-    """What spans tenants; only for schedules and the relay."""
+    """Records that span tenants; only for schedules and the relay."""
 
     def store(self, tenant: str) -> Store: ...
 
@@ -108,7 +108,7 @@ class Registry(Protocol):
         """The tenant that has a cluster of this id; None also while the index does not show it yet."""
 
     def table_id(self) -> str:
-        """What tells this table from a restored copy of it."""
+        """Mark that tells this table from a restored copy of it."""
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` at first use."""

@@ -1,4 +1,4 @@
-"""What a provider's folder says of itself: each folder has one ``DESCRIPTOR``, and loading it loads no vendor's SDK."""
+"""Descriptors of providers' folders: each folder has one ``DESCRIPTOR``, and loading it loads no vendor's SDK."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stockyard.ports.nodes import NodeSource
 
 @dataclass(frozen=True, slots=True)
 class ProviderTools:
-    """What clouds and cluster drivers may be made of."""
+    """Tools from which clouds and cluster drivers may be made."""
 
     settings: Any
     """The installation's, see ``stockyard.settings``."""
@@ -42,7 +42,7 @@ class ClusterDriverDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class SourceTools(ProviderTools):
-    """What a source of nodes may be made of besides."""
+    """Tools from which a source of nodes may be made besides."""
 
     store_of: Callable[[str], Store]
     """A tenant's records."""

@@ -50,7 +50,7 @@ def names(room: str) -> tuple[str, ...]:
 
 
 def descriptor(room: str, name: str) -> Any:
-    """What that folder says of itself, see ``descriptors``. ``KeyError`` when no line names it."""
+    """Descriptor of that folder, see ``descriptors``. ``KeyError`` when no line names it."""
     if name not in names(room):
         raise KeyError(name)
     return import_module(f"stockyard.providers.{room}.{name}").DESCRIPTOR
@@ -67,7 +67,7 @@ def driver_names() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 class Kinds(Mapping[str, Any]):
-    """What the folders of a room say of their documents. A folder is loaded when it is asked for."""
+    """Descriptions of their documents by the folders of a room. A folder is loaded when it is asked for."""
 
     def __init__(self, room: str) -> None:
         self._room = room
@@ -103,7 +103,7 @@ class NodeKinds(Mapping[str, ProviderKind]):
 
 
 def node_sources() -> dict[str, Callable[[SourceTools], NodeSource]]:
-    """What makes the sources of the kinds that are built, by the kinds' names."""
+    """Makers of the sources of the kinds that are built, by the kinds' names."""
     return {described.kind.name: described.make for described in _node_descriptors() if described.make is not None}
 
 

@@ -1,4 +1,4 @@
-"""What both stores check before they write: the batch as a whole, and conditions on single attributes."""
+"""Checks of both stores before they write: the batch as a whole, and conditions on single attributes."""
 
 from __future__ import annotations
 

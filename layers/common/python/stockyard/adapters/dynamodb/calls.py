@@ -60,7 +60,7 @@ def _meaning(fault: ClientError) -> errors.StoreError:
 
 
 def reasons(fault: ClientError) -> Sequence[Mapping[str, Any]]:
-    """Why a transaction was cancelled, one entry per write."""
+    """Reasons why a transaction was cancelled, one entry per write."""
     reasons: Sequence[Mapping[str, Any]] = fault.response.get("CancellationReasons", [])
     return reasons
 

@@ -113,7 +113,7 @@ def encode(value: Any) -> Attribute:
 
 
 def default(kind: keys.Kind, field: str) -> Any:
-    """What a missing attribute means. ``dataclasses.MISSING`` when the field must be there.
+    """Value that a missing attribute means. ``dataclasses.MISSING`` when the field must be there.
 
     Raises ``ValueError`` when the kind has no such field.
     """
@@ -268,7 +268,7 @@ def _absence(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> tuple[b
 
 
 def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
-    """How a value of this type is read from its attribute. Raises ``TypeError`` for a type no record may use."""
+    """Decoder of a value of this type from its attribute. Raises ``TypeError`` for a type no record may use."""
     if hint in _DOCUMENTS:
         return _document
     origin, inner = typing.get_origin(hint), typing.get_args(hint)

@@ -157,7 +157,7 @@ def everything_partition(kind: Kind) -> str:
 
 
 def due_at(record: Record) -> str | None:
-    """When a schedule must look at the record; None when it need not."""
+    """Moment when a schedule must look at the record; None when it need not."""
     if isinstance(record, Outbox | NodeClaim | Pool | ClusterDisruption | BudgetWatch):
         return record.due_at
     if isinstance(record, Cluster) and record.status in UNSEEN:
@@ -179,7 +179,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
 
 
 def expiry(record: Record) -> int | None:
-    """When DynamoDB may drop the record (epoch seconds); None means never."""
+    """Moment when DynamoDB may drop the record (epoch seconds); None means never."""
     if isinstance(record, Idempotency | Refusal):
         return record.expires_at or None
     if isinstance(record, Event):

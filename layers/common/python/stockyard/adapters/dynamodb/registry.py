@@ -1,4 +1,4 @@
-"""What spans tenants: due work, all accounts and clusters, and the installation's own records."""
+"""Records that span tenants: due work, all accounts and clusters, and the installation's own records."""
 
 from __future__ import annotations
 

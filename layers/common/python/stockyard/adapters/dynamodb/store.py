@@ -61,7 +61,7 @@ class DynamoStore:
 
     @property
     def tenant(self) -> str:
-        """Whose records these are."""
+        """Tenant of these records."""
         return self._tenant
 
     def get(self, kind: type[R], id: str) -> R | None:

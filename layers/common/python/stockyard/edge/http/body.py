@@ -111,7 +111,7 @@ def _encoding(event: Mapping[str, Any]) -> str:
 
 @contextmanager
 def checked_text(kind: str, faults: tuple[type[Exception], ...] = (ValueError, RecursionError)) -> Iterator[None]:
-    """What a parser raises in the block, ``faults``, as ``MalformedBody``. Its own words may repeat the body."""
+    """Raise what a parser raises in the block, ``faults``, as ``MalformedBody``. Its own words may repeat the body."""
     try:
         yield
     except UnicodeDecodeError:
@@ -123,7 +123,7 @@ def checked_text(kind: str, faults: tuple[type[Exception], ...] = (ValueError, R
 
 
 def _place(fault: Exception) -> str:
-    """Where a parser stopped and what it expected there, as far as it says so; never what stands there."""
+    """Place where a parser stopped and what it expected there, as far as it says so; never what stands there."""
     if isinstance(fault, json.JSONDecodeError):
         words = next((words for begin, words in _EXPECTED if fault.msg.startswith(begin)), "")
         return f": line {fault.lineno}, column {fault.colno}" + (f": {words}" if words else "")

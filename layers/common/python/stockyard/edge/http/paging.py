@@ -58,7 +58,7 @@ class PageCodec:
         return _text(self._sign(payload, tenant, route, query) + payload)
 
     def decode(self, token: str, *, tenant: str, route: str, query: Mapping[str, Any], now: datetime) -> str:
-        """What :meth:`encode` was given. ``InvalidInput`` for a forged, foreign or expired token."""
+        """Value that :meth:`encode` was given. ``InvalidInput`` for a forged, foreign or expired token."""
         try:
             raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         except ValueError:

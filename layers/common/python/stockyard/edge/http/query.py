@@ -134,7 +134,7 @@ def _integer(query: Query, text: str) -> int:
 
 
 def _end(name: str, parameters: Collection[str]) -> str:
-    """How the refusal ends: with a question for who may have meant another parameter."""
+    """Ending of the refusal: with a question for who may have meant another parameter."""
     from difflib import get_close_matches  # only for requests that are refused
 
     plain = name.lower().replace("-", "_")

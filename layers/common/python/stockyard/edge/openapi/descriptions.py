@@ -1,4 +1,4 @@
-"""What fields of models mean, read from the sources: the text below a field's declaration is its description.
+"""Meanings of models' fields, read from the sources: the text below a field's declaration is its description.
 
 Python drops such texts when it compiles, so they cost a function neither time nor memory. A field without one has the
 text of the alias that it is declared by (``name: fields.Name``). Never imported while serving.
@@ -40,7 +40,7 @@ class DescribedSchema(GenerateJsonSchema):
 
 
 def description(model: type[BaseModel], name: str) -> str:
-    """What the field means, in the words of the sources; empty where they have none."""
+    """Meaning of the field, in the words of the sources; empty where they have none."""
     for owner in model.__mro__:
         if text := _classes(owner.__module__).get(owner.__qualname__, {}).get(name):
             return text

@@ -35,7 +35,8 @@ _BEARER = {
 
 @dataclass(frozen=True, slots=True)
 class _Components:
-    """What routes refer to: the schemas by their models, shared parameters by name, examples by the model's name."""
+    """Components that routes refer to: the schemas by their models, shared parameters by name, examples by the model's
+    name."""
 
     schemas: Mapping[type[BaseModel], dict[str, Any]]
     parameters: Mapping[str, dict[str, Any]]
@@ -44,8 +45,8 @@ class _Components:
     def content(
         self, model: type[BaseModel] | str | None, *, paged: bool = False, waits: bool = False
     ) -> dict[str, Any]:
-        """What has the form of the model, or is a page of a list of it, with an example; of one that ``waits`` the page
-        has a cursor."""
+        """Content that has the form of the model, or is a page of a list of it, with an example; of one that ``waits``
+        the page has a cursor."""
         if model is None:
             return {"schema": {"type": "object"}}
         names = [candidate.__name__ for candidate in _forms(model_of(model))]
@@ -145,7 +146,7 @@ def _schemas(routes: Iterable[Route]) -> tuple[dict[str, Any], Mapping[type[Base
 
 
 def _shared_parameters(routes: Iterable[Route]) -> dict[str, dict[str, Any]]:
-    """What several routes have alike, by the name of its component. ``ValueError`` for two of one name."""
+    """Parameters that several routes have alike, by the name of their component. ``ValueError`` for two of one name."""
     counts: Counter[str] = Counter()
     definitions: dict[str, tuple[str, dict[str, Any]]] = {}
     for route in routes:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says once for all routes: rules, tags, parameters, headers, refusals with examples.
+"""Texts that the OpenAPI document has once for all routes: rules, tags, parameters, headers, refusals with examples.
 
 Never imported while serving.
 """

@@ -1,4 +1,4 @@
-"""Which faults of a standing cluster's settings speak against a change: those of what the change touches.
+"""Faults of a standing cluster's settings that speak against a change: those of what the change touches.
 
 What stands goes on standing when something that it was made with is gone. A change of labels needs no key pair, and the
 replacement of a lost member is never refused for a setting.

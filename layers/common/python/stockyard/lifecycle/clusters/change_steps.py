@@ -1,4 +1,4 @@
-"""What a change of a ready cluster does, in order and in words: the rows of its operation that have something to do."""
+"""Steps of a change of a ready cluster, in order and in words: the rows of its operation that have something to do."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ MOST_STALE_KEYS = 400
 
 
 class ClusterMoves(Moves[Cluster]):
-    """What only clusters do, and what is theirs in the moves of every operation."""
+    """Moves of clusters alone, and their part in the moves of every operation."""
 
     about, noun, announces, current_field = "Cluster", "cluster", True, "phase"
     deleting, gone_condition, leaving_condition = "deleting", phases.DELETED, phases.READY
@@ -98,7 +98,7 @@ class ClusterMoves(Moves[Cluster]):
     def note_phase(
         self, subject: Cluster, operation: Operation, phase: str, message: str, now: str
     ) -> Change[Cluster] | None:
-        """Of a change of a ready cluster, what becomes of each node is told too: who follows it reads events."""
+        """Tell what becomes of each node, too, in a change of a ready cluster: who follows it reads events."""
         change = super().note_phase(subject, operation, phase, message, now)
         if change is None or operation.kind not in CHANGES:
             return change

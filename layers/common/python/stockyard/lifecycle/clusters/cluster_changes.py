@@ -1,4 +1,4 @@
-"""What a change of a ready cluster is: pure functions of the record as it is and as it is wanted."""
+"""Changes of a ready cluster: pure functions of the record as it is and as it is wanted."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _in_order(name: str, value: Any) -> Any:
 
 
 def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
-    """What changes, field by field: of node groups each field of each group. Pointers are into the body of a patch; one
-    of a group that goes has its place among those of before."""
+    """Changes field by field: of node groups each field of each group. Pointers are into the body of a patch; one of a
+    group that goes has its place among those of before."""
     changes = []
     if target.kubernetes_version != cluster.kubernetes_version:
         changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, target.kubernetes_version))

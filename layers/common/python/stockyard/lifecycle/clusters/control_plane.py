@@ -119,7 +119,7 @@ Step = Add | Wait | Admit | Withdraw | Expel | Delete | Done | Lost
 
 
 def quorum(voters: int) -> int:
-    """How many of so many voters etcd needs."""
+    """Number of voters that etcd needs, of so many."""
     return voters // 2 + 1
 
 
@@ -239,8 +239,8 @@ def _add(size: int, zones: Sequence[str], voters: Sequence[Member]) -> Step | No
 
 
 def _staying(size: int, members: Sequence[Member]) -> Sequence[Member]:
-    """Those that stay once another one has joined: it comes to the zone of the one that leaves for it, where the zones
-    are even without that one."""
+    """Members that stay once another one has joined: it comes to the zone of the one that leaves for it, where the
+    zones are even without that one."""
     leaves = min(members, key=lambda member: (member.current, member.made_at, member.id))
     return [member for member in members if member is not leaves or len(members) < size]
 

@@ -43,7 +43,8 @@ class Sight:
 
 
 def noted(claim: NodeClaim, sight: Sight, now: str) -> tuple[NodeClaim, Transition] | None:
-    """What is seen of a member, on its claim; None when it is known. The condition turned when it began to be so."""
+    """Note what is seen of a member, on its claim; None when it is known. The condition turned when it began to be
+    so."""
     status: Truth = "True" if sight.answers and sight.ready else "False"
     reason = WELL if status == "True" else NODE_NOT_READY if sight.answers else SILENT
     earlier = condition_of(claim)
@@ -67,7 +68,7 @@ _TEXTS = {
 
 
 def condition_of(claim: NodeClaim) -> Condition | None:
-    """What is said of the member's health; None where nothing was ever wrong."""
+    """Condition of the member's health; None where nothing was ever wrong."""
     return next((part for part in claim.conditions if part.type == HEALTHY), None)
 
 
@@ -98,7 +99,7 @@ def failing(claims: Sequence[NodeClaim], limit_seconds: int, now: str) -> list[N
 
 
 def summary(claims: Sequence[NodeClaim], now: str, size: int, gone_ids: Collection[str] = ()) -> Condition:
-    """What is said of the health of a control plane of ``size`` members with these claims. ``gone_ids`` are the ids of
+    """Condition of the health of a control plane of ``size`` members with these claims. ``gone_ids`` are the ids of
     those whose machine is seen to be no more."""
     sick = [claim for claim in unhealthy(claims) if claim.id not in gone_ids]
     parts = [part for claim in sick if (part := condition_of(claim)) is not None]
@@ -123,7 +124,7 @@ def there(claims: Sequence[NodeClaim], gone_ids: Collection[str] = ()) -> list[N
 def completeness(
     claims: Sequence[NodeClaim], now: str, size: int, gone_ids: Collection[str] = (), more: str = ""
 ) -> Condition:
-    """What is said of how many members there are: with ``more``, and with what keeps new ones from coming up."""
+    """Condition of how many members there are: with ``more``, and with what keeps new ones from coming up."""
     count = len(there(claims, gone_ids))
     text = f"{count} of {size} members are there."
     if count >= size:
@@ -134,5 +135,5 @@ def completeness(
 
 
 def unmarked(text: str, now: str) -> Condition:
-    """What is said of members without their mark; ``text`` says which, and what to do."""
+    """Condition of members without their mark; ``text`` says which, and what to do."""
     return Condition(MARKED, "False", UNMARKED, text, now)

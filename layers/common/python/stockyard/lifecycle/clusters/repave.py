@@ -34,8 +34,8 @@ _CONTROL_PLANE = ("control_plane_instance_type", "control_plane_instance_types",
 
 
 def reasons(cluster: Cluster, target: Cluster, replaced_pools: Iterable[str]) -> list[Reason]:
-    """Why nodes are replaced when the cluster becomes the target; none when all stay. ``replaced_pools`` are those
-    whose nodes differ from what they would then be made as."""
+    """Reasons why nodes are replaced when the cluster becomes the target; none when all stay. ``replaced_pools`` are
+    those whose nodes differ from what they would then be made as."""
     causes = []
     if target.kubernetes_version != cluster.kubernetes_version:
         text = (
@@ -61,7 +61,7 @@ def _reason(code: str, message: str) -> Reason:
 
 
 def approval_of(cluster: Cluster, why: Sequence[Reason]) -> dict[str, Any]:
-    """What an operation that replaces nodes remembers of its approval; empty for one that replaces none.
+    """Notes on the approval of an operation that replaces nodes; empty for one that replaces none.
 
     ``cluster`` is as it was before: who no longer wants to be asked has to say so first.
     """
@@ -72,7 +72,7 @@ def approval_of(cluster: Cluster, why: Sequence[Reason]) -> dict[str, Any]:
 
 
 def before_of(cluster: Cluster) -> dict[str, Any]:
-    """What comes back when the change is not approved."""
+    """Values that come back when the change is not approved."""
     return {name: getattr(cluster, name) for name in RESTORED}
 
 
@@ -80,7 +80,7 @@ RESTORED = ("settings", "kubernetes_version", "nodes_version", "nodes_since", "m
 
 
 def state_of(operation: Operation | None) -> str:
-    """Where the approval of an operation stands."""
+    """State of the approval of an operation."""
     return str(operation.repave.get("state", NONE)) if operation is not None else NONE
 
 

@@ -18,7 +18,7 @@ from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a node may not go, in words. ``until`` is when that ends by itself; None: nobody knows."""
+    """Reason why a node may not go, in words. ``until`` is when that ends by itself; None: nobody knows."""
 
     why: str
     until: datetime | None = None
@@ -44,7 +44,7 @@ def obstacle(
     *,
     empty: bool = False,
 ) -> Obstacle | None:
-    """What keeps a node from being removed or replaced to save money. ``budgets`` are the evictions that
+    """Obstacle that keeps a node from being removed or replaced to save money. ``budgets`` are the evictions that
     PodDisruptionBudgets allow now. A cordon keeps a node with pods; an ``empty`` one goes, as with Karpenter."""
     if pool is not None and pool.kind != DYNAMIC:
         return Obstacle(f"pool {pool.name} is static")
@@ -63,7 +63,8 @@ def obstacle_of_drift(
     *,
     empty: bool = False,
 ) -> Obstacle | None:
-    """What keeps a node that has drifted from being replaced. Where pods have a deadline, they keep nothing."""
+    """Obstacle that keeps a node that has drifted from being replaced. Where pods have a deadline, they keep
+    nothing."""
     general = _of_node(claim, pool, facts, empty=empty)
     if general is not None or facts is None or durations.seconds(claim.termination_grace_period) is not None:
         return general
@@ -87,7 +88,7 @@ def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, *, em
 
 
 def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obstacle | None:
-    """What its pods keep a node from."""
+    """Obstacle in the pods of the node."""
     if facts.doubly_guarded:
         return Obstacle(f"{facts.doubly_guarded} of its pods have more than one PodDisruptionBudget")
     for name in sorted(facts.budgets):

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def eviction_cost(deletion_cost: float = 0.0, priority: int = 0) -> float:
-    """What it costs to evict a pod: 1 for an ordinary one, from -10 to 10.
+    """Cost of the eviction of a pod: 1 for an ordinary one, from -10 to 10.
 
     ``deletion_cost`` is the annotation ``controller.kubernetes.io/pod-deletion-cost``, ``priority`` the pod's.
     """
@@ -22,7 +22,7 @@ def eviction_cost(deletion_cost: float = 0.0, priority: int = 0) -> float:
 
 
 def disruption_cost(eviction_costs: Iterable[float]) -> float:
-    """What it costs to disrupt a node: 1, and what it costs to evict each pod that would move. A pod that would rather
+    """Cost of the disruption of a node: 1, and what it costs to evict each pod that would move. A pod that would rather
     go makes it no cheaper."""
     return ORDINARY + sum(max(0.0, cost) for cost in eviction_costs)
 

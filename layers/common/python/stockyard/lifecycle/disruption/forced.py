@@ -19,8 +19,8 @@ REPAIR_PERCENT = 20
 
 
 def expires_at(claim: NodeClaim, pool: Pool | None) -> datetime | None:
-    """When the node becomes too old, as it was promised when it was made; None: never. A pool that says something else
-    by now has drifted nodes: they are replaced in order, not at once and past every protection."""
+    """Moment when the node becomes too old, as it was promised when it was made; None: never. A pool that says
+    something else by now has drifted nodes: they are replaced in order, not at once and past every protection."""
     text = claim.expire_after or (pool.expire_after if pool is not None else "")
     seconds = durations.seconds(text) if pool is not None else None
     if seconds is None:

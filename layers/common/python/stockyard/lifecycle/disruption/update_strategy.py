@@ -1,5 +1,5 @@
-"""How the drifted nodes of a pool are replaced: how many may come beyond those that it has to have, and how many of
-these may be missing. Pure.
+"""Replacement of the drifted nodes of a pool: how many may come beyond those that it has to have, and how many of these
+may be missing. Pure.
 
 ``add_first`` is the way without figures: what comes is there before anything leaves, as many at a time as the pool's
 budgets let go. ``remove_first`` lets one node go, drained and deleted, before another is made. ``custom`` has figures
@@ -22,19 +22,20 @@ ADD_FIRST, REMOVE_FIRST, CUSTOM = "add_first", "remove_first", "custom"
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Of one replacement of nodes: ``surge`` nodes may be there besides, ``unavailable`` may be missing."""
+    """Allowance of one replacement of nodes: ``surge`` nodes may be there besides, ``unavailable`` may be missing."""
 
     surge: int
     unavailable: int
 
     @property
     def together(self) -> int:
-        """How many nodes may be replaced at a time."""
+        """Number of nodes that may be replaced at a time."""
         return self.surge + self.unavailable
 
 
 def allowance(pool: NewPool | Pool, nodes: int) -> Allowance | None:
-    """What the pool's strategy allows where it has to have so many ``nodes``; None: it adds first, by its budgets."""
+    """Allowance of the pool's strategy where the pool has to have so many ``nodes``; None: it adds first, by its
+    budgets."""
     strategy = pool.update_strategy
     kind = strategy.get("type", ADD_FIRST)
     if kind == ADD_FIRST:
@@ -55,8 +56,8 @@ def _nodes(figure: int | str, nodes: int, *, up: bool) -> int:
 
 
 def size_of(pool: Pool, claims: Sequence[NodeClaim], until: str = "~") -> int:
-    """How many nodes the pool has to have while some are replaced: what it is to have at least, or those that it has,
-    of the ones that were made until then."""
+    """Number of nodes that the pool has to have while some are replaced: what it is to have at least, or those that it
+    has, of the ones that were made until then."""
     if pool.kind == STATIC:
         return pool.quantity
     own = sum(claim.pool == pool.name and living(claim) and claim.created_at < until for claim in claims)
@@ -64,7 +65,7 @@ def size_of(pool: Pool, claims: Sequence[NodeClaim], until: str = "~") -> int:
 
 
 def replaceable_now(pool: Pool, claims: Sequence[NodeClaim], states: Sequence[NodeState]) -> int:
-    """How many more nodes of the pool may be replaced at this moment; ``UNBOUNDED`` where only budgets count.
+    """Number of further nodes of the pool that may be replaced at this moment; ``UNBOUNDED`` where only budgets count.
 
     What is on its way, in whichever direction, and what is not ready counts as being replaced already.
     """
@@ -88,8 +89,8 @@ def budgets_of_updates(pool: Pool) -> tuple[Budget, ...]:
 
 
 def most_new(pool: Pool, claims: Sequence[NodeClaim]) -> int:
-    """How many claims the pool may make: what leaves to be replaced keeps its place until it is gone, unless there may
-    be more nodes for a while. ``claims`` are all of the pool."""
+    """Number of claims that the pool may make: what leaves to be replaced keeps its place until it is gone, unless
+    there may be more nodes for a while. ``claims`` are all of the pool."""
     nodes = pool.quantity if pool.kind == STATIC else pool.floor
     allowed = allowance(pool, nodes)
     if allowed is None or pool.deleting:

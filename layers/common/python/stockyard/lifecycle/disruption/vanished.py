@@ -65,7 +65,7 @@ def is_doubtful(claim: NodeClaim, facts: NodeFacts | None, now: datetime) -> boo
 
 
 def gone_since(claim: NodeClaim) -> datetime | None:
-    """When it was noted that the claim's Node object is gone; None while it is there."""
+    """Moment when the claim's Node object was noted to be gone; None while it is there."""
     joined = _joined(claim)
     if joined is None or joined.reason not in (NODE_GONE, NODE_MISSING):
         return None
@@ -103,7 +103,7 @@ def noted(
 
 
 def to_end(claims: Sequence[NodeClaim], size: int, now: datetime) -> Sequence[NodeClaim]:
-    """Those of ``claims``, which are of one pool, whose time to join again is over, the longest gone first; at most
+    """Claims, of ``claims`` of one pool, whose time to join again is over, the longest gone first; at most
     ``MOST_PERCENT`` of the ``size`` of the pool."""
     since = {claim.id: moment for claim in claims if (moment := gone_since(claim)) is not None}
     over = [claim for claim in claims if claim.id in since and since[claim.id] + _REJOIN <= now]

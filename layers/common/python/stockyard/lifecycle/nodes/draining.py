@@ -10,13 +10,13 @@ from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
 
 
 def grace_seconds(claim: NodeClaim, usual: int) -> int | None:
-    """How long the deletion of the claim waits for pods; None for as long as it takes. ``usual`` is for a claim that
-    says nothing."""
+    """Seconds for which the deletion of the claim waits for pods; None for as long as it takes. ``usual`` is for a
+    claim that says nothing."""
     return durations.seconds(claim.termination_grace_period) if claim.termination_grace_period else usual
 
 
 def drain_deadline(claim: NodeClaim, usual: int) -> datetime | None:
-    """When the last pod of the claim's node has to be gone, whatever holds it; None: never.
+    """Deadline by which the last pod of the claim's node has to be gone, whatever holds it; None: never.
 
     It counts from the first request of the deletion. Who deletes it may bring it forward, and a cloud that takes the
     machine back does.

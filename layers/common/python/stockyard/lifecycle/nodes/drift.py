@@ -80,7 +80,7 @@ _NOT_OF_THE_TYPES_TEMPLATE = frozenset(
 
 
 def fingerprint(provider: NodeProvider, claim: NodeClaim, placement: Placement, *, offered: bool) -> str:
-    """What the provider's document makes of the claim's node. ``offered``: it could be had so now."""
+    """Fingerprint of the claim's node, as the provider's document makes it. ``offered``: it could be had so now."""
     name = placement.type.removeprefix(f"{provider.name}.")
     node_type = declared_type(provider, name)
     parts = (

@@ -25,8 +25,8 @@ LAST_SECONDS = 15
 
 
 def leaves_at(claim: NodeClaim) -> datetime | None:
-    """When the node begins to leave whose machine stands in room that was bought for a time; None for any other, and
-    where it leaves already."""
+    """Moment when the node begins to leave whose machine stands in room that was bought for a time; None for any other,
+    and where it leaves already."""
     if claim.reserved_until is None or claim.deleting or claim.phase == FAILED:
         return None
     return times.from_text(claim.reserved_until) - LEAVE_BEFORE

@@ -57,7 +57,7 @@ def launched(placement: Placement, facts: Mapping[str, str]) -> Placement:
 
 
 class NodeClaimMoves(Moves[NodeClaim]):
-    """What only claims do, and what is theirs in the moves of every operation."""
+    """Moves of claims alone, and their part in the moves of every operation."""
 
     about, noun, deleting = "NodeClaim", "claim", DELETING
     gone_condition, leaving_condition = phases.DESTROYED, phases.DESTROYED
@@ -175,8 +175,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
     def place_again(
         self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str, due_at: str = ""
     ) -> Change[NodeClaim]:
-        """What was placed cannot be had: the claim waits for the next cheapest, as the next attempt. It is looked at
-        again at once, or at ``due_at``."""
+        """Let the claim wait for the next cheapest, as the next attempt, since what was placed cannot be had. It is
+        looked at again at once, or at ``due_at``."""
         attempt = claim.attempt + 1
         records = tuple(PhaseRecord(record.name, attempt=record.attempt) for record in operation.phases)
         operation = replace(operation, phases=records, attempt=attempt, continuation=0, updated_at=now)
@@ -262,7 +262,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return Change(claim, operation, (self.transition(DELETING, DELETING, reason, message),))
 
     def shorten_drain(self, claim: NodeClaim, until: str, now: str) -> tuple[NodeClaim, Transition]:
-        """Who deletes the claim lets pods wait until then and no longer."""
+        """Let pods wait until then and no longer, as somebody who deletes the claim asks."""
         text = f"Pods of the node may wait until {until}, and no longer."
         return self.touch(claim, now, drain_until=until), self.transition(DELETING, DELETING, "DrainShortened", text)
 

@@ -1,4 +1,4 @@
-"""What a cluster's agent is asked to do for the claims that are being worked on: a pure function of what is known.
+"""Commands to a cluster's agent for the claims that are being worked on: a pure function of what is known.
 
 Nothing is stored for a command. Its id follows from the claim, so that the agent's result finds its way back, and it is
 sent until what it is to bring about is known.
@@ -65,7 +65,7 @@ def commands_of(
     now: datetime,
     deadline: datetime | None,
 ) -> list[Command]:
-    """What the agent has to do for one claim now.
+    """Commands to the agent for one claim now.
 
     ``facts`` are what is known of it, ``node`` what the agent saw of its node, ``deadline`` when a drain has
     to be over; None: whenever its pods have gone. A token is made anew shortly before it ends, as long as the machine
@@ -95,7 +95,7 @@ def labels_of(claim: NodeClaim) -> dict[str, str]:
 
 
 def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a claim's node, as its cluster shows it.
+    """Facts that are kept of a claim's node, as its cluster shows it.
 
     Startup taints are told apart by key and effect, as Kubernetes does: their owners may change the value. That of a
     kubelet which waits for its cloud's controller is one too.
@@ -112,7 +112,7 @@ def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any]) -> str | None:
-    """What a node that has joined still needs before it can be used; None for nothing.
+    """Thing that a node which has joined waits for before it can be used; None for nothing.
 
     Startup taints are taken away by those who put them on a claim: theirs is the word that the node is set up.
     """

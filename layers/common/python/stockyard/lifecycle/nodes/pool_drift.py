@@ -78,7 +78,7 @@ def _breaks(claim: NodeClaim, requirements: Requirements) -> bool:
 
 
 def _labels(claim: NodeClaim) -> Any:
-    """What the node's label of a key may be called: a requirement may spell a node type in several ways."""
+    """Values that the node's label of a key may have: a requirement may spell a node type in several ways."""
     canonical = claim.placement.type if claim.placement is not None else claim.type_ref
     names = {canonical, canonical.partition(".")[2]} - {""}
 

@@ -1,4 +1,4 @@
-"""What a pool has to do next: pure functions from (records, what was seen, now) to a decision.
+"""Next steps of a pool: pure functions from (records, what was seen, now) to a decision.
 
 ::
 
@@ -52,7 +52,7 @@ SETTLED_SECONDS = 1800
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do for a pool: make so many claims, give these back. ``pool`` is the record as it is to be."""
+    """Decision on a pool: make so many claims, give these back. ``pool`` is the record as it is to be."""
 
     pool: Pool
     create: int = 0
@@ -62,7 +62,7 @@ class Decision:
 
 
 def wanted_nodes(pool: Pool) -> int:
-    """How many nodes the pool has to have, whatever pods there are."""
+    """Number of nodes that the pool has to have, whatever pods there are."""
     return pool.quantity if pool.kind == STATIC else pool.floor
 
 

@@ -17,7 +17,7 @@ WAITS_FOR_MARKET = frozenset({"SpotPriceAboveBid"})
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a pool still lacks. ``up_to_date`` of ``total`` nodes are as they are to be."""
+    """Progress of a pool towards the nodes that it lacks. ``up_to_date`` of ``total`` nodes are as they are to be."""
 
     pool: str
     total: int

@@ -28,7 +28,7 @@ def spread_requirements(pool: NewPool | Pool) -> tuple[dict[str, Any], ...]:
 
 
 def zone_requirement(zone: str) -> dict[str, Any]:
-    """What binds a claim to the zone."""
+    """Requirement that binds a claim to the zone."""
     return _entry((zone,))
 
 
@@ -103,7 +103,7 @@ def _is_short(claim: NodeClaim) -> bool:
 
 
 def _outside(pool: Pool, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those that wait in a zone that the pool has no more: nothing ever comes there."""
+    """Claims that wait in a zone that the pool has no more: nothing ever comes there."""
     return [claim for claim in claims if _is_unplaced(claim) and zone_of(claim) not in ("", *pool.zones)]
 
 
@@ -131,14 +131,14 @@ def fullest_first(zones: Sequence[str], claims: Iterable[NodeClaim], present: It
 
 
 def leaving_evenly(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those of ``claims`` that leave now, in order: the ones of :func:`even_without`. Where there are none one leaves
-    all the same, or they would never be replaced."""
+    """Claims, of ``claims``, that leave now, in order: the ones of :func:`even_without`. Where there are none one
+    leaves all the same, or they would never be replaced."""
     return even_without(pool, claims, present) or list(claims[:1])
 
 
 def even_without(pool: Pool, claims: Sequence[NodeClaim], present: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """Those of ``claims`` without which the zones of ``present`` stay even, in order: each of a zone that has the most
-    by then."""
+    """Claims, of ``claims``, without which the zones of ``present`` stay even, in order: each of a zone that has the
+    most by then."""
     if not pool.zones:
         return list(claims)
     counts = Counter(zone_of(claim) for claim in present)

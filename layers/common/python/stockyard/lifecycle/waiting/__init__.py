@@ -1,1 +1,1 @@
-"""What is learned of pods that wait."""
+"""Facts that are learned of pods that wait."""

@@ -35,7 +35,7 @@ MarkOf = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class GroupMemory:
-    """What is remembered of one group of equal pods.
+    """Memory of one group of equal pods.
 
     ``since`` is when it was first remembered: only nodes that were made later were made for the pods that wait now.
     ``rooms``: since when they have waited beside the room of a node, and that node's mark. ``nodes``: since when a node
@@ -107,7 +107,7 @@ def after_report(
     mark: str,
     now: str,
 ) -> Mapping[str, GroupMemory]:
-    """What is remembered after a report.
+    """Memory after a report.
 
     ``groups`` are those that wait, with the nodes that were made for each; ``names`` the nodes that are there,
     ready or not; ``mark`` stands for the pools and DaemonSets as they are.

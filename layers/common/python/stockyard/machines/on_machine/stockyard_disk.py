@@ -120,7 +120,7 @@ def disk_key(vault: dict[str, str], may_make: bool) -> str:
 
 
 def output(*command: str) -> str:
-    """What a command prints."""
+    """Output of a command."""
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout  # noqa: S603
 
 

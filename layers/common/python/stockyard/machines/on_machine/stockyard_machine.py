@@ -61,7 +61,8 @@ def instance() -> tuple[str, dict[str, str]]:
 
 
 def provider_id() -> str:
-    """What cloud controllers know the machine by: ``aws:///{zone}/{instance}``. It cannot be given to a node later."""
+    """Provider id, by which cloud controllers know the machine: ``aws:///{zone}/{instance}``. It cannot be given to a
+    node later."""
     ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
     token = {"X-aws-ec2-metadata-token": fetch("PUT", METADATA + "/latest/api/token", ttl)}
     root = METADATA + "/latest/meta-data/"
@@ -139,7 +140,8 @@ ANONYMOUS = ["/livez", "/readyz", "/api/v1/namespaces/kube-public/configmaps/clu
 
 
 def authentication(machine: dict[str, str]) -> dict[str, Any]:
-    """Who may log in: people of the realm whose token is for the cluster's own login and names the cluster's tenant.
+    """Rules of authentication: people of the realm whose token is for the cluster's own login and names the cluster's
+    tenant.
 
     Keycloak writes ``organization`` as a list of names or as a map by name; one name alone may be a text.
     """
@@ -167,7 +169,7 @@ def authentication(machine: dict[str, str]) -> dict[str, Any]:
 
 
 def encryption(certificate_key: str, old: list[dict[str, str]]) -> dict[str, Any]:
-    """How Secrets are written to etcd: with a key that all members of a control plane derive alike.
+    """Encryption of Secrets in etcd: with a key that all members of a control plane derive alike.
 
     ``old`` keys still open what they have sealed. A cluster without a certificate key has one of its own.
     """
@@ -217,7 +219,7 @@ def url(machine: dict[str, str], action: str) -> str:
 
 
 def prove(machine: dict[str, str]) -> dict[str, Any]:
-    """What says which machine this is: its token, or the request that it signs, to Stockyard alone."""
+    """Proof of this machine's identity: its token, or the request that it signs, to Stockyard alone."""
     if "token" in machine:
         return {"token": machine["token"]}
     region, keys = instance()
@@ -250,7 +252,7 @@ def backup(machine: dict[str, str]) -> None:
 
 
 def api_server_arguments() -> dict[str, Any]:
-    """What kubeadm starts the API server with: the files of ``api_server``, and where its audit log goes."""
+    """Arguments with which kubeadm starts the API server: the files of ``api_server``, and where its audit log goes."""
     files, log = "/etc/stockyard/" + API_FOLDER, "/var/log/kubernetes/audit"
     flags = {
         "authentication-config": files + "/authentication.yaml",
@@ -412,7 +414,7 @@ def ready(machine: dict[str, str]) -> None:
 
 
 def server(endpoint: str) -> str:
-    """How a kubeconfig writes an endpoint."""
+    """Write an endpoint as kubeconfigs do."""
     host, port = address(endpoint)
     return f"https://{host}:{port}"
 

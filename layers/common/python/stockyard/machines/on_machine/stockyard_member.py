@@ -68,7 +68,7 @@ def remove(addresses: Iterable[str], unwanted: Callable[[dict[str, Any]], bool])
 
 
 def own_address() -> str:
-    """This machine's address in the network of the others."""
+    """Address of this machine in the network of the others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((endpoint()["host"], endpoint()["port"]))
         return str(probe.getsockname()[0])
@@ -212,7 +212,7 @@ def kubeconfig() -> dict[str, str]:
 
 
 def removals() -> list[str]:
-    """Whom this machine has taken out of etcd."""
+    """Members that this machine has taken out of etcd."""
     path = os.path.join(machine.STATE, "removed.json")
     return list(load("removed.json")["names"]) if os.path.exists(path) else []
 

@@ -41,7 +41,7 @@ def answers(address: str, host: str, port: int) -> bool:
 
 
 def addresses(document: dict[str, Any]) -> list[str]:
-    """Where API servers listen, by the object that they keep themselves."""
+    """Addresses of API servers, by the object that they keep themselves."""
     subsets = document.get("subsets") or []
     return [address["ip"] for subset in subsets for address in subset.get("addresses") or []]
 

@@ -45,7 +45,7 @@ ALLOWED_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
 def metadata(path: str) -> str:
-    """What the cloud tells this machine of itself. Raises ``HTTPError`` 404 for what there is not."""
+    """Metadata that the cloud tells this machine of itself. Raises ``HTTPError`` 404 for what there is not."""
     ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
     token = {"X-aws-ec2-metadata-token": machine.fetch("PUT", machine.METADATA + "/latest/api/token", ttl)}
     return str(machine.fetch("GET", machine.METADATA + "/latest/meta-data/" + path, token)).strip()
@@ -158,7 +158,7 @@ def kubeadm(answer: dict[str, Any], provider: str, external: bool = False) -> di
 
 
 def notice(kinds: list[str]) -> dict[str, str]:
-    """What the cloud announces to this machine of these kinds, the first; empty for nothing."""
+    """First notice of these kinds that the cloud gives this machine; empty for nothing."""
     for kind in kinds:
         path, moment = NOTICES[kind]
         try:

@@ -38,7 +38,7 @@ CIPHER = ["-aes-256-cbc", "-pbkdf2", "-pass", "env:STOCKYARD_SEAL"]
 
 
 def run(*command: str) -> str:
-    """What a program prints. Raises ``OSError`` with its last line when it fails."""
+    """Output of a program. Raises ``OSError`` with its last line when it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)  # noqa: S603
     if done.returncode:
         raise OSError(f"{command[0]} ended with {done.returncode}: {''.join(done.stderr.strip().splitlines()[-1:])}")
@@ -46,7 +46,7 @@ def run(*command: str) -> str:
 
 
 def crictl(*arguments: str) -> str:
-    """What it prints."""
+    """Output of ``crictl``."""
     return run("crictl", "--runtime-endpoint", "unix:///run/containerd/containerd.sock", *arguments)
 
 
@@ -71,7 +71,7 @@ def take(path: str) -> int:
 
 
 def seal_key() -> str:
-    """What the authorities are sealed with, derived from the key that all members of this cluster have."""
+    """Key that seals the authorities, derived from the key that all members of this cluster have."""
     with open(os.path.join(machine.STATE, machine.API_FOLDER, "encryption.yaml")) as file:
         keys = json.load(file)["resources"][0]["providers"][0]["secretbox"]["keys"]
     shared = next((key["secret"] for key in keys if key["name"] == "shared"), None)
@@ -93,7 +93,7 @@ def mark(key: str, content: bytes) -> bytes:
 
 
 def digest(path: str) -> str:
-    """Of a file."""
+    """Digest of a file."""
     hashing = hashlib.sha256()
     with open(path, "rb") as file:
         for part in iter(lambda: file.read(1 << 20), b""):
@@ -146,7 +146,7 @@ def send(place: dict[str, str], path: str, release: str) -> int:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in a few words."""
+    """Reason of an error, in a few words."""
     return f"{type(error).__name__}: {error}"[:500]
 
 

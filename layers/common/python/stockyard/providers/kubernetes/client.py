@@ -49,7 +49,7 @@ class _Resource:
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """What a user is known by who has no token: certificate and key, PEM in base64."""
+    """Identity of a user without a token: certificate and key, PEM in base64."""
 
     certificate_b64: str = field(repr=False)
     key_b64: str = field(repr=False)
@@ -164,7 +164,7 @@ class KubernetesApi:
             query["continue"] = str(following)
 
     def _resource(self, api_version: str, kind: str) -> _Resource:
-        """Where objects of a kind are. What is served is remembered; what is not may be served in a moment."""
+        """Address of objects of a kind. What is served is remembered; what is not may be served in a moment."""
         if (api_version, kind) not in self._kinds:
             root = f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
             for entry in self._served(root, kind):
@@ -263,7 +263,7 @@ def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
 
 
 def _namespace(resource: _Resource, namespace: str) -> str:
-    """Where an object is: an object that has a namespace is in ``default`` unless it says otherwise."""
+    """Namespace of an object: an object that has a namespace is in ``default`` unless it says otherwise."""
     return (namespace or "default") if resource.namespaced else ""
 
 

@@ -55,7 +55,7 @@ _ENDING = "NamespaceTerminating"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a call is about, as its errors name it."""
+    """Subject of a call, as its errors name it."""
 
     verb: str
     kind: str
@@ -113,7 +113,7 @@ def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> 
 
 
 def _explanation(subject: Subject, status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> str:
-    """What can be said beside the status without a value of the object."""
+    """Explanation beside the status without a value of the object."""
     if subject.kind == SECRET:
         return ""
     if status in _SPOKEN and not message.startswith(_WEBHOOK):
@@ -136,7 +136,7 @@ def _causes(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _fields(causes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which fields are refused and why, without their values."""
+    """Fields that are refused and why, without their values."""
     pairs = [(str(cause.get("field") or ""), _word(cause.get("reason"))) for cause in causes[:5]]
     return [f"{field} ({reason})" if reason else field for field, reason in pairs if _FIELD.fullmatch(field)]
 

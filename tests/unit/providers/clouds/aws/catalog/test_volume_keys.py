@@ -1,4 +1,4 @@
-"""By which key disks are encrypted, and whom it has to let in."""
+"""Keys by which disks are encrypted, and the principals that they have to let in."""
 
 from __future__ import annotations
 

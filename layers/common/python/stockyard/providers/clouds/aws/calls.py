@@ -43,7 +43,7 @@ class Calls:
         return answer
 
     def described_items(self, operation: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
-        """What EC2 describes under ``key``; nothing where it says that there is no such thing."""
+        """Items that EC2 describes under ``key``; nothing where it says that there is no such thing."""
         try:
             return list(self.call("ec2", operation, **parameters)[key])
         except VendorNotFound:

@@ -48,7 +48,7 @@ ANOTHER_PRINCIPAL = (
 
 
 class AwsCloud:
-    """What carries our tags in tenants' AWS accounts, and proof that their roles work.
+    """Things with our tags in tenants' AWS accounts, and proof that their roles work.
 
     ``stage`` names what of ours a tenant's account has to know.
     """
@@ -173,12 +173,12 @@ class AwsCloud:
 
 
 def _other_principal(account: CloudAccount, known_as: str) -> tuple[str, ...]:
-    """What to say where the role or the user was deleted and made again since the last verification."""
+    """Warning that the role or the user was deleted and made again since the last verification."""
     return (ANOTHER_PRINCIPAL,) if account.principal_id not in ("", known_as) else ()
 
 
 def _parts(template: template_versions.Deployed) -> str:
-    """Which parts of the template are deployed, where the role tells."""
+    """Words for the parts of the template that are deployed, where the role tells."""
     if not template.features:
         return ""
     return f" Its template has the parts {', '.join(template_parts.listed(template.features))}."

@@ -1,4 +1,4 @@
-"""What EC2 shows of a machine's console."""
+"""Output of a machine's console, as EC2 shows it."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorEr
 
 
 def scarcity(code: str, message: str) -> Scarcity | None:
-    """What a launch lacked that was refused with this code and message; None when it was refused for another reason.
+    """Scarcity of a launch that was refused with this code and message; None when it was refused for another reason.
     Another type, zone or provider may have what is scarce, so a claim goes on with its next choice."""
     if re.fullmatch(_FULL_SUBNET, code):
         return "addresses"

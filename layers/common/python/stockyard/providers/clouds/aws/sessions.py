@@ -181,8 +181,8 @@ def secret_name(account: CloudAccount, tenant: str) -> str:
 
 
 def principal_arn(account: CloudAccount) -> str:
-    """Who we are in the account: the role, or the user whose access key we have. Raises ``CredentialsRevoked`` when the
-    account has neither."""
+    """Our principal in the account: the role, or the user whose access key we have. Raises ``CredentialsRevoked`` when
+    the account has neither."""
     return str(account.attributes["user_arn"]) if has_access_key(account) else role_arn(account)
 
 

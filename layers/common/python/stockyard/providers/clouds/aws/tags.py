@@ -20,13 +20,13 @@ SINCE = "stockyard:since"
 
 
 def of_tenant(installation: str, tenant: str) -> dict[str, str]:
-    """What the sweep looks for."""
+    """Tags that the sweep looks for."""
     return {INSTALLATION: installation, TENANT: tenant}
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a thing is, as its tags say: a cluster, a node claim or a node environment.
+    """Owner of a thing, as its tags say: a cluster, a node claim or a node environment.
 
     ``client_id`` is of the cluster that it serves, ``prefix`` begins our names in the tenant's account.
     """
@@ -42,12 +42,12 @@ class Owner:
 
 
 def of_owner(owner: Owner) -> dict[str, str]:
-    """What identifies everything of an owner."""
+    """Tags that identify everything of an owner."""
     return {**of_tenant(owner.installation, owner.tenant), RESOURCE: owner.resource_id}
 
 
 def of_key(owner: Owner, kind: str, key: str) -> dict[str, str]:
-    """What identifies the thing that the ledger line of this kind and key stands for."""
+    """Tags that identify the thing of the ledger line of this kind and key."""
     return {**of_owner(owner), KEY: f"{kind}/{key}"}
 
 

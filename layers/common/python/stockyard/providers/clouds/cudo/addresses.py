@@ -29,7 +29,7 @@ _PRIVATE = tuple(
 
 
 def resolved(host: str, port: int) -> Sequence[str]:
-    """What the system's look-up answers, in its order."""
+    """Answer of the system's look-up, in its order."""
     answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in answers))
 

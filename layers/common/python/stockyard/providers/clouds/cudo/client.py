@@ -76,7 +76,7 @@ class Cudo:
         self._read(f"/v1/projects/{self._project}")
 
     def own_role(self) -> str:
-        """What the key's owner is in the project: ``OWNER``, ``EDITOR`` or ``VIEWER``; empty where Cudo does not say.
+        """Role of the key's owner in the project: ``OWNER``, ``EDITOR`` or ``VIEWER``; empty where Cudo does not say.
 
         The document ties a role to a person's address; whoever may not list the roles is not told."""
         try:

@@ -36,7 +36,7 @@ _MAY_WRITE = frozenset({"OWNER", "EDITOR"})
 
 
 class CudoCloud:
-    """What carries our marks in tenants' projects, and proof that their keys work."""
+    """Things with our marks in tenants' projects, and proof that their keys work."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -84,7 +84,7 @@ class CudoCloud:
         return sheets.written(Sheet(moment, types, str(account.attributes["data_center_id"]), prices))
 
     def _refusal_of_vault(self, account: CloudAccount, tenant: str) -> str | None:
-        """Why the account's Vault cannot keep keys of disks; None when it can, or when there is none."""
+        """Reason why the account's Vault cannot keep keys of disks; None when it can, or when there is none."""
         try:
             vault = self._access.vault_client(tenant, account)
             if vault is not None:
@@ -180,8 +180,9 @@ _DISCARDED: Mapping[str, Callable[[Cudo, str], bool]] = {
 
 
 def _marked(cudo: Cudo) -> Iterator[tuple[str, Tagged]]:
-    """What carries marks, with the installation: machines, groups, networks, and disks that are on no machine. Disks
-    and networks carry none: they are their cluster's, whose groups go after them and are called by the same digits."""
+    """Things with marks, each with the installation: machines, groups, networks, and disks that are on no machine.
+    Disks and networks carry none: they are their cluster's, whose groups go after them and are called by the same
+    digits."""
     vms, groups = cudo.vms(), cudo.security_groups()
     marks_by_digits = {_digits(group.id): marks_of(group.description) for group in groups}
     marks_by_digits.pop("", None)

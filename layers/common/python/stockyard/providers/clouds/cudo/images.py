@@ -1,4 +1,4 @@
-"""Which of Cudo's public images a machine starts from."""
+"""Public image of Cudo that a machine starts from."""
 
 from __future__ import annotations
 

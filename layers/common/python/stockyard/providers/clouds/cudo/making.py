@@ -109,7 +109,7 @@ class Maker:
         return vm
 
     def choice(self, key: str, detail: Mapping[str, Any]) -> Resource:
-        """What was decided before anything is made by it, kept on the ledger; the first decision stays."""
+        """Keep a decision on the ledger before anything is made by it; the first decision stays."""
         line = self._intended(CHOICE, key, detail)
         return line if line.state == "made" else self.ledger.made(line, line.key, line.detail)
 
@@ -123,7 +123,8 @@ class Maker:
         return line.key
 
     def _check_kept(self, line: Resource) -> None:
-        """What the ledger has as made and adopted is not made again: somebody has removed it, with what was on it."""
+        """Check that nothing is made again that the ledger has as made and adopted: somebody has removed it, with what
+        was on it."""
         if line.state == "made" and line.detail.get("is_kept"):
             raise VendorRefused(f"{line.kind} {line.key} is gone.", hint=self.lost)
 

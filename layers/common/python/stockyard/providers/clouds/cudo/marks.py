@@ -1,4 +1,5 @@
-"""How what Stockyard makes in a project says whose it is: by the metadata of machines, by the text of security groups.
+"""Marks that tell the owner of things which Stockyard makes in a project: in the metadata of machines, in the text of
+security groups.
 
 Disks and networks have neither: their machine or their name tells.
 """
@@ -33,7 +34,7 @@ def text(marks: Mapping[str, str]) -> str:
 
 
 def marks_of(text: str) -> dict[str, str]:
-    """What a description says; empty for one that is not ours."""
+    """Marks in a description; empty for one that is not ours."""
     pairs = (part.partition("=") for part in text.split())
     found_marks = {key: value for key, _, value in pairs if key.startswith(PREFIX)}
     return found_marks if RESOURCE in found_marks else {}

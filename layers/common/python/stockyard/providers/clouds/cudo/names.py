@@ -1,4 +1,4 @@
-"""How the things of a cluster are called in a project."""
+"""Names of the things of a cluster in a project."""
 
 from __future__ import annotations
 

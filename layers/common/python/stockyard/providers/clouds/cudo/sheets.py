@@ -1,4 +1,4 @@
-"""What a project was offered at a moment, as bytes that a record keeps: machine types, prices, what was free.
+"""Offers to a project at a moment, as bytes that a record keeps: machine types, prices, what was free.
 
 Plans and node types make no call: they read the sheet of the last refresh, and say from when it is.
 """

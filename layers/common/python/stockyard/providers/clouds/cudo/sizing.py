@@ -1,4 +1,4 @@
-"""Which sizes a machine type of Cudo has, and what a machine costs: vCPUs, memory, GPUs, disks are priced apart.
+"""Sizes of a machine type of Cudo, and the cost of a machine: vCPUs, memory, GPUs, disks are priced apart.
 
 The bounds are those that Cudo lists with each type; its free figures are what one machine may still have.
 """
@@ -14,7 +14,7 @@ from stockyard.providers.clouds.cudo.values import MachineType
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is asked of a machine. ``disk_gib`` is all of its disks, ``gpu_model`` empty where any will do."""
+    """Size that is asked of a machine. ``disk_gib`` is all of its disks, ``gpu_model`` empty where any will do."""
 
     vcpus: int
     memory_gib: int
@@ -24,7 +24,7 @@ class Size:
 
 
 def price_parts(machine_type: MachineType, size: Size) -> list[tuple[str, Decimal]]:
-    """What such a machine costs, in USD an hour, by part; the parts that it has none of are left out."""
+    """Price of such a machine, in USD an hour, by part; the parts that it has none of are left out."""
     parts = [
         (f"{size.vcpus} vCPUs", machine_type.vcpu_price * size.vcpus),
         (f"{size.memory_gib} GiB of memory", machine_type.memory_gib_price * size.memory_gib),
@@ -42,7 +42,7 @@ def price(machine_type: MachineType, size: Size) -> Decimal:
 
 
 def bounds_faults(machine_type: MachineType, size: Size) -> Iterator[tuple[str, str]]:
-    """Why the type is never sold in that size: the field of a node group that is wrong, and the words."""
+    """Reasons why the type is never sold in that size: the field of a node group that is wrong, and the words."""
     name = machine_type.name
     if size.vcpus < machine_type.min_vcpu:
         yield "vcpus", f"{name} has at least {machine_type.min_vcpu:g} vCPUs."
@@ -67,7 +67,7 @@ def bounds_faults(machine_type: MachineType, size: Size) -> Iterator[tuple[str, 
 
 
 def shortages(machine_type: MachineType, size: Size) -> Iterator[tuple[str, str]]:
-    """What of the size is not free just now: the field, and the words."""
+    """Parts of the size that are not free just now: the field, and the words."""
     figures = (
         ("vcpus", size.vcpus, machine_type.max_vcpu_free, "vCPUs"),
         ("memory_gib", size.memory_gib, machine_type.max_memory_gib_free, "GiB of memory"),

@@ -1,4 +1,4 @@
-"""What Cudo's API answers, as values. Numbers may come as text, prices do; what is unknown is never guessed."""
+"""Answers of Cudo's API, as values. Numbers may come as text, prices do; what is unknown is never guessed."""
 
 from __future__ import annotations
 

@@ -114,12 +114,12 @@ class VaultClient:
         self._url, self._allow_private = url.rstrip("/"), allow_private
 
     def key_of_machine(self, client_id: str) -> DiskKey:
-        """What a new machine of the cluster opens its data disk by. Raises as ``wrapped_secret_id`` does."""
+        """Key by which a new machine of the cluster opens its data disk. Raises as ``wrapped_secret_id`` does."""
         return DiskKey(self.address, self._vault.role_id, self.wrapped_secret_id(client_id), client_id)
 
     @property
     def address(self) -> str:
-        """Where machines find the Vault."""
+        """Address at which machines find the Vault."""
         return self._url or self._vault.address
 
     def check(self) -> None:
@@ -267,7 +267,7 @@ def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _error(request: str, status: int) -> VendorError:
-    """What an answer means that is no success. Nothing of its own text is part of it."""
+    """Error for an answer that is no success. Nothing of its own text is part of it."""
     code = str(status)
     if (request, status) in _ERRORS:
         kind, text, hint = _ERRORS[request, status]

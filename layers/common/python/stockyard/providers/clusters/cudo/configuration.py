@@ -1,4 +1,4 @@
-"""What a control plane on Cudo is made of."""
+"""Parts of a control plane on Cudo."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ DEFAULT_SIZE = "md"
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """What the settings ask of the control plane's machine. Without a place it stands in the account's data center, on
-    the cheapest type there that fits."""
+    """Settings of the control plane's machine. Without a place it stands in the account's data center, on the cheapest
+    type there that fits."""
 
     profile: Profile
     data_center: str | None = None
@@ -75,7 +75,7 @@ def control_plane(settings: Mapping[str, Any]) -> ControlPlane:
 
 
 def data_center(cluster: Cluster, account: CloudAccount) -> str:
-    """Where the cluster's machines stand: the control group's data center, else the account's."""
+    """Data center of the cluster's machines: the control group's data center, else the account's."""
     return control_plane(cluster.settings).data_center or str(account.attributes["data_center_id"])
 
 

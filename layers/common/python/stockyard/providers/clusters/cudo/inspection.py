@@ -29,14 +29,14 @@ def findings(types: Sequence[MachineType], settings: Mapping[str, Any], data_cen
 
 
 def nothing_free(machine: ControlPlane, data_center: str) -> str:
-    """That no type of the data center can be had for the machine now."""
+    """Message that no type of the data center can be had for the machine now."""
     profile = machine.profile
     figures = f"{profile.vcpus} vCPUs, {profile.memory_gib} GiB of memory and {profile.disk_gib} GiB of disk"
     return f"No machine type in {data_center} has {figures} free for one machine just now."
 
 
 def faults_of(types: Sequence[MachineType], machine: ControlPlane, data_center: str) -> Iterator[Finding]:
-    """Why a machine whose type is named can never be had there."""
+    """Reasons why a machine whose type is named can never be had there."""
     kind = choose(types, machine, data_center)
     if kind is None:
         yield Finding(machine.place, f"{data_center} has no {machine.machine_type}.")
@@ -55,13 +55,13 @@ def choose(types: Sequence[MachineType], machine: ControlPlane, data_center: str
 
 
 def size_of(machine: ControlPlane) -> Size:
-    """What is asked of the control plane's machine."""
+    """Size that the control plane's machine needs."""
     profile = machine.profile
     return Size(profile.vcpus, profile.memory_gib, profile.disk_gib, machine.gpus, machine.gpu_model)
 
 
 def group_size(group: Mapping[str, Any]) -> Size:
-    """What a node group asks of each of its machines."""
+    """Size that a node group asks of each of its machines."""
     figures = (group[name] for name in ("vcpus", "memory_gib", "boot_disk_size_gib", "gpus", "gpu_model"))
     return Size(*figures)
 

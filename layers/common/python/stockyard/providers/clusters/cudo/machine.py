@@ -70,7 +70,7 @@ class Machine:
         return line
 
     def data_center(self) -> str:
-        """Where everything of the cluster stands: decided with the type, whatever the account names since."""
+        """Data center of everything of the cluster: decided with the type, whatever the account names since."""
         return str(self._choice().detail["data_center"])
 
     # --- its disk ---------------------------------------------------------------------------------------------------

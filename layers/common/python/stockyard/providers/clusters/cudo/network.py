@@ -30,8 +30,8 @@ def ensure(maker: Maker, cluster: Cluster, data_center: str, prefix: str) -> Out
 
 
 def control_plane_rules(cluster: Cluster) -> Iterator[Rule]:
-    """What may come in from outside: to the API for ``api_cidrs``, to port 22 for ``ssh_cidrs`` where there is a key to
-    log in with."""
+    """Rules for what may come in from outside: to the API for ``api_cidrs``, to port 22 for ``ssh_cidrs`` where there
+    is a key to log in with."""
     for cidr in cluster.settings["api_cidrs"]:
         yield Rule(str(API_PORT), cidr)
     for cidr in cluster.settings["ssh_cidrs"] if cluster.settings["ssh_public_key"] else ():

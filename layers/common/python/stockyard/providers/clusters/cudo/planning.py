@@ -1,4 +1,4 @@
-"""What a cluster on Cudo makes and costs, as its settings and the price list say. No call is made."""
+"""Resources and cost of a cluster on Cudo, as its settings and the price list say. No call is made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NETWORK, _DISK, _MACHINE = ((("network/network", 1),), (("disk/disk", 1),), (("
 
 
 def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str) -> ClusterPlan:
-    """What a creation makes, and its price by part; prices are None where no type is known that fits."""
+    """Plan of a creation, with the price by part; prices are None where no type is known that fits."""
     machine = control_plane(settings)
     kind = inspection.choose(sheet.types, machine, sheet.data_center)
     place = machine.data_center or sheet.data_center or "the account's data center"

@@ -162,7 +162,7 @@ class CudoClusterDriver:
 
 
 def _sheet(cluster: Cluster, prices: PriceList) -> sheets.Sheet:
-    """What the cluster's account was offered last; nothing where that is not known."""
+    """Last offers to the cluster's account; nothing where that is not known."""
     data = prices.sheet(cluster.cloud_account_id)
     try:
         return sheets.read(data) if data is not None else sheets.Sheet("", ())

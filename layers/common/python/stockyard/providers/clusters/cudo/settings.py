@@ -135,7 +135,7 @@ class CudoSettings(ClusterSettings):
         return self.control_plane_size or (self.instance_type or "").removeprefix(PROFILE) or None
 
     def _control_faults(self, size: str) -> list[Fault]:
-        """Where the control group is another machine than the profile that is named beside it."""
+        """Faults where the control group is another machine than the profile that is named beside it."""
         profile = SIZES[size]
         return [
             (("autoscaler_node_groups", index, field), f"must be {figure}, as in {PROFILE}{size}, or name no profile")

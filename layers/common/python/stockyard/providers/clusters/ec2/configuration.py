@@ -1,4 +1,4 @@
-"""What the provider is configured with."""
+"""Configuration of the provider."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def etcd_volume_gib(cluster: Cluster) -> int:
 
 
 def etcd_snapshots(cluster: Cluster) -> int:
-    """How many daily snapshots of that volume there are; 0 for none."""
+    """Number of daily snapshots of that volume; 0 for none."""
     return int(cluster.settings.get("etcd_snapshots", ETCD_SNAPSHOTS))
 
 

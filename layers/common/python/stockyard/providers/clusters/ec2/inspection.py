@@ -60,7 +60,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount, *, is_new: b
 
 
 def network_findings(builder: Builder) -> Iterator[Finding]:
-    """What of the network that a ready cluster has cannot become what the settings want."""
+    """Findings about a ready cluster's network that cannot become what the settings want."""
     settings = builder.work.cluster.settings
     if is_given(settings):
         yield from network.given_faults(builder)
@@ -97,8 +97,8 @@ def _given_network(calls: Calls, cluster: Cluster, account: CloudAccount) -> Ite
 
 
 def _owner(calls: Calls, network: TenantNetwork, account: CloudAccount, pointer: str) -> Iterator[Finding]:
-    """Of a VPC that another account shares with this one: whether the account's template reaches it, and what we can do
-    for nobody there."""
+    """Findings about a VPC that another account shares with this one: whether the account's template reaches it, and
+    what we can do for nobody there."""
     if network.owner in ("", account_number(account)):
         return
     version, needed = template_versions.deployed(calls, account).version, template_versions.SHARED_NETWORKS
@@ -149,7 +149,7 @@ def _network_need(calls: Calls, cluster: Cluster) -> NetworkNeed:
 
 
 def _bastion(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
-    """Of its image and its type."""
+    """Findings about the bastion's image and type."""
     bastion = bastion_of(cluster.settings)
     if bastion is None:
         return
@@ -179,7 +179,8 @@ def _image(calls: Calls, name: str | None, pointer: str = "/settings/image") -> 
 
 
 def _architectures(calls: Calls, named_types: Sequence[tuple[str, str]], image: str | None) -> Iterator[Finding]:
-    """Of machine types for whose architecture there is no image: the one that is named, else the publisher's."""
+    """Findings about machine types without an image for their architecture: the one that is named, else the
+    publisher's."""
     names = sorted({name for _, name in named_types})
     if not names:
         return

@@ -131,7 +131,7 @@ def zones_outside(groups: list[NodeGroup], region: str, cluster_zones: Container
 
 
 def least_disk_gib(instance_types: Iterable[str]) -> int:
-    """What machines of a group with these types have at least."""
+    """Smallest disk of machines of a group with these types."""
     return GPU_DISK_GIB if any(map(images.has_gpu_image, instance_types)) else DISK_GIB
 
 

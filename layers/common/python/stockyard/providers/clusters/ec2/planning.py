@@ -1,4 +1,4 @@
-"""What a cluster needs and costs, as its settings and the catalogue say. No call is made."""
+"""Needs and costs of a cluster, as its settings and the catalogue say. No call is made."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
 
 
 def _public_addresses(cluster: Cluster) -> list[tuple[str, int]]:
-    """Of the load balancer in each zone, of the NAT gateways, of a public control plane, and of the bastion, each with
-    the lines of the ledger that they come with. In a given VPC the load balancer may have fewer."""
+    """Public addresses of the load balancer in each zone, of the NAT gateways, of a public control plane, and of the
+    bastion, each with the lines of the ledger that they come with. In a given VPC the load balancer may have fewer."""
     settings = cluster.settings
     subnets = named_subnets(settings)
     balancer = sum(1 for entry in subnets if entry.get("public")) if subnets else zone_count(settings)
@@ -98,7 +98,7 @@ def _public_addresses(cluster: Cluster) -> list[tuple[str, int]]:
 
 
 def _each(addresses: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """How many addresses one line stands for: each that belongs to a NAT gateway is a line of its own."""
+    """Number of addresses for which one line stands: each that belongs to a NAT gateway is a line of its own."""
     return [(line, 1 if line == _ADDRESS else count) for line, count in addresses]
 
 
@@ -115,8 +115,8 @@ def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
 
 
 def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
-    """That prices are not known; and what the other choice of NAT gateways would cost, where somebody has chosen or
-    there are zones to choose for."""
+    """Warnings that prices are not known; and what the other choice of NAT gateways would cost, where somebody has
+    chosen or there are zones to choose for."""
     yield from price_remarks(region(cluster), prices)
     yield from bid_remarks(cluster, prices)
     settings = cluster.settings

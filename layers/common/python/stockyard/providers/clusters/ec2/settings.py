@@ -200,7 +200,7 @@ class AwsSettings(ClusterSettings):
         return None
 
     def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
-        """What cannot become of a ready cluster: another role of a group, or a control plane by another group."""
+        """Changes that a ready cluster cannot make: another role of a group, or a control plane by another group."""
         fault = size_fault(int(before.get("control_plane_size") or 1), self._size())
         sizes = [FieldProblem(pointer("control_plane_size"), fault)] if fault else []
         placement = placement_changes(before, self.zones, self.subnets)

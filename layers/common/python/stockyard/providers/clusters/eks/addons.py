@@ -49,7 +49,7 @@ def ensure(builder: Builder) -> Outcome:
 
 
 def _lacking_machines(builder: Builder) -> Iterator[str]:
-    """What EKS says of node groups that are not well."""
+    """Words of EKS about node groups that are not well."""
     cluster = names.cluster_name(builder.work.cluster)
     for line in builder.ledger.lines():
         if line.kind != eks_kinds.NODE_GROUP.name or line.state != "made":
@@ -64,7 +64,7 @@ def _lacking_machines(builder: Builder) -> Iterator[str]:
 
 
 def issues_of_group(described: Mapping[str, Any]) -> str | None:
-    """What EKS says is wrong with a node group, with its codes; None where nothing is."""
+    """Faults that EKS finds in a node group, with its codes; None without any."""
     issues = described.get("health", {}).get("issues", ())
     return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
 

@@ -1,4 +1,4 @@
-"""How many addresses the private subnets of a cluster have, and what its nodes keep of them.
+"""Number of addresses in the private subnets of a cluster, and the reserve that its nodes keep of them.
 
 The network of EKS gives each pod an address of the VPC, and keeps a reserve on each node. Its usual one is a whole
 interface: on an m6i.xlarge 30 addresses with what the node itself has, so that three subnets of /20 serve 409 nodes.
@@ -28,7 +28,7 @@ LEAST = FEWEST + 1
 
 
 def room(settings: Mapping[str, Any]) -> int:
-    """How many addresses nodes and pods have."""
+    """Number of addresses for nodes and pods."""
     subnets = layout.private_cidrs(str(settings["vpc_cidr"]), settings["subnet_cidrs"])
     return sum(IPv4Network(subnet).num_addresses - OF_AWS for subnet in subnets)
 
@@ -40,7 +40,7 @@ def is_scarce(cluster: Cluster) -> bool:
 
 
 def reserve(cluster: Cluster) -> dict[str, str]:
-    """What the network is told of its reserve: nothing where there are addresses enough for the usual one, since a
+    """Settings of the network for its reserve: nothing where there are addresses enough for the usual one, since a
     small one makes more calls."""
     if not is_scarce(cluster):
         return {}

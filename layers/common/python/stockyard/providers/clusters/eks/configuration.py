@@ -1,4 +1,4 @@
-"""What the driver is configured with, and what it reads of a cluster's settings."""
+"""Configuration of the driver, and the values that it reads of a cluster's settings."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def own_security_group(described: Mapping[str, Any]) -> str:
 
 
 def endpoint_access(cluster: Cluster) -> dict[str, Any]:
-    """Who reaches the API: machines inside the VPC, and from outside who is in the list."""
+    """Access to the API: machines inside the VPC, and from outside who is in the list."""
     cidrs = list(cluster.settings.get("public_access_cidrs") or [EVERYWHERE])
     return {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": cidrs}
 
@@ -123,7 +123,7 @@ def _own_group(builder: Builder, described: Mapping[str, Any]) -> None:
 
 
 def _converged(builder: Builder, described: Mapping[str, Any]) -> str | None:
-    """What is waited for; None when nothing differs any more."""
+    """Bring the cluster to its settings, and tell what is waited for; None when nothing differs any more."""
     line = builder.ledger.find(eks_kinds.CLUSTER.name, KEY)
     if line is None:
         raise NotYetVisible(f"{described['name']} is not on the ledger")
@@ -145,7 +145,7 @@ def _converged(builder: Builder, described: Mapping[str, Any]) -> str | None:
 
 
 def _followed(builder: Builder, line: Resource, name: str) -> str:
-    """How an update goes. One that has failed is written down as over, so that a later try makes another."""
+    """Follow an update. One that has failed is written down as over, so that a later try makes another."""
     update_id = str(line.detail[_UPDATE])
     update = builder.calls.call("eks", "describe_update", name=name, updateId=update_id)["update"]
     if update["status"] == "InProgress":

@@ -34,7 +34,7 @@ def node_taints(group: Group) -> list[dict[str, str]]:
 
 
 def capacity_type(group: Group) -> str:
-    """How the group's machines are bought."""
+    """Capacity type of the group's machines."""
     return CAPACITY_BLOCK if group.get("capacity_reservation_id") else ON_DEMAND
 
 
@@ -78,7 +78,7 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
 
 
 def shape(group: Group) -> dict[str, Any]:
-    """What of a group EKS cannot change. Zones are a set."""
+    """Parts of a group that EKS cannot change. Zones are a set."""
     return {name: _as_set(group.get(name)) or None for name in _UNCHANGING}
 
 

@@ -75,7 +75,7 @@ def _group_sizes(builder: Builder) -> Iterator[Finding]:
 
 
 def _machines(cluster: Cluster) -> list[MachineNeed]:
-    """What runs at first, by group; machines of capacity blocks are there already."""
+    """Machines that run at first, by group; machines of capacity blocks are there already."""
     own = "/settings/node_groups"
     sent = [(f"{place}/count", group) for place, group in validation.sent_groups(cluster)]
     builtin = [(own, group) for group in node_groups(cluster) if group.get("builtin")]
@@ -108,7 +108,7 @@ def _new_groups(builder: Builder) -> list[Group]:
 
 
 def _launch_templates(builder: Builder) -> Iterator[Finding]:
-    """Of new groups, whose launch templates EKS reads in the name of the account's role."""
+    """Findings about new groups, whose launch templates EKS reads in the name of the account's role."""
     new_groups = {str(group["name"]) for group in _new_groups(builder)}
     places = [place for place, group in validation.sent_groups(builder.work.cluster) if group["name"] in new_groups]
     if not places:

@@ -1,4 +1,4 @@
-"""Which ranges of its VPC a cluster on EKS has for what."""
+"""Ranges of the VPC of a cluster on EKS, and their purposes."""
 
 from __future__ import annotations
 

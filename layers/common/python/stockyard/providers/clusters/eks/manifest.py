@@ -53,14 +53,14 @@ class ClusterMetadata(Metadata):
     @field_validator("annotations")
     @classmethod
     def _description_fits(cls, annotations: dict[str, str]) -> dict[str, str]:
-        """It becomes the cluster's description, which is as long as any other's."""
+        """Check that the annotation fits as the cluster's description, which is as long as any other's."""
         if len(annotations.get(DESCRIPTION, "")) > MOST_DESCRIPTION:
             check([((DESCRIPTION,), f"must have at most {MOST_DESCRIPTION} characters")])
         return annotations
 
 
 class Credentials(Camel):
-    """What Modelplane's provider for AWS authenticates by; here its name is that of a cloud account."""
+    """Credentials of Modelplane's provider for AWS; here their name is that of a cloud account."""
 
     type: Literal["ProviderConfig", "ClusterProviderConfig"] = "ClusterProviderConfig"
     name: Annotated[str, StringConstraints(min_length=1, max_length=253)] = DEFAULT_CREDENTIALS
@@ -167,7 +167,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
 
 
 def _account(metadata: Metadata, spec: EksClusterSpec, at: Place) -> tuple[str, Place]:
-    """What names the cloud account, and its place. The default credentials name none."""
+    """Name of the cloud account, and its place. The default credentials name none."""
     label = metadata.labels.get(ACCOUNT, "")
     name = spec.credentials.name if spec.credentials else DEFAULT_CREDENTIALS
     if name == DEFAULT_CREDENTIALS or label:

@@ -1,4 +1,4 @@
-"""What the parts of a cluster on EKS are called."""
+"""Names of the parts of a cluster on EKS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def stem(cluster: Cluster) -> str:
-    """What the names of a cluster's parts begin with: its own name where a manifest has made it."""
+    """Beginning of the names of a cluster's parts: its own name where a manifest has made it."""
     return cluster.name if cluster.settings.get("namespace") else cluster.client_id
 
 

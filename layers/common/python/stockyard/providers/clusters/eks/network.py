@@ -74,8 +74,8 @@ def vpc_id(builder: Builder) -> str:
 
 
 def subnets_of(builder: Builder, tier: str = "", zones: Sequence[str] = ()) -> list[Subnet]:
-    """What this phase has made, in the order of the settings. Raises ``VendorRefused`` when that is not all, and for
-    a zone that has no subnet."""
+    """Subnets that this phase has made, in the order of the settings. Raises ``VendorRefused`` when that is not all,
+    and for a zone that has no subnet."""
     lines = [line for line in builder.work.ledger.lines() if line.kind == ec2_kinds.SUBNET.name]
     by_key = {line.key: line for line in lines if line.state == "made"}
     subnets = []

@@ -106,7 +106,7 @@ def own_documents(builder: Builder) -> Iterator[dict[str, Any]]:
 
 
 def drivers(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
-    """What makes GPUs and EFA known to the scheduler. Pools may bring GPUs at any time, EFA only groups have."""
+    """Objects that make GPUs and EFA known to the scheduler. Pools may bring GPUs at any time, EFA only groups have."""
     for document in manifest("nvidia-device-plugin"):
         yield _on_nodes_with_gpus(document)
     if any(group.get("fabric") == EFA for group in node_groups(cluster)):

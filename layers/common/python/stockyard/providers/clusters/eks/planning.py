@@ -1,4 +1,4 @@
-"""What a cluster on EKS consists of and costs, as its settings and the catalogue say. No call is made."""
+"""Parts and costs of a cluster on EKS, as its settings and the catalogue say. No call is made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
-    """What is billed while the cluster stands, without the nodes of its groups: those are ``group_items``."""
+    """Prices of what is billed while the cluster stands, without the nodes of its groups: those are ``group_items``."""
     place, count = region(cluster), nat_gateways(cluster)
     items = [_control_plane(cluster, prices)]
     items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
@@ -53,7 +53,7 @@ def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
 
 
 def nat_gateways(cluster: Cluster) -> int:
-    """How many there are."""
+    """Number of NAT gateways."""
     return len(cluster.settings["subnet_cidrs"]) if network.has_nat_in_each_zone(cluster) else 1
 
 
@@ -67,7 +67,7 @@ def name_findings(cluster: Cluster, prefix: str) -> Iterator[Finding]:
 
 
 def access_findings(cluster: Cluster) -> Iterator[Finding]:
-    """Who reaches the API from outside must be able to: we install the agent that way."""
+    """Warn that Stockyard itself must reach the API from outside: we install the agent that way."""
     if cluster.settings.get("public_access_cidrs"):
         text = "Stockyard installs the cluster's agent from outside: the list must contain the addresses it comes from."
         yield Finding("/settings/public_access_cidrs", text, warning=True)
@@ -158,5 +158,5 @@ def _network(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _place(zones: Sequence[str], index: int) -> str:
-    """What the parts in one zone are told apart by: a number while nobody knows the zone."""
+    """Mark that tells apart the parts in one zone: a number while nobody knows the zone."""
     return zones[index] if zones else str(index + 1)

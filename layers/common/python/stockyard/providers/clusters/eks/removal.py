@@ -1,4 +1,4 @@
-"""What a deletion does beyond removing what the ledger names: what the cluster's controllers and EKS itself left."""
+"""Steps of a deletion beyond removing what the ledger names: what the cluster's controllers and EKS itself left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def leftovers(builder: Builder, make_api: objects.MakeApi) -> Outcome:
 
 
 def _load_balancers(builder: Builder, make_api: objects.MakeApi) -> tuple[str | None, str | None]:
-    """What is waited for, and why the cluster could not be asked to remove its load balancers."""
+    """Tell what is waited for, and why the cluster could not be asked to remove its load balancers."""
     api = objects.of_cluster(builder, make_api)
     if api is None:
         return None, None

@@ -186,7 +186,7 @@ class EksSettings(ClusterSettings):
         return self
 
     def _access_faults(self) -> list[Fault]:
-        """Of who reaches the API from outside: EKS takes no addresses that nobody outside has."""
+        """Faults of access to the API from outside: EKS takes no addresses that nobody outside has."""
         ranges = enumerate(IPv4Network(text) for text in self.public_access_cidrs)
         text = "must be public: machines in the VPC reach the API inside it"
         return [
@@ -196,7 +196,7 @@ class EksSettings(ClusterSettings):
         ]
 
     def _network_faults(self) -> list[Fault]:
-        """Of subnets, and of a VPC that has no room for them."""
+        """Faults of subnets, and of a VPC that has no room for them."""
         if self.subnet_cidrs is not None:
             faults = _subnet_faults(self.vpc_cidr, self.subnet_cidrs)
             if faults:
@@ -209,7 +209,7 @@ class EksSettings(ClusterSettings):
         return []
 
     def _zone_faults(self) -> list[Fault]:
-        """Of zones that are not the region's, and of groups outside the cluster's zones."""
+        """Faults of zones that are not the region's, and of groups outside the cluster's zones."""
         faults: list[Fault] = []
         subnets = len(self.subnet_cidrs) if self.subnet_cidrs is not None else None
         if self.zones and subnets not in (None, len(self.zones)):

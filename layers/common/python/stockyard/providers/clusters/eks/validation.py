@@ -1,5 +1,5 @@
-"""What the catalogue says of a cluster on EKS: versions that AWS supports, and instance types that fit their groups. No
-call is made."""
+"""Findings of the catalogue about a cluster on EKS: versions that AWS supports, and instance types that fit their
+groups. No call is made."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def _days(day: str, later: str) -> int:
 
 
 def _type_findings(group: Group, region: str, prices: PriceList, place: str) -> Iterator[Finding]:
-    """Of a group whose machines could not do what it is for. What an unknown type can do, AWS says later."""
+    """Findings about a group whose machines could not do what it is for. What an unknown type can do, AWS says
+    later."""
     name = group["instance_type"]
     if prices.offered(region, name) is False:
         yield Finding(f"{place}/instance_type", f"{name} is not offered in {region}.")

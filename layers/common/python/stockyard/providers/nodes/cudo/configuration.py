@@ -1,4 +1,4 @@
-"""What the source is configured with, and what a provider's document says."""
+"""Configuration of the source, and the content of a provider's document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def setting(provider: NodeProvider, field: str) -> Any:
 
 
 def data_center(provider: NodeProvider) -> str:
-    """Where the provider's machines are."""
+    """Data center of the provider's machines."""
     return str(setting(provider, "dataCenter"))
 
 

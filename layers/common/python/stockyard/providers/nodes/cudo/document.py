@@ -26,7 +26,7 @@ Globs = Annotated[list[Glob], Field(min_length=1, max_length=200), AfterValidato
 
 
 class CudoType(Camel):
-    """What differs for one node type from what Cudo offers."""
+    """Differences of one node type from what Cudo offers."""
 
     name: Annotated[str, StringConstraints(max_length=80, pattern=_NODE_TYPE)]
     display_name: DisplayName | None = None

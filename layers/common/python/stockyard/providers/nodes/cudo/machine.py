@@ -86,8 +86,8 @@ class Launch:
         return options
 
     def _vm_id(self) -> str:
-        """That of the machine which an earlier try has announced, else a new one: it is of this claim and attempt
-        alone, so that it never meets a machine that is still being ended."""
+        """Id of the machine which an earlier try has announced, else a new one: it is of this claim and attempt alone,
+        so that it never meets a machine that is still being ended."""
         line = machine_line(self.maker.ledger)
         if line is not None:
             return line.key
@@ -124,7 +124,7 @@ class Launch:
         return image
 
     def _with_first_boot(self, new_vm: NewVm) -> NewVm:
-        """What the machine is told is packed only when it is really made."""
+        """Pack the user data of the machine, which is done only when it is really made."""
         work, cluster = self.work, self.work.cluster
         if cluster is None:
             raise NodeCouldNotBeProvisioned("A node on Cudo joins a cluster; the claim names none.")
@@ -139,7 +139,7 @@ class Launch:
         return replace(new_vm, start_script=script)
 
     def _launched(self, vm: Vm, capacity_type: str) -> Outcome:
-        """What the machine is, as Cudo shows it: an earlier try may have made it by another option."""
+        """Result of the launch, as Cudo shows the machine: an earlier try may have made it by another option."""
         size = Size(vm.vcpus, vm.memory_gib, 0, vm.gpus)
         name = f"{self.work.provider.name}.{type_name(vm.machine_type, size)}"
         facts = {"machine_id": vm.id, "type": name, "capacity_type": capacity_type, "zone": vm.data_center}

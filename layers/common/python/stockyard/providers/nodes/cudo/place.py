@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster stand in Cudo: its network, the security group of its nodes, and their images."""
+"""Place of the nodes of a cluster in Cudo: its network, the security group of its nodes, and their images."""
 
 from __future__ import annotations
 

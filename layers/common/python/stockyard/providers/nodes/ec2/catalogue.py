@@ -62,8 +62,8 @@ def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, Instance
 
 
 def unserved(provider: NodeProvider, offer: InstanceOffer) -> str | None:
-    """Why no node of the type can be made; None: one can. No image of ours has a driver for accelerators that are not
-    NVIDIA's newer GPUs: it would make a dear node without them."""
+    """Reason why no node of the type can be made; None: one can. No image of ours has a driver for accelerators that
+    are not NVIDIA's newer GPUs: it would make a dear node without them."""
     has_devices = bool(offer.gpus) or (offer.traits is not None and offer.traits.accelerator is not None)
     has_driver = has_gpu_image(offer.name) or bool(setting(provider, "image"))
     return _NO_DRIVER if has_devices and not has_driver else None

@@ -1,4 +1,4 @@
-"""What the source is configured with, and what a provider's document says."""
+"""Configuration of the source, and the content of a provider's document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ec2NodesConfig:
 
 
 def region(provider: NodeProvider) -> str:
-    """Where the provider's machines are."""
+    """Region of the provider's machines."""
     return str(block_of(provider).get("region") or DEFAULT_REGION)
 
 
@@ -38,7 +38,7 @@ def setting(provider: NodeProvider, field: str) -> Any:
 
 
 def strategy(properties: Mapping[str, str], provider: NodeProvider) -> str:
-    """How EC2 chooses among the types of a claim with these properties; empty where nobody says it."""
+    """Strategy by which EC2 chooses among the types of a claim with these properties; empty where nobody says it."""
     return properties.get(ALLOCATION_STRATEGY) or setting(provider, "allocationStrategy") or ""
 
 

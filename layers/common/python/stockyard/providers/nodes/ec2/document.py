@@ -31,7 +31,7 @@ SecurityGroups = Annotated[list[SecurityGroup], Field(min_length=1, max_length=1
 
 
 class Ec2Type(Camel):
-    """What differs for one instance type of EC2 from what the catalogue says."""
+    """Differences of one instance type of EC2 from what the catalogue says."""
 
     name: aws_fields.InstanceType
     display_name: DisplayName | None = None

@@ -27,7 +27,7 @@ def prepare(maker: Maker, work: EnvironmentWork) -> Outcome:
 
 
 def find(maker: Maker, provider: NodeProvider, cluster: Cluster) -> place.Place:
-    """Where the cluster's nodes stand now; see ``place.find``."""
+    """Place of the cluster's nodes now; see ``place.find``."""
     finding = managed.find if managed.joins(cluster) else place.find
     return finding(maker.calls, provider, cluster, maker.owner, maker.now)
 

@@ -47,7 +47,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted: ``count`` machines of any of the ``ways``, the first ones if they can be had."""
+    """Request for machines: ``count`` machines of any of the ``ways``, the first ones if they can be had."""
 
     token: str
     template: str
@@ -144,7 +144,7 @@ def _zone(request: Request, entry: Mapping[str, Any]) -> str:
 
 
 def _scarcity(error: Mapping[str, Any]) -> Scarcity | None:
-    """What an override was refused for that another one may have; None for another reason."""
+    """Scarcity for which an override was refused, and which another one may not have; None for another reason."""
     code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
     # The zone never has the type.
     if code == "Unsupported" or (code == NOT_THERE and _NOT_IN_ZONE.search(message)):
@@ -198,8 +198,8 @@ def _of_subnet(request: Request, error: Mapping[str, Any]) -> list[Way]:
 
 
 def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:
-    """Why no machine came. A way with a fault that nothing else mends is remembered as refused only when all have one:
-    then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
+    """Reason why no machine came. A way with a fault that nothing else mends is remembered as refused only when all
+    have one: then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
     """
     dear = [error for error in errors if str(error.get("ErrorCode")) == TOO_LOW]
     if dear and len(dear) == len(errors):

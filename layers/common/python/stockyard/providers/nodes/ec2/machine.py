@@ -74,13 +74,14 @@ class Launch:
         return self.outcome(self.maker.want(wish).vendor_id)
 
     def outcome(self, machine_id: str) -> Outcome:
-        """What the claim's machine has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
+        """State of the claim's machine. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         facts = self._facts(machine_id)
         zone = facts["zone"] or "a zone that EC2 does not tell"
         return Outcome(True, f"{machine_id} ({facts['type']}) was launched in {zone}.", facts=facts)
 
     def choice(self) -> dict[str, Any]:
-        """What must not change from one try to the next, written with the intent: a repeated request must not differ.
+        """Choice that must not change from one try to the next, written with the intent: a repeated request must not
+        differ.
 
         ``asked_at`` makes the client token of a request whose answer said that nothing was made another than the next
         one's: EC2 would only repeat its answer.
@@ -135,7 +136,7 @@ class Launch:
         count: int = 1,
         first: str = "",
     ) -> fleet.Request:
-        """What EC2 is asked for by a choice; ``first`` as in ``ways``. ``VendorRefused`` when there is no way."""
+        """Request to EC2 by a choice; ``first`` as in ``ways``. ``VendorRefused`` when there is no way."""
         entries = [entry.split("=") for entry in str(choice["architectures"]).split(",") if entry]
         capacity_type, strategy = str(choice["capacity_type"]), str(choice["strategy"]) or None
         there, work = place.of_facts(choice), self.work
@@ -227,7 +228,7 @@ class Launch:
 
 
 def label(work: NodeWork, capacity_type: str) -> str:
-    """What the launch template of the claim's pool is called behind the cluster's name."""
+    """Name of the launch template of the claim's pool behind the cluster's name."""
     offered = setting(work.provider, "capacityTypes") or ()
     suffix = managed.suffix_of(work.claim) if managed.joins(work.cluster) else ""
     # Its disk is larger, so a pool with types of both kinds has two templates.
@@ -259,7 +260,7 @@ def described_machine(machine_id: str, item: Mapping[str, Any]) -> Machine:
 
 
 def console(maker: Maker) -> str | None:
-    """What its console shows; None when there is no machine."""
+    """Output of the machine's console; None when there is no machine."""
     line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     return ec2_console.read(maker.calls, line.vendor_id) if line is not None and line.vendor_id else None
 

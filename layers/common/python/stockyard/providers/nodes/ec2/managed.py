@@ -133,8 +133,8 @@ def node_role(account: CloudAccount, cluster: Cluster, owner: tags.Owner) -> str
 
 
 def flags_of(claim: NodeClaim) -> list[str]:
-    """What the kubelet of the claim's machine is told: its taints, from its first moment on, and flags of the claim's
-    own. Labels come from the cluster's agent."""
+    """Flags for the kubelet of the claim's machine: its taints, from its first moment on, and flags of the claim's own.
+    Labels come from the cluster's agent."""
     taints = [
         f"{taint['key']}={taint.get('value') or ''}:{taint['effect']}"
         for taint in (*claim.taints, *claim.startup_taints)
@@ -144,7 +144,8 @@ def flags_of(claim: NodeClaim) -> list[str]:
 
 
 def suffix_of(claim: NodeClaim) -> str:
-    """What tells apart launch templates of one pool whose machines are told different things; empty for nothing."""
+    """Suffix that tells apart launch templates of one pool whose machines are told different things; empty for
+    nothing."""
     flags = flags_of(claim)
     return f"-{hashlib.sha256(json.dumps(flags).encode()).hexdigest()[:_DIGITS]}" if flags else ""
 

@@ -38,7 +38,7 @@ def marks(cluster: Cluster) -> dict[str, str]:
 
 
 def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> bytes:
-    """What such a machine is told. The same for all members: which claim it is for it reads from its tags."""
+    """User data of such a machine. The same for all members: which claim it is for it reads from its tags."""
     controllers = bool(cluster.settings.get("cloud_controllers"))
     return control_plane.first_boot(
         api_url=config.api_url,

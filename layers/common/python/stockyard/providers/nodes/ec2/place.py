@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster stand: subnets by zone, security groups, instance profile and images.
+"""Place of the nodes of a cluster: subnets by zone, security groups, instance profile and images.
 
 They are the cluster's own, found by its tags, where the provider's document names no others.
 """

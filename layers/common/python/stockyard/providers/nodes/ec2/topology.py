@@ -1,4 +1,4 @@
-"""Where the machines of a provider stand and what they reach: without an overlay, clusters of their own network."""
+"""Place and reach of a provider's machines: without an overlay, clusters of their own network."""
 
 from __future__ import annotations
 

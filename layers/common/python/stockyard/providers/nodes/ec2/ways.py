@@ -1,4 +1,5 @@
-"""How a placed claim may be launched: its placement's options, in their order, where the cluster has subnets."""
+"""Ways in which a placed claim may be launched: its placement's options, in their order, where the cluster has
+subnets."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from stockyard.providers.nodes.ec2.place import Place
 
 
 def placement(claim: NodeClaim) -> Placement:
-    """Where the scheduler put it. ``NodeCouldNotBeProvisioned`` when it did not."""
+    """Placement of the claim by the scheduler. ``NodeCouldNotBeProvisioned`` without any."""
     if claim.placement is None or not claim.placement.options:
         raise NodeCouldNotBeProvisioned("The claim is not placed.")
     return claim.placement

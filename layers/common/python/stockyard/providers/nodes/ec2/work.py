@@ -1,4 +1,4 @@
-"""What one step works with: the calls of the account, whose things they are, and the stage's names."""
+"""Tools of one step: the calls of the account, whose things they are, and the stage's names."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def claim_maker(work: NodeWork, sessions: Sessions, config: Ec2NodesConfig) -> M
 
 
 def environment_owner(work: NodeWork, config: Ec2NodesConfig) -> tags.Owner:
-    """Whose the launch templates of a claim are: its cluster's environment."""
+    """Owner of the launch templates of a claim: its cluster's environment."""
     if work.environment is None:
         raise NodeCouldNotBeProvisioned("The claim's node environment is gone.")
     return _owner(work, work.environment.id, "1", _cluster(work), config)
 
 
 def group_owner(work: NodeWork, group_id: str, config: Ec2NodesConfig) -> tags.Owner:
-    """Whose the machines are that were launched together: their group's. A group has one generation."""
+    """Owner of machines that were launched together: their group. A group has one generation."""
     return _owner(work, group_id, "1", _cluster(work), config)
 
 

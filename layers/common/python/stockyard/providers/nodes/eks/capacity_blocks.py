@@ -50,7 +50,7 @@ def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime,
 
 
 def machines_end_at(calls: Calls, reservation_id: str) -> str | None:
-    """When EC2 ends the machines of the block, RFC 3339; None for one that has no end, or is gone."""
+    """Moment when EC2 ends the machines of the block, RFC 3339; None for one that has no end, or is gone."""
     try:
         ends_at = _described(calls, reservation_id).get("EndDate")
     except VendorRefused:

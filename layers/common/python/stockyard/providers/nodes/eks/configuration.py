@@ -1,4 +1,4 @@
-"""What the source is configured with, and what a provider's document says."""
+"""Configuration of the source, and the content of a provider's document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EksNodesConfig:
 
 
 def region(provider: NodeProvider) -> str:
-    """Where the provider's machines are."""
+    """Region of the provider's machines."""
     return str(block_of(provider).get("region") or DEFAULT_REGION)
 
 

@@ -154,7 +154,7 @@ class Launch:
             raise self._with_ways(refusal, group)
 
     def _with_ways(self, error: VendorError, group: ScalingGroup) -> VendorError:
-        """Of a refused capacity the error that names what was refused."""
+        """Name what was refused in the error of a refused capacity."""
         if not isinstance(error, InsufficientCapacity):
             return error
         placed = self.work.claim.placement
@@ -169,7 +169,7 @@ class Launch:
         return InsufficientCapacity(error.detail, code=error.code, hint=error.hint, refused=list(refused))
 
     def _outcome(self, machine_id: str) -> Outcome:
-        """What the claim's machine is. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
+        """State of the claim's machine. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         item = described(self.maker, machine_id)
         # One that is ended has no name any more either.
         if item is not None and _STATES.get(item["State"]["Name"]) == "gone":
@@ -250,7 +250,8 @@ def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
 
 
 def _end(maker: Maker, machine_id: str, group_name: str) -> None:
-    """By the group while it has the machine, so that it makes no other; else by EC2, since the group is gone."""
+    """End the machine by its group while the group has it, so that no other is made; else by EC2, since the group is
+    gone."""
     group = scaling.described(maker.calls, group_name) if group_name else None
     if group is not None and machine_id in group.leaving:
         return
@@ -275,7 +276,7 @@ def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
 
 
 def _forget(maker: Maker) -> Outcome:
-    """What is left on the ledger stands for nothing in the cloud."""
+    """Forget lines of the ledger that stand for nothing in the cloud."""
     for line in maker.ledger.lines():
         if line.kind == REBOOT.name:
             maker.ledger.gone(line)

@@ -80,7 +80,7 @@ def _of_managed_group(calls: Calls, cluster: str, name: str) -> list[ScalingGrou
 
 
 def issues_of_group(managed_group: Mapping[str, Any]) -> str | None:
-    """What EKS says is wrong with a managed group, with its codes; None where nothing is."""
+    """Faults that EKS finds in a managed group, with its codes; None without any."""
     issues = (managed_group.get("health") or {}).get("issues") or ()
     return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues) or None
 
@@ -103,7 +103,7 @@ def described(calls: Calls, name: str) -> ScalingGroup | None:
 
 
 def count_of(groups: Iterable[ScalingGroup], machine_ids: Iterable[str]) -> int:
-    """How many of the machines are in one of the groups."""
+    """Number of the machines that are in one of the groups."""
     members = {machine_id for group in groups for machine_id in (*group.machines, *group.leaving)}
     return sum(machine_id in members for machine_id in machine_ids)
 
@@ -138,7 +138,7 @@ def end(calls: Calls, group: ScalingGroup, machine_id: str) -> None:
 
 
 def activities(calls: Calls, group: ScalingGroup) -> Sequence[Mapping[str, Any]]:
-    """What the group did of late, the newest first."""
+    """Activities of the group of late, the newest first."""
     answer = calls.call(
         "autoscaling", "describe_scaling_activities", AutoScalingGroupName=group.name, MaxRecords=_RECENT
     )
@@ -146,7 +146,7 @@ def activities(calls: Calls, group: ScalingGroup) -> Sequence[Mapping[str, Any]]
 
 
 def mark_of(shown_activities: Sequence[Mapping[str, Any]]) -> str:
-    """What tells the newest activity as it is now from all that comes later; empty for none."""
+    """Mark that tells the newest activity as it is now from all that comes later; empty for none."""
     return _mark(shown_activities[0]) if shown_activities else ""
 
 
@@ -158,8 +158,8 @@ def _mark(activity: Mapping[str, Any]) -> str:
 def failure_after(
     shown_activities: Sequence[Mapping[str, Any]], mark: str, zones: Iterable[str] = ()
 ) -> VendorError | None:
-    """What failed for good after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do
-    not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
+    """Final failure after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do not. A
+    zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
     untried_zones, scarce = set(zones), None
     for message, place in _failures_after(shown_activities, mark):
         error = error_of(message)
@@ -175,8 +175,8 @@ def failure_after(
 
 
 def _failures_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> Iterator[tuple[str, str]]:
-    """What failed activities say that are later than the marked one, or have ended again since then, and the zone that
-    each was in."""
+    """Messages of failed activities that are later than the marked one, or have ended again since then, and the zone
+    that each was in."""
     marked_id, _, marked_end = mark.partition(" ")
     is_later = True
     for activity in shown_activities:
@@ -193,8 +193,8 @@ def _zone_of(message: str) -> str:
 
 
 def error_of(message: str) -> VendorError:
-    """What a failed activity means. Its text begins with EC2's code, or is EC2's message alone. A quota that is used up
-    and a full subnet are scarce, too: the claim waits, and others may have another type or zone."""
+    """Error that a failed activity means. Its text begins with EC2's code, or is EC2's message alone. A quota that is
+    used up and a full subnet are scarce, too: the claim waits, and others may have another type or zone."""
     match = _CODE.search(message)
     code = match[1] if match else next((code for pattern, code in _TEXTS if pattern.search(message)), "")
     kind, hint = classify(code, message, 400)

@@ -1,4 +1,4 @@
-"""Which clusters and zones the machines of a provider's node groups stand in."""
+"""Clusters and zones in which the machines of a provider's node groups stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one step works with: the calls of the account, whose things they are, and the claims' holds."""
+"""Tools of one step: the calls of the account, whose things they are, and the claims' holds."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from stockyard.providers.descriptors import NodeSourceDescriptor
 
 
 def resources(block: Document, entry: Document) -> Quantities:
-    """Those of the virtual machine's template, and over them what the node type's entry says."""
+    """Resources of the virtual machine's template, and over them what the node type's entry says."""
     template = entry.get("virtualMachineTemplate")
     if template is None:
         template = _merged(block.get("virtualMachineTemplate") or {}, entry.get("mergeVirtualMachineTemplate") or {})

@@ -20,7 +20,7 @@ from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class KubeVirtDeploy(Camel):
-    """What KubeVirt needs in its cluster."""
+    """Needs of KubeVirt in its cluster."""
 
     kubevirt: Deployed | None = None
     v_cluster_device_operator: Deployed | None = None

@@ -19,7 +19,7 @@ from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class Metal3Deploy(Camel):
-    """What Metal3 needs in its cluster."""
+    """Needs of Metal3 in its cluster."""
 
     multus: Deployed | None = None
     dhcp: Deployed | None = None
@@ -27,7 +27,7 @@ class Metal3Deploy(Camel):
 
 
 class BareMetalHosts(Camel):
-    """Which hosts are of a type: a Kubernetes label selector."""
+    """Hosts of a type: a Kubernetes label selector."""
 
     selector: Raw
 

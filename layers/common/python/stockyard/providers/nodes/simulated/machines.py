@@ -1,4 +1,4 @@
-"""What stands for a vendor here: machines that are records. A real provider calls its vendor's API instead."""
+"""Substitute for a vendor: machines that are records. A real provider calls its vendor's API instead."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class SimulatedNodes:
 
 
 def _join_seconds(provider: NodeProvider) -> float | None:
-    """How long after its launch a machine's node joins; None: never."""
+    """Seconds from a machine's launch until its node joins; None: never."""
     block = block_of(provider)
     join = block.get("joinSeconds", 0)
     return None if join == SILENT else float(block.get("launchSeconds", 0)) + float(join)

@@ -23,7 +23,7 @@ from stockyard.domain.models.nodes.node_fields import Camel
 
 
 class GitSource(Camel):
-    """Where a template is in a repository."""
+    """Place of a template in a repository."""
 
     repository: Text
     branch: Text | None = None
@@ -54,7 +54,8 @@ class TerraformTemplate(Camel):
 
 
 class EnvironmentTemplate(Camel):
-    """What is set up once for a cluster: two stages, or one template as it was written before there were stages."""
+    """Template that is set up once for a cluster: two stages, or one template as it was written before there were
+    stages."""
 
     infrastructure: TerraformTemplate | None = None
     kubernetes: TerraformTemplate | None = None

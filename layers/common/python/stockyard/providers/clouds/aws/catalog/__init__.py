@@ -1,1 +1,1 @@
-"""What a region of AWS offers: types with their labels, images and quotas."""
+"""Offers of a region of AWS: types with their labels, images and quotas."""

@@ -34,7 +34,8 @@ METADATA = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoin
 
 
 def kind_of(instance_type: str, architecture: str) -> str:
-    """Which image a machine of the type starts from: ``amd64``, or ``amd64-gpu`` for the one with NVIDIA's driver."""
+    """Kind of image that a machine of the type starts from: ``amd64``, or ``amd64-gpu`` for the one with NVIDIA's
+    driver."""
     return architecture + _GPU if has_gpu_image(instance_type) else architecture
 
 
@@ -57,7 +58,7 @@ def with_driver(calls: Calls) -> dict[str, str]:
 
 
 def parameters(calls: Calls, names: Mapping[str, str]) -> dict[str, str]:
-    """What the public parameters of these names say, by the same keys; one that the region does not have is left
+    """Values of the public parameters of these names, by the same keys; one that the region does not have is left
     out."""
     values: dict[str, str] = {}
     for key, name in names.items():

@@ -1,4 +1,4 @@
-"""Which instance types a region or its zones offer, and what else of the account a cluster's settings may get wrong."""
+"""Instance types that a region or its zones offer, and what else of the account a cluster's settings may get wrong."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
 
 
 def price_remarks(region: str, prices: PublicPrices) -> Iterator[Finding]:
-    """Why a plan cannot tell the region's prices, where it cannot."""
+    """Reasons why a plan cannot tell the region's prices, where it cannot."""
     if prices.rate(region, "gp3") is None:
         yield Finding("/settings/region_name", prices.why_unknown(region), warning=True)
 
 
 def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:
-    """What the account's template lacks, and whether clusters with these features can be made without it."""
+    """Findings about parts that the account's template lacks, and whether clusters with these features can be made
+    without them."""
     shortage = template_versions.shortage(template_versions.deployed(calls, account), features)
     if shortage is not None:
         yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)

@@ -1,4 +1,4 @@
-"""Which families of instance types have a quota of their own for vCPUs, and whether a cluster's machines fit in."""
+"""Families of instance types with a quota of their own for vCPUs, and whether a cluster's machines fit in."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MachineNeed:
 
 @dataclass(slots=True)
 class _Account:
-    """What runs in the account, and what of its quotas the needs before have taken."""
+    """Machines that run in the account, and the part of its quotas that the needs before have taken."""
 
     calls: Calls
     quota: Quota
@@ -77,7 +77,7 @@ class _Account:
         return self.limits[code]
 
     def used(self, code: str) -> int:
-        """By what runs."""
+        """Use of a quota by the machines that run."""
         return sum(
             count * self.sizes.get(name, 0)
             for (name, spot), count in self.running.items()
@@ -129,7 +129,7 @@ def _of_need(account: _Account, need: MachineNeed) -> Iterator[Finding]:
 
 
 def text(place: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:
-    """What a finding says of a quota."""
+    """Words of a finding about a quota."""
     return (
         f"The account has {used} of {quota:g} {noun} in {place} in use (quota {code}), and the cluster needs {needed}."
         " Ask AWS to raise the quota, or use what is there."

@@ -1,4 +1,4 @@
-"""What the account's quotas leave for a new cluster: asked before anything is made, because a new account has few.
+"""Room in the account's quotas for a new cluster: asked before anything is made, because a new account has few.
 
 The codes are those of the Service Quotas console, where a person asks for more.
 """
@@ -42,7 +42,7 @@ _COUNTED_NATS = [{"Name": "state", "Values": ["pending", "available", "deleting"
 
 @dataclass(frozen=True, slots=True)
 class NetworkNeed:
-    """What a cluster needs besides machines, and the pointers to what of the settings asks for it."""
+    """Needs of a cluster besides machines, and the pointers to the settings that ask for them."""
 
     pointer: str
     """Of the network as a whole."""
@@ -57,7 +57,7 @@ class NetworkNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """How many things a cluster needs that services count."""
+    """Numbers of things that a cluster needs and that services count."""
 
     security_groups: int = 0
     roles: int = 0
@@ -136,7 +136,7 @@ def _services(calls: Calls, need: ServiceNeed) -> Iterator[Finding]:
 
 
 def nodes_of_group(calls: Calls) -> float:
-    """How many nodes a managed node group may have in the account."""
+    """Largest number of nodes of a managed node group in the account."""
     return quota(calls, GROUP_NODES[0], GROUP_NODES[1])
 
 
@@ -167,8 +167,8 @@ def _count(
 
 
 def quota(calls: Calls, service: str, code: str) -> float:
-    """What the account may have: what was raised for it, else what every account has; without end where the region does
-    not have the quota."""
+    """Quota of the account: what was raised for it, else what every account has; without end where the region does not
+    have the quota."""
     parameters = {"ServiceCode": service, "QuotaCode": code}
     try:
         # Of a quota that nobody has raised there may be no value of the account's own.

@@ -1,5 +1,5 @@
-"""What of an instance is left for pods: see ``machines.reserved``. 7.5 % of memory are not seen by a machine at all, as
-Karpenter's AWS provider assumes until it has seen one."""
+"""Part of an instance that is left for pods: see ``machines.reserved``. 7.5 % of memory are not seen by a machine at
+all, as Karpenter's AWS provider assumes until it has seen one."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ _SMALL_VCPUS, _MOST_OF_LARGE = 30, 250
 
 
 def pods(offer: InstanceOffer) -> int:
-    """How many pods a node takes: no more than have an address of the VPC, nor than a kubelet takes."""
+    """Number of pods that a node takes: no more than have an address of the VPC, nor than a kubelet takes."""
     return min(offer.max_pods, reserved.MOST_PODS) if offer.max_pods else reserved.MOST_PODS
 
 
 def pods_with_addresses(offer: InstanceOffer) -> int:
-    """How many pods a node takes where each has an address of the VPC and the kubelet is told so, as with EKS's CNI."""
+    """Number of pods that a node takes where each has an address of the VPC and the kubelet is told so, as with EKS's
+    CNI."""
     return offer.max_pods or reserved.MOST_PODS
 
 
 def pods_on_eks(offer: InstanceOffer) -> int:
-    """How many pods a node of EKS takes: no more than have an address of the VPC, nor than EKS tells a kubelet."""
+    """Number of pods that a node of EKS takes: no more than have an address of the VPC, nor than EKS tells a
+    kubelet."""
     most = reserved.MOST_PODS if offer.vcpu < _SMALL_VCPUS else _MOST_OF_LARGE
     return min(pods_with_addresses(offer), most)
 
 
 def capacity(offer: InstanceOffer, most_pods: int | None = None) -> dict[str, str | float]:
-    """What the type has, as Kubernetes quantities; ``most_pods`` where it is not what ``pods`` says."""
+    """Capacity of the type, as Kubernetes quantities; ``most_pods`` where it is not what ``pods`` says."""
     quantities: dict[str, str | float] = {
         "cpu": offer.vcpu,
         "memory": f"{offer.memory_mib}Mi",
@@ -56,7 +58,7 @@ def capacity(offer: InstanceOffer, most_pods: int | None = None) -> dict[str, st
 
 
 def overhead(offer: InstanceOffer, most_pods: int | None = None) -> Mapping[str, str | float]:
-    """What of it pods cannot have, as Kubernetes quantities; see ``capacity``."""
+    """Part of the capacity that pods cannot have, as Kubernetes quantities; see ``capacity``."""
     unseen = math.ceil(offer.memory_mib * _UNSEEN)
     memory = unseen + reserved.memory_mib(pods(offer) if most_pods is None else most_pods) + reserved.EVICTION_MIB
     return {

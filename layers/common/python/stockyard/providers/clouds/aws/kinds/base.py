@@ -1,4 +1,5 @@
-"""What can be made in EC2, load balancing and IAM: how each kind is found, what state it is in, how it is deleted.
+"""Kinds of things that can be made in EC2, load balancing and IAM: how each kind is found, what state it is in, how it
+is deleted.
 
 Making is written where it is decided (``network``, ``security``, ...), because only there the parameters are known.
 """

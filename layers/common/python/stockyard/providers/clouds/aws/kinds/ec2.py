@@ -96,7 +96,7 @@ def _by(operation: str, parameter: str) -> Callable[[Calls, str], None]:
 
 
 def _delete_placement_group(calls: Calls, vendor_id: str) -> None:
-    """It is described by its id, and deleted by its name."""
+    """Delete a placement group, which is described by its id, and deleted by its name."""
     for group in calls.call("ec2", "describe_placement_groups", GroupIds=[vendor_id])["PlacementGroups"]:
         calls.call("ec2", "delete_placement_group", GroupName=group["GroupName"])
 

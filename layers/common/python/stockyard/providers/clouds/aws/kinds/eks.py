@@ -32,7 +32,7 @@ def state_of(item: Mapping[str, Any]) -> State:
 
 
 def of_parent(required_tags: Mapping[str, str]) -> dict[str, str]:
-    """Those of the tags that the thing around it carries too."""
+    """Select the tags that the thing around it carries too."""
     return {key: value for key, value in required_tags.items() if key in _OF_PARENT}
 
 

@@ -22,7 +22,7 @@ NO_TAGS = "NoSuchTagSet"
 
 
 def bucket_tags(calls: Calls, name: str) -> dict[str, str] | None:
-    """Its tags; None for a bucket without any. ``VendorNotFound`` when there is no such bucket."""
+    """Tags of a bucket; None for a bucket without any. ``VendorNotFound`` when there is no such bucket."""
     try:
         return tags.mapping(calls.call("s3", "get_bucket_tagging", Bucket=name)["TagSet"])
     except VendorNotFound as error:

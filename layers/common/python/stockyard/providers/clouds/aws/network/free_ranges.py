@@ -1,4 +1,4 @@
-"""What is free of a VPC's range."""
+"""Free parts of a VPC's range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each network of our own is made of, whichever driver lays it out."""
+"""Parts of each network of our own, whichever driver lays it out."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Where a subnet's default route leads: ``public`` to an internet gateway, ``egress`` anywhere that works.
+    """Target of a subnet's default route: ``public`` to an internet gateway, ``egress`` anywhere that works.
     ``visible``: whether we see it at all."""
 
     public: bool
@@ -55,8 +55,8 @@ def read(described: Mapping[str, Any], routes: Routes | None = None) -> Subnet:
 
 
 def _unseen(described: Mapping[str, Any]) -> Routes:
-    """Of a subnet whose routes are not shown: it is taken to have a way out, and to be public where its machines get
-    public addresses."""
+    """Routes of a subnet that are not shown: the subnet is taken to have a way out, and to be public where its machines
+    get public addresses."""
     return Routes(public=bool(described.get("MapPublicIpOnLaunch")), egress=True, visible=False)
 
 

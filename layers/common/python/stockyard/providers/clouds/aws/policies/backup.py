@@ -1,4 +1,4 @@
-"""What Stockyard may do for snapshots of etcd in a tenant's account, and what a control plane's machines may at most.
+"""Rights of Stockyard for snapshots of etcd in a tenant's account, and the most that a control plane's machines may do.
 
 S3 has no condition on the tags of a bucket, so ours are known by their names, and objects by our folder: a bucket of
 the tenant's own has it too.

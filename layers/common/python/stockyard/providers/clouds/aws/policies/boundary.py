@@ -1,4 +1,4 @@
-"""What the machines of a tenant may do at most: the boundary that a tenant's template puts on every role we make."""
+"""Bound of the rights of a tenant's machines: the boundary that a tenant's template puts on every role we make."""
 
 from __future__ import annotations
 

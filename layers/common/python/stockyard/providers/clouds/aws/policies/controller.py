@@ -1,4 +1,4 @@
-"""What a cluster's own controllers may do in the tenant's account: the cloud's node controller, and the EBS driver.
+"""Rights of a cluster's own controllers in the tenant's account: the cloud's node controller, and the EBS driver.
 
 They run on the control plane, with the role of that machine; nodes may only read. The same statements are the role's
 policy, which names the cluster, and the boundary of every role that we make, which cannot.

@@ -1,4 +1,4 @@
-"""What Stockyard may do for clusters on EKS in a tenant's account: the clusters, their roles, their shared files, the
+"""Rights of Stockyard for clusters on EKS in a tenant's account: the clusters, their roles, their shared files, the
 scaling groups behind their node groups, and capacity blocks. Each is a policy of its own."""
 
 from __future__ import annotations

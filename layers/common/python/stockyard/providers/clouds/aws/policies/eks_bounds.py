@@ -122,7 +122,7 @@ def _network(arn: Arn, installation: str, narrow: Narrow) -> list[Statement]:
 
 
 def _balancers(arn: Arn, installation: str, narrow: Narrow) -> list[Statement]:
-    """Those of Services carry our tag by an annotation."""
+    """Bounds of the right to balancers, of which those of Services carry our tag by an annotation."""
     tagged, thing_tagged = in_request(installation), on_thing(installation)
     every = arn("elasticloadbalancing", "*")
     made_by = {"elasticloadbalancing:CreateAction": ["CreateListener", "CreateLoadBalancer", "CreateTargetGroup"]}

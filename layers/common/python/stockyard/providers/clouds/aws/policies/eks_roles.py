@@ -1,4 +1,4 @@
-"""What the roles of clusters on EKS may do: AWS's own policies, within the boundary of ``eks_bounds``."""
+"""Rights of the roles of clusters on EKS: AWS's own policies, within the boundary of ``eks_bounds``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Stockyard may do in a tenant's account for clusters that kubeadm sets up alone: the load balancer of their API,
+"""Rights of Stockyard in a tenant's account for clusters that kubeadm sets up alone: the load balancer of their API,
 and roles of machines within the boundary. Snapshots of etcd's volume are in ``snapshot_statements``."""
 
 from __future__ import annotations

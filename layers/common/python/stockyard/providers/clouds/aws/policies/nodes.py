@@ -1,4 +1,4 @@
-"""What Stockyard may do for nodes in a tenant's account: launch templates of ours, and instant fleets by them."""
+"""Rights of Stockyard for nodes in a tenant's account: launch templates of ours, and instant fleets by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Stockyard may do to the processes of the auto scaling groups behind our node groups."""
+"""Rights of Stockyard to the processes of the auto scaling groups behind our node groups."""
 
 from __future__ import annotations
 

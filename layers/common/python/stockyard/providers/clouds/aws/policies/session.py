@@ -1,4 +1,4 @@
-"""What a session may do at most: nothing to what another cluster of ours has, and nothing with a role of one.
+"""Bound of a session's rights: nothing to what another cluster of ours has, and nothing with a role of one.
 
 The tenant's role reaches every cluster that Stockyard has made in the account. A session works for one of them, so it
 is taken with a policy of its own. STS takes 2,048 characters, of which it packs what it is given.
@@ -32,6 +32,6 @@ def only(account: CloudAccount, prefix: str, client_id: str) -> str:
 
 
 def _deny(key: str, client_id: str) -> dict[str, Any]:
-    """What carries the tag of a cluster, and of another one. What carries none is not meant."""
+    """Deny everything on a thing with the tag of a cluster, and of another one. What carries none is not meant."""
     condition = {"StringNotEquals": {key: client_id}, "Null": {key: "false"}}
     return {"Effect": "Deny", "Action": "*", "Resource": "*", "Condition": condition}

@@ -1,4 +1,4 @@
-"""What is needed for daily snapshots of volumes: the role of AWS's Data Lifecycle Manager, and what we may do by it."""
+"""Rights for daily snapshots of volumes: the role of AWS's Data Lifecycle Manager, and what we may do by it."""
 
 from __future__ import annotations
 

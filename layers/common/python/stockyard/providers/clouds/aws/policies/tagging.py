@@ -1,4 +1,5 @@
-"""What Stockyard may do to the tags of what it has made: change those that a cluster's owner has chosen, and no others.
+"""Rights of Stockyard to the tags of things that it has made: change those that a cluster's owner has chosen, and no
+others.
 
 That a thing is ours is known by its tags, so that who may change these could make anything ours, or lose it.
 """

@@ -36,7 +36,7 @@ class Part:
 
     @property
     def setting(self) -> str:
-        """What has to be said to deploy it."""
+        """Setting by which the part is deployed."""
         return f"{self.parameter}={YES}"
 
 
@@ -123,7 +123,7 @@ def features(value: str) -> frozenset[str]:
 
 
 def listed(names: Collection[str]) -> list[str]:
-    """These features in the order of the parts."""
+    """Sort these features in the order of the parts."""
     return [part.feature for part in PARTS if part.feature in names]
 
 

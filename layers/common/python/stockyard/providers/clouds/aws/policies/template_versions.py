@@ -275,7 +275,7 @@ CURRENT = max(addition.version for addition in ADDITIONS)
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What the role of an account tells of its template."""
+    """Facts that the role of an account tells of its template."""
 
     version: int
     features: frozenset[str] | None = None
@@ -288,7 +288,7 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What an account's template lacks, in words, and whether clusters can be made without it."""
+    """Shortage of an account's template, in words, and whether clusters can be made without the missing part."""
 
     text: str
     refuses: bool
@@ -300,8 +300,8 @@ def role_name(account: CloudAccount) -> str:
 
 
 def deployed(calls: Calls, account: CloudAccount) -> Deployed:
-    """What the account's role is tagged with; ``FIRST`` where it has no tag or may not be read. What the user of an
-    access key may do no tag says: it is taken to be all."""
+    """Read the tags of the account's role; ``FIRST`` where it has no tag or may not be read. What the user of an access
+    key may do no tag says: it is taken to be all."""
     if has_access_key(account):
         return Deployed(CURRENT)
     try:
@@ -316,8 +316,9 @@ def deployed(calls: Calls, account: CloudAccount) -> Deployed:
 
 
 def shortage(template: Deployed, features: Collection[str] = ()) -> Shortage | None:
-    """What that template lacks; None when nothing. With features, clusters are made that have these: then a part for
-    one of them that was left out is lacking. Without, an account that is meant for one kind of cluster is no fault."""
+    """Find what that template lacks; None when nothing. With features, clusters are made that have these: then a part
+    for one of them that was left out is lacking. Without, an account that is meant for one kind of cluster is no
+    fault."""
     # What came for a part that was left out on purpose is not missed.
     older = [
         addition for addition in ADDITIONS if addition.version > template.version and template.has(addition.feature)

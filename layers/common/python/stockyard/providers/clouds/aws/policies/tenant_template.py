@@ -159,7 +159,7 @@ _KEYS = resolved(shared("kms", "key/*"))
 
 
 class Stage(Protocol):
-    """What the template needs of our own side; ``stockyard.settings.Settings`` is one."""
+    """Needs of the template from our own side; ``stockyard.settings.Settings`` is one."""
 
     @property
     def name_prefix(self) -> str: ...
@@ -233,7 +233,7 @@ def _users(account: CloudAccount) -> list[str]:
 
 
 def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
-    """What bounds the roles of machines: each kind of cluster has its own."""
+    """Bounds of the roles of machines: each kind of cluster has its own."""
     marks = {tags.INSTALLATION: installation}
     volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), _KEYS, marks, marks)
     volumes += backup_statements.of_machines(here.account, _KEYS)
@@ -347,7 +347,8 @@ def _identities(here: Place, installation: str, prefix: str) -> list[Statement]:
 
 
 def _controllers(here: Place, thing_tagged: dict[str, Any]) -> list[Statement]:
-    """What is left of a cluster's own controllers: with their tag and with ours, which they are told to set."""
+    """Rights to remove what a cluster's own controllers leave: with their tag and with ours, which they are told to
+    set."""
     resources = {
         "ec2:DeleteVolume": here.arn("ec2", "volume/*"),
         "ec2:DeleteSecurityGroup": here.arn("ec2", "security-group/*"),

@@ -1,4 +1,4 @@
-"""What the parts of a cluster on EKS are called, for all that make or look for them."""
+"""Names of the parts of a cluster on EKS, for all that make or look for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def child_name(*parts: str) -> str:
 
 
 def cluster_name(cluster: Cluster) -> str:
-    """What EKS calls the cluster: the stage's prefix, by which the tenant's template knows it, then as Modelplane would
+    """Name of the cluster in EKS: the stage's prefix, by which the tenant's template knows it, then as Modelplane would
     where a manifest made it, else by its own client. A cluster of an earlier release has no prefix."""
     namespace = str(cluster.settings.get("namespace") or "")
     own = (namespace, cluster.name) if namespace else (cluster.client_id,)
@@ -35,7 +35,7 @@ def cluster_name(cluster: Cluster) -> str:
 
 
 def node_group_name(pool: str, generation: int = 1) -> str:
-    """What EKS calls the managed node group of a pool; the name is unique within the cluster. A group that was replaced
+    """Name in EKS of the managed node group of a pool; the name is unique within the cluster. A group that was replaced
     by another of the same pool has one of its own, and so has one whose pool has a name that EKS does not take."""
     if generation == 1 and _TAKEN_BY_EKS.fullmatch(pool):
         return pool

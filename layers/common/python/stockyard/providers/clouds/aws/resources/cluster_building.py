@@ -24,7 +24,7 @@ _LOST = "Delete the cluster and create it again; the cloud has lost a part of it
 
 
 class ClusterConfig(Protocol):
-    """What a builder needs of a driver's configuration. Fields mean what they mean in ``stockyard.settings``."""
+    """Needs of a builder from a driver's configuration. Fields mean what they mean in ``stockyard.settings``."""
 
     @property
     def name_prefix(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What a cluster's own controllers made: load balancers, their security groups, volumes, known by their tags.
+"""Things that a cluster's own controllers made: load balancers, their security groups, volumes, known by their tags.
 
 Our own things may carry such a tag too; they carry ours besides and are left to their phases. What our role may not
 delete holds nothing up at first: the machine, which costs and makes more, goes before a person is asked for help.
@@ -55,7 +55,7 @@ class _Look:
         return True
 
     def tagged(self, operation: str, plural: str, identity: str) -> list[dict[str, Any]]:
-        """What ``operation`` of EC2 lists with one of the tags, each thing once."""
+        """Things that ``operation`` of EC2 lists with one of the tags, each once."""
         things: dict[str, dict[str, Any]] = {}
         for mark in self.marks:
             for item in self.calls.pages("ec2", operation, plural, Filters=tags.filters(mark)):

@@ -41,7 +41,7 @@ class Fulfilment:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted. ``identity``: the name is unique in AWS, so that it is looked up by name."""
+    """Description of a wanted thing. ``identity``: the name is unique in AWS, so that it is looked up by name."""
 
     kind: Kind
     key: str
@@ -141,7 +141,8 @@ class Maker:
         return self.ledger.made(line, vendor_id, line.detail)
 
     def _despite(self, error: VendorError, wish: Wish, line: Resource) -> str:
-        """What is there already under the name, if it is ours. Otherwise nothing was made, and the line says so."""
+        """Find the thing that is there under the name already, if it is ours. Otherwise nothing was made, and the line
+        says so."""
         if DUPLICATE.fullmatch(error.code) or error.code == IN_USE:
             vendor_id = self._owned_id(wish, line)
             if vendor_id:
@@ -157,7 +158,8 @@ class Maker:
         raise error
 
     def _taken_at(self, wish: Wish, line: Resource) -> str:
-        """When the cloud first said that the name is taken. What is ours is shown soon after, else it is not ours."""
+        """Moment when the cloud first said that the name is taken. What is ours is shown soon after, else it is not
+        ours."""
         taken_at = line.detail.get("taken_at")
         if taken_at is None:
             taken_at = to_text(self.now)

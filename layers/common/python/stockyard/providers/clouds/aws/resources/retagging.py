@@ -50,7 +50,7 @@ Things = Sequence[tuple[Kind, str]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a thing's tags lack, and keys that they have too many."""
+    """Tags that a thing lacks, and keys that it has too many."""
 
     missing: tuple[tuple[str, str], ...]
     surplus: tuple[str, ...]
@@ -62,7 +62,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """How things of one service get tags and lose them, by their vendor ids."""
+    """Ways to give and take tags of things of one service, by their vendor ids."""
 
     give: Callable[[Sequence[str], Mapping[str, str]], None]
     take: Callable[[Sequence[str], Sequence[str]], None]
@@ -92,7 +92,8 @@ def _ec2(builder: Builder, stale_keys: Sequence[str]) -> int:
 
 
 def _by_ledger(builder: Builder, stale_keys: Sequence[str]) -> int:
-    """What the ledger names of other services, as long as it is there and the cluster's. How many there are."""
+    """Retag the things of other services on the ledger, as long as they are there and the cluster's. How many there
+    are."""
     calls, count = builder.calls, 0
     for line in builder.ledger.lines():
         if line.state != "made" or line.kind not in _WRITERS:
@@ -106,7 +107,7 @@ def _by_ledger(builder: Builder, stale_keys: Sequence[str]) -> int:
 
 
 def difference(builder: Builder, carried: Mapping[str, str], stale_keys: Sequence[str]) -> Difference:
-    """What is to change of a thing that carries these tags."""
+    """Change that a thing with these tags needs."""
     own = builder.owner.own_tags
     if carried.get(tags.RESOURCE) != builder.owner.resource_id:
         # A node reads its tags from its metadata, so that it and what belongs to it have fewer.

@@ -16,7 +16,7 @@ from stockyard.providers.clouds.aws.sessions import Clients
 def tagged(
     clients: Clients, installation: str, tenant: str, regions: Sequence[str], skipped: Skipped | None = None
 ) -> list[Tagged]:
-    """What carries all four tags, in an order in which removal succeeds. Things of no region get the first one's.
+    """Things with all four tags, in an order in which removal succeeds. Things of no region get the first one's.
 
     A region that fails is told to ``skipped`` and left out as a whole; see ``ports.Cloud.tagged``.
     """

@@ -173,7 +173,7 @@ def release(builder: Builder) -> None:
 
 
 def remaining_things(cluster: Cluster, prefix: str) -> list[str]:
-    """What a deletion leaves, because the settings ask for it."""
+    """Things that a deletion leaves, because the settings ask for it."""
     there, backup = store(cluster, prefix), backup_of(cluster) or {}
     if there is None or backup.get("on_deletion") != KEEP:
         return []
@@ -224,7 +224,7 @@ def remove(builder: Builder, ids: Collection[str]) -> None:
 
 
 def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
-    """Of the settings: what the account's template lacks, and whether a bucket that is named will do."""
+    """Findings about the settings: what the account's template lacks, and whether a bucket that is named will do."""
     backup = backup_of(cluster)
     if backup is None:
         return
@@ -256,7 +256,7 @@ def _named(calls: Calls, name: str, account: CloudAccount, version: int) -> Iter
 
 
 def _encryption(calls: Calls, name: str, account: CloudAccount, version: int) -> Iterator[Finding]:
-    """Of a bucket that encrypts by a key which is not S3's own: whether members can use it."""
+    """Findings about a bucket that encrypts by a key which is not S3's own: whether members can use it."""
     pointer, needed = f"{_POINTER}/bucket", template_versions.SNAPSHOT_KEYS
     if version < needed:
         text = (

@@ -118,7 +118,7 @@ def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str | 
 
 
 def of_snapshots(marks: Mapping[str, str], owner: tags.Owner) -> list[dict[str, str]]:
-    """Those of the tags that a snapshot gets. Ours come first: by them a deletion and the sweep find the snapshots."""
+    """Select the tags that a snapshot gets. Ours come first: by them a deletion and the sweep find the snapshots."""
     carried = {name: marks[name] for name in sorted(marks, key=lambda name: name in owner.own_tags)}
     return tags.pairs(carried)[:MOST_TAGS]
 

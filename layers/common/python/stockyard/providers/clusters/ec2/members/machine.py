@@ -96,7 +96,7 @@ def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -
 
 
 def console(builder: Builder) -> str | None:
-    """What its console shows; None when there is no machine."""
+    """Output of the machine's console; None when there is no machine."""
     line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     return ec2_console.read(builder.calls, line.vendor_id) if line is not None and line.vendor_id else None
 

@@ -90,8 +90,9 @@ def _state(state: str) -> str:
 
 
 def _ended_machines(builder: Builder, machine_ids: Sequence[str]) -> Iterator[str]:
-    """Those of the machines that have been ended, by one call. What EC2 does not show at all may be young: it counts as
-    there. So they are filtered by their ids: a call that names one by its id is refused while that is unknown."""
+    """Machines, of the given ones, that have been ended, by one call. What EC2 does not show at all may be young: it
+    counts as there. So they are filtered by their ids: a call that names one by its id is refused while that is
+    unknown."""
     if not machine_ids:
         return
     filters = {"instance-id": list(machine_ids), "instance-state-name": _END_STATES}

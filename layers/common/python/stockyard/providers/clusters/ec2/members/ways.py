@@ -37,7 +37,7 @@ class Way:
 
     @property
     def key(self) -> str:
-        """Its name on the ledger and for people."""
+        """Name of the way on the ledger and for people."""
         return f"{self.type}/{self.zone}"
 
 

@@ -1,4 +1,4 @@
-"""Which range of a cluster's own VPC each subnet has: for each zone one that is public and one for machines.
+"""Ranges of the subnets of a cluster's own VPC: for each zone one that is public and one for machines.
 
 Pure, and the same each time. A VPC is laid out for a number of zones, and may grow by further ones in what is free of
 it: so a layout follows from the VPC's range and the numbers of zones that it has had.
@@ -23,7 +23,7 @@ machines."""
 
 
 def key(tier: str, index: int) -> str:
-    """What the subnet of a zone is called: ``public-a``."""
+    """Name of the subnet of a zone: ``public-a``."""
     return f"{tier}-{LETTERS[index]}"
 
 

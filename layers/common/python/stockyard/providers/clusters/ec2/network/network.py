@@ -30,14 +30,14 @@ _ZONES_BEFORE = 2
 
 @dataclass(frozen=True, slots=True)
 class Network(tenant_network.TenantNetwork):
-    """What later phases need to know; ``nats`` are the addresses of our gateways."""
+    """Network as later phases need to know it; ``nats`` are the addresses of our gateways."""
 
     nats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnNetwork:
-    """What our own network is to be: the zones of its letters, and the subnets' ranges by name.
+    """Plan of our own network: the zones of its letters, and the subnets' ranges by name.
 
     A letter stays its zone's when the zone has left, as long as another subnet was laid out beside it. ``staying`` and
     ``leaving`` are places in ``zones``: of those that the settings want, and of those with subnets that they do not
@@ -117,7 +117,7 @@ def first_zone(builder: Builder) -> str:
 
 
 def growth_fault(builder: Builder) -> str | None:
-    """Why the network cannot have the zones that the settings want; None when it can."""
+    """Reason why the network cannot have the zones that the settings want; None when it can."""
     try:
         _OwnNetwork.of(builder.work, builder.calls)
     except ValueError as error:

@@ -25,14 +25,14 @@ def named_subnets(settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def control_plane_size(settings: Mapping[str, Any]) -> int:
-    """How many members the control plane has: the setting, else the control group's size, else one."""
+    """Number of members of the control plane: the setting, else the control group's size, else one."""
     groups = settings.get("autoscaler_node_groups") or ()
     control: Mapping[str, Any] = next((group for group in groups if group.get("role") == "control"), {})
     return int(settings.get("control_plane_size") or control.get("max_size") or 1)
 
 
 def zone_count(settings: Mapping[str, Any]) -> int:
-    """How many zones the cluster has: those that are named, else what its control plane wants."""
+    """Number of zones of the cluster: those that are named, else what its control plane wants."""
     zones = named_subnets(settings) or settings.get("zones")
     if zones:
         return len(zones)
@@ -45,7 +45,7 @@ def has_nat_in_each_zone(settings: Mapping[str, Any]) -> bool:
 
 
 def nat_count(settings: Mapping[str, Any]) -> int:
-    """How many NAT gateways of our own there are."""
+    """Number of NAT gateways of our own."""
     if is_given(settings):
         return 0
     return zone_count(settings) if has_nat_in_each_zone(settings) else 1

@@ -1,4 +1,4 @@
-"""What a cluster's settings say of its network: zones, gateways, subnets of a VPC that is there, and the bastion."""
+"""Settings of a cluster's network: zones, gateways, subnets of a VPC that is there, and the bastion."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ Subnets = Annotated[list[ZoneSubnets], Field(max_length=MOST_ZONES)]
 
 
 def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    """Of settings that contradict each other about where a cluster stands; ``document`` has them by name."""
+    """Faults of settings that contradict each other about where a cluster stands; ``document`` has them by name."""
     subnets: Sequence[ZoneSubnets] = document["subnets"]
     zones: Sequence[str] = document["zones"]
     given_field = next((name for name in ("vpc_id", "subnet_id") if document[name]), "")
@@ -112,7 +112,7 @@ def placement_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
 def placement_changes(
     before: Mapping[str, Any], zones: Sequence[str], subnets: Sequence[ZoneSubnets]
 ) -> Iterator[FieldProblem]:
-    """What a cluster that stands in a given VPC cannot become: it grows by naming subnets."""
+    """Changes that a cluster in a given VPC cannot make: it grows by naming subnets."""
     if not is_given(before):
         return
     if before.get("subnets") and not subnets:

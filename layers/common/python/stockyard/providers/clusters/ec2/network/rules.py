@@ -19,7 +19,7 @@ ALL = -1
 
 
 def port_rule(port: int, peer: str) -> str:
-    """That a range, or the members of a group, reach a port."""
+    """Rule that a range, or the members of a group, reach a port."""
     return f"{port} {peer}"
 
 

@@ -68,7 +68,7 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is wanted of a VPC: of one subnet, or of any; in how many zones; faults are of ``pointer``."""
+    """Request for one subnet of a VPC, or for any; in how many zones; faults are of ``pointer``."""
 
     subnet_id: str
     wants_public: bool
@@ -162,7 +162,7 @@ def ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def unfit(subnet: Subnet, wants_public: bool) -> str | None:
-    """Why a control plane cannot stand there, and what to do; None when it can."""
+    """Reason why a control plane cannot stand there, and what to do; None when it can."""
     if not subnet.routes.egress:
         return "has no route to the internet. Add a default route, or choose another subnet"
     if subnet.routes.public and not wants_public:

@@ -1,4 +1,4 @@
-"""Which zones of its region a cluster stands in."""
+"""Zones of the region in which a cluster stands."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def by_offers(calls: Calls, types: Sequence[str]) -> list[str]:
 
 
 def findings(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
-    """What is wrong with the zones that the settings name: those that are not there, and where no member of the
-    control plane can be."""
+    """Findings about the zones that the settings name: those that are not there, and where no member of the control
+    plane can be."""
     named = [str(zone) for zone in cluster.settings.get("zones") or ()]
     if not named:
         return

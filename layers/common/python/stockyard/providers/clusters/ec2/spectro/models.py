@@ -116,7 +116,7 @@ class ProfileReference(Part):
 
 
 class CloudConfig(Part):
-    """Where the cluster stands."""
+    """Place of the cluster."""
 
     UNSUPPORTED: ClassVar[Unsupported] = {
         "hybridConfig": "is not supported: nodes of other places join by node providers",
@@ -147,7 +147,7 @@ def _max_price(text: Any) -> Any:
 
 
 class SpotMarketOptions(Part):
-    """What a spot node may cost."""
+    """Price that a spot node may cost."""
 
     max_price: Annotated[str, AfterValidator(_max_price)]
 
@@ -226,7 +226,7 @@ class UpdateStrategy(Part):
 
 
 class PoolConfig(Part):
-    """What a pool is for, and how many nodes it has."""
+    """Purpose of a pool, and its number of nodes."""
 
     UNSUPPORTED: ClassVar[Unsupported] = {
         "additionalAnnotations": "is not supported: give the pool labels",
@@ -303,7 +303,7 @@ def _pools(pools: list[MachinePool]) -> list[MachinePool]:
 
 
 class ClusterConfig(Part):
-    """How the cluster is kept. Pools are always updated side by side, each by its own strategy."""
+    """Upkeep of the cluster. Pools are always updated side by side, each by its own strategy."""
 
     UNSUPPORTED: ClassVar[Unsupported] = {
         "machineManagementConfig": "is not supported: nodes are replaced, not patched",

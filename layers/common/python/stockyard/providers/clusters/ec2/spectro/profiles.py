@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
 
 
 def place_of(parts: Sequence[str]) -> str:
-    """Where the body says what a pointer into a request names. What only packs have is below the profiles."""
+    """Place in the body that a pointer into a request names. What only packs have is below the profiles."""
     if parts[0] != "profiles":
         return pointer(*PROFILES, *parts)
     below = list(parts[1:])

@@ -1,1 +1,1 @@
-"""Who may do what in a cluster on EKS."""
+"""Rights of people and machines in a cluster on EKS."""

@@ -18,7 +18,7 @@ CREATOR = "creator"
 
 
 def detail(builder: Builder) -> dict[str, object]:
-    """What the line of a new cluster keeps: who makes it."""
+    """Detail that the line of a new cluster keeps: who makes it."""
     return {CREATOR: _own_id(builder)} if _line(builder) is None else {}
 
 

@@ -60,7 +60,7 @@ def _without_former_trust(builder: Builder, role: _Role) -> str | None:
 
 
 def role_name(builder: Builder, key: str) -> str:
-    """What the role is called."""
+    """Name of the role."""
     return names.role_name(builder.config.name_prefix, builder.work.cluster.client_id, f"{key}-role")
 
 

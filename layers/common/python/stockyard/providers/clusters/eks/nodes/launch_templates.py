@@ -59,7 +59,7 @@ def ensure(builder: Builder, key: str, name: str, group: Mapping[str, Any], secu
 
 
 def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str | None:
-    """What the template that a group was made with lacks: it is gone itself, or names a security group or a placement
+    """Lack of the template that a group was made with: it is gone itself, or names a security group or a placement
     group that is; None where nothing is known to be missing. A line of an earlier release names no groups."""
     line = builder.ledger.find(ec2_kinds.LAUNCH_TEMPLATE.name, key)
     if line is None or line.state != "made" or builder.recent(line.made_at):

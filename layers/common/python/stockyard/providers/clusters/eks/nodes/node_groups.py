@@ -43,22 +43,22 @@ class Generation:
 
     @classmethod
     def of(cls, line: Resource) -> Generation:
-        """That of a line of the ledger."""
+        """Read the generation of a line of the ledger."""
         pool, _, number = line.key.partition("/")
         return cls(pool, int(number or 1))
 
     @property
     def key(self) -> str:
-        """Its key on the ledger: the group's name, and from the second on the number."""
+        """Key on the ledger: the group's name, and from the second on the number."""
         return self.pool if self.number == 1 else f"{self.pool}/{self.number}"
 
     @property
     def name(self) -> str:
-        """What EKS calls it."""
+        """Name of the group in EKS."""
         return names.node_group_name(self.pool, self.number)
 
     def template(self, cluster: Cluster) -> str:
-        """What its launch template is called."""
+        """Name of the group's launch template."""
         suffix = "" if self.number == 1 else f".{self.number}"
         return names.part(cluster, f"lt-{self.pool}{suffix}")
 
@@ -116,7 +116,8 @@ def managed_group(
 def _security_groups(
     builder: Builder, described: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> tuple[str, ...]:
-    """Those of interfaces with EFA: a group of their own, and the cluster's, without which no node reaches the API."""
+    """Security groups of interfaces with EFA: a group of their own, and the cluster's, without which no node reaches
+    the API."""
     if not any(group.get("fabric") == EFA for group in groups):
         return ()
     name = f"{names.stem(builder.work.cluster)}-efa"
@@ -154,7 +155,7 @@ def _lack(
     described: Mapping[str, Any],
     security: tuple[str, ...],
 ) -> str | None:
-    """What the group was made with and is no more; None for nothing."""
+    """Things that the group was made with and that are no more; None for nothing."""
     gone_subnets = sorted(set(described.get("subnets") or ()) - {subnet.id for subnet in network.subnets_of(builder)})
     if gone_subnets:
         return f"subnet {', '.join(gone_subnets)}"
@@ -237,7 +238,7 @@ def _described(builder: Builder, generation: Generation) -> dict[str, Any] | Non
 
 
 def _failure(described: Mapping[str, Any]) -> VendorError | None:
-    """Why a group could not be made, in EKS's words."""
+    """Error of a group that could not be made, in EKS's words."""
     if described.get("status") not in ("CREATE_FAILED", "DELETE_FAILED"):
         return None
     text = addons.issues_of_group(described) or str(described["status"])

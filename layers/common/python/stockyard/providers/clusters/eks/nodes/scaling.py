@@ -1,4 +1,4 @@
-"""How many machines a managed node group may have, and what else EKS changes of one that is there.
+"""Number of machines that a managed node group may have, and what else EKS changes of one that is there.
 
 The desired size is given once. From then on the claims of the group's pool decide it, by the auto scaling group; what
 EKS tells of it is minutes old at times, so that it is never sent back: machines of claims would go.
@@ -67,7 +67,7 @@ def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int
 
 
 def size_of(builder: Builder, described: Mapping[str, Any]) -> int:
-    """How many machines the group shall have, as EC2 Auto Scaling has it now."""
+    """Number of machines that the group shall have, as EC2 Auto Scaling has it now."""
     resources = described.get("resources") or {}
     names_of_groups = [str(entry["name"]) for entry in resources.get("autoScalingGroups") or ()]
     if not names_of_groups:
@@ -142,7 +142,7 @@ def _processes(builder: Builder, described: Mapping[str, Any], operation: str) -
 
 
 def _changes(builder: Builder, group: Mapping[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
-    """What a group differs in, as EKS takes it."""
+    """Differences of a group, as EKS takes them."""
     change: dict[str, Any] = {}
     present = {name: int(size) for name, size in described["scalingConfig"].items()}
     target = limits(builder, group, present, size_of(builder, described))
@@ -193,8 +193,8 @@ def _call(builder: Builder, line: Resource, operation: str, name: str, parameter
 
 
 def _update_in_progress(builder: Builder, line: Resource, name: str) -> str | None:
-    """What is waited for while an update goes on. One that is over is written down as such, so that a later one is
-    another. Raises ``VendorRefused`` for one that failed."""
+    """Look at an update, and tell what is waited for while it goes on. One that is over is written down as such, so
+    that a later one is another. Raises ``VendorRefused`` for one that failed."""
     update_id = line.detail.get(_UPDATE)
     if not update_id:
         return None
