@@ -1,4 +1,5 @@
-"""How many events an execution of each workflow document may have: a table for people, then one JSON line of figures.
+"""Number of events that an execution of each workflow document may have: a table for people, then one JSON line of
+figures.
 
 Read off the documents that are deployed, and the table of phases. A standard execution of Step Functions ends for good
 at 25,000 events.
@@ -26,9 +27,9 @@ _BEGIN_AND_END = 4
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Of one procedure. ``usual`` and ``most`` are the events that all its looks could have when every phase lasted to
-    its limit, with the usual wait and with the least; ``execution`` those that one execution has at most, every retry
-    included; ``executions`` how many follow each other then, at most."""
+    """Bound of one procedure. ``usual`` and ``most`` are the events that all its looks could have when every phase
+    lasted to its limit, with the usual wait and with the least; ``execution`` those that one execution has at most,
+    every retry included; ``executions`` how many follow each other then, at most."""
 
     workflow: str
     usual: int
@@ -37,7 +38,7 @@ class Bound:
 
     @property
     def executions(self) -> int:
-        """How many executions carry ``most`` events: each ends soon after it is handed over."""
+        """Number of executions that carry ``most`` events: each ends soon after it is handed over."""
         return -(-self.most // history.HANDED_OVER_AT)
 
 

@@ -1,12 +1,12 @@
 """Plain words: no participle or pronoun alone is the name of a variable, function or type, and the first sentence of a
-docstring has few pronouns."""
+docstring begins with a noun or a verb and has few pronouns."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +35,13 @@ PRONOUNS = frozenset(
 )
 MOST_PRONOUNS = 3
 """In the first sentence of a docstring; more have to be read twice."""
+OPENINGS = frozenset(
+    {
+        *("What", "How", "Why", "Which", "Where", "When", "Who", "Whom", "Whose", "Of", "By"),
+        *("That", "Those", "This", "These", "It", "Its", "They", "Their"),
+    }
+)
+"""Words with which a docstring does not begin: a reader has to wait for the noun that the thing is."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 KEEPERS = frozenset(
     {
@@ -66,26 +73,35 @@ def bare_names(tree: ast.AST) -> list[tuple[str, int]]:
     return [(name, line) for name, line in _names(tree) if name.strip("_").lower() in BARE]
 
 
-def long_winded(tree: ast.AST) -> list[tuple[int, str]]:
-    """First sentences of docstrings with more than ``MOST_PRONOUNS`` pronouns, each with its line."""
+def _first_sentences(tree: ast.AST) -> list[tuple[int, str]]:
+    """First sentence of each docstring, with its line."""
     documented = [node for node in ast.walk(tree) if isinstance(node, Documented)]
-    firsts = [
+    return [
         (node.body[0].lineno, re.split(r"(?<=[.:;])\s", text)[0])
         for node in documented
         if (text := ast.get_docstring(node))
     ]
+
+
+def long_winded(sentences: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """First sentences with more than ``MOST_PRONOUNS`` pronouns, each with its line."""
     return [
         (line, first)
-        for line, first in firsts
+        for line, first in sentences
         if sum(word in PRONOUNS for word in re.findall(r"[a-z']+", first.lower())) > MOST_PRONOUNS
     ]
 
 
+def without_noun(sentences: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """First sentences that begin with one of the ``OPENINGS``, each with its line."""
+    return [(line, first) for line, first in sentences if re.split(r"\W", first, maxsplit=1)[0] in OPENINGS]
+
+
 @functools.cache
-def faults() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The bare names, and the long first sentences, of all modules of ours; each module is parsed once."""
+def faults() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The bare names, the long first sentences and those without a noun, of all modules; each is parsed once."""
     files = (path for room in ROOMS for path in ((ROOT / room).rglob("*.py") if "." not in room else [ROOT / room]))
-    names, sentences = list[str](), list[str]()
+    names, long_sentences, openings = list[str](), list[str](), list[str]()
     for file in files:
         if BUNDLES in file.parents:
             continue
@@ -95,8 +111,10 @@ def faults() -> tuple[tuple[str, ...], tuple[str, ...]]:
             for name, line in bare_names(tree)
             if not (name.lower() in EXEMPT and path in KEEPERS)
         ]
-        sentences += [f"{path}:{line} {first}" for line, first in long_winded(tree)]
-    return tuple(names), tuple(sentences)
+        sentences = _first_sentences(tree)
+        long_sentences += [f"{path}:{line} {first}" for line, first in long_winded(sentences)]
+        openings += [f"{path}:{line} {first}" for line, first in without_noun(sentences)]
+    return tuple(names), tuple(long_sentences), tuple(openings)
 
 
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:
@@ -107,10 +125,37 @@ def test_docstrings_begin_with_a_sentence_of_few_pronouns() -> None:
     assert not faults()[1], "\n".join(faults()[1])
 
 
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    assert not faults()[2], "\n".join(faults()[2])
+
+
 def test_check_counts_pronouns_of_the_first_sentence_alone() -> None:
     sentence = "What it is that they have of those."
-    assert long_winded(ast.parse(f'"""{sentence}"""')) == [(1, sentence)]
-    assert not long_winded(ast.parse(f'"""A list. {sentence}"""'))
+    assert long_winded(_first_sentences(ast.parse(f'"""{sentence}"""'))) == [(1, sentence)]
+    assert not long_winded(_first_sentences(ast.parse(f'"""A list. {sentence}"""')))
+
+
+def test_check_sees_docstrings_that_begin_without_a_noun() -> None:
+    source = '''"""Nodes of a pool. What they cost."""
+class Pool:
+    """Which nodes it has."""
+    def size(self):
+        """How many."""
+    def price(self):
+        """It, in USD: of all."""
+    def whole(self):
+        """Whether all nodes are there."""
+    async def load(self):
+        """
+        Of which cluster.
+        """
+'''
+    assert sorted(without_noun(_first_sentences(ast.parse(source)))) == [
+        (3, "Which nodes it has."),
+        (5, "How many."),
+        (7, "It, in USD:"),
+        (11, "Of which cluster."),
+    ]
 
 
 def test_check_sees_each_kind_of_name() -> None:

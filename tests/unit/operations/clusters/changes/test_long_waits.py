@@ -140,7 +140,8 @@ def test_what_changes_all_the_time_is_handed_over_until_its_time_is_up(
 def test_a_document_of_the_release_before_dies_and_the_sweep_goes_on(
     asking: BalancedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hands nothing over. The next execution has the document of today. Events and looks are a tenth here."""
+    """An execution with that document hands nothing over. The next execution has the document of today. Events and
+    looks are a tenth here."""
     monkeypatch.setattr(states, "MOST_EVENTS", MOST_EVENTS // 10)
     document = json.loads(walk.document(CHANGE_BALANCED))
     for state in document["States"].values():

@@ -29,7 +29,7 @@ class Step:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """What the document reads."""
+        """Answer as the document reads it."""
         return {"done": self.done, "wait": self.wait, "events": self.events, "continued": self.continued}
 
 
