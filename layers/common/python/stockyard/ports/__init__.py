@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
     from stockyard.ports.clouds import (
         Cloud,
+        LedgerThings,
         PriceList,
         PriceRequests,
         PublicPrices,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,6 +22,16 @@ class Tagged:
     resource_id: str
     generation: str
     created_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerThings:
+    """Things of an account by the ledgers of living records: a sweep need not ask for them one by one."""
+
+    owners: Mapping[tuple[str, str], str]
+    """(kind, vendor id) of a thing that is made -> the id of the record that it belongs to."""
+    resting: Set[str] = frozenset()
+    """Ids of living records whose inner kinds are not looked at this time."""
 
 
 Skipped = Callable[[str, VendorError], None]
@@ -79,6 +89,30 @@ class Cloud(Protocol):
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """Remove one orphan; True when it is gone. A thing of another tenant is left alone: False."""
+
+
+@runtime_checkable
+class ListsByLedger(Protocol):
+    """A cloud whose sweep asks less where the ledger says whose a thing is."""
+
+    @property
+    def inner_kinds(self) -> Set[str]:
+        """Kinds of things that stand within another thing of the same record, and that only that one lists. Without
+        it there is none of them, and while its record lives none of them is an orphan."""
+        ...
+
+    def tagged_beside(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        ledger: LedgerThings,
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
+        """As ``tagged``: a listed thing on the ``ledger`` is taken for what the ledger says, without its tags being
+        read; inner kinds of ``ledger.resting`` are left out."""
+        ...
 
 
 @runtime_checkable

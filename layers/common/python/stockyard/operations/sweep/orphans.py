@@ -83,13 +83,16 @@ def client_suspects(services: Services) -> list[Suspect]:
     ]
 
 
-def regions_of(services: Services, account: CloudAccount) -> list[str]:
-    """The regions to look at: the account's own, and every one that its clusters or ledger lines name."""
+def regions_of(services: Services, account: CloudAccount, lines: Iterable[Resource] | None = None) -> list[str]:
+    """The regions to look at: the account's own, and every one that its clusters or ledger lines name. ``lines`` are
+    those of the account where the caller has read them."""
+    if lines is None:
+        lines = [line for line in every(services.store, Resource) if str(line.account_id) == account.id]
     regions = set(services.clouds[account.provider].regions(account))
     for cluster in every(services.store, Cluster):
         if str(cluster.cloud_account_id) == account.id:
             regions.add(str(cluster.settings.get("region_name") or ""))
-    regions.update(line.region for line in every(services.store, Resource) if str(line.account_id) == account.id)
+    regions.update(line.region for line in lines)
     return sorted(regions - {""})
 
 

@@ -5,11 +5,11 @@ Whatever asks a cloud or a vendor happens here, so that a place that does not an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 
-from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider, Resource
 from stockyard.domain.values import times
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
@@ -24,6 +24,7 @@ from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
+from stockyard.operations.sweep.listing import account_listing
 from stockyard.operations.sweep.orphans import Suspect
 from stockyard.operations.sweep.parts import tell_gone_parts
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
@@ -57,12 +58,13 @@ def remove_environment(services: Services, environment: NodeEnvironment) -> str 
 @dataclass(slots=True)
 class _View:
     """Result of a look at a place; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of the
-    account that did not; None until the account has answered."""
+    account that did not; None until the account has answered. Parts of clusters that are ``resting`` are left out."""
 
     things: list[Tagged] = field(default_factory=list)
     suspects: list[Suspect] = field(default_factory=list)
     whole: bool = False
     silent_regions: list[str] | None = None
+    resting: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class PlaceSweep:
             for cluster in clusters_of(self.services, account.id):
                 self.tally.attempt(cluster.id, mark_members, self.services, cluster.id)
                 self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
-                if view.silent_regions is not None:
+                if view.silent_regions is not None and cluster.id not in view.resting:
                     self.tally.attempt(
                         cluster.id, tell_gone_parts, self.services, cluster.id, view.things, view.silent_regions
                     )
@@ -144,9 +146,12 @@ class PlaceSweep:
             self.tally.failures.append(f"{self._name(account)} {region}: {error.error_type}")
 
         cloud, tenant = self.services.clouds[account.provider], self.services.tenant
-        regions = sweep_orphans.regions_of(self.services, account)
-        things = cloud.tagged(account, self.services.installation, tenant, regions, skipped)
+        lines = [line for line in every(self.services.store, Resource) if str(line.account_id) == account.id]
+        regions = sweep_orphans.regions_of(self.services, account, lines)
+        listing = account_listing(self.services, account, lines)
+        things = listing.things(regions, skipped)
         view.things += things
+        view.resting = listing.resting
         view.silent_regions = silent
         view.suspects += sweep_orphans.tagged_suspects(things, partial(cloud.discard, account, tenant=tenant))
         return not silent

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from botocore.config import Config
 
 from stockyard.errors import VendorNotFound
+from stockyard.ports import LedgerThings
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import translated
 from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, SLOW, Clients
 
@@ -28,6 +30,11 @@ SLOW_CALLS = frozenset({"create_fleet", "run_instances"})
 workflow repeats them."""
 
 
+LEDGER = "ledger"
+"""Stands for the generation of what is known without being asked for: nothing that is known is removed."""
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of one session in one region."""
@@ -42,6 +49,18 @@ class Calls:
             answer: dict[str, Any] = getattr(client, operation)(**parameters)
         return answer
 
+    def tags_of(self, kind: str, vendor_id: str) -> Mapping[str, str] | None:  # noqa: ARG002
+        """The tags of a thing that need not be asked for; None where the cloud has to say them."""
+        return None
+
+    def rests(self, resource_id: str) -> bool:  # noqa: ARG002
+        """Whether what stands within the things of this record is not looked at."""
+        return False
+
+    def once(self, name: str, listed: Callable[[], Iterable[T]]) -> Sequence[T]:  # noqa: ARG002
+        """The things that are ``listed``; in a sweep only once, for all kinds that need it."""
+        return list(listed())
+
     def described_items(self, operation: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
         """Items that EC2 describes under ``key``; nothing where it says that there is no such thing."""
         try:
@@ -55,6 +74,31 @@ class Calls:
         with translated(f"{service} {operation}"):
             for page in client.get_paginator(operation).paginate(**parameters):
                 yield from page.get(key, ())
+
+
+@dataclass(frozen=True, slots=True)
+class ListingCalls(Calls):
+    """The calls of a sweep of one region, which asks for nothing that it knows."""
+
+    ledger: LedgerThings
+    known_tags: Mapping[str, str]
+    """The tags of everything that is known, but for whose it is."""
+    _lists: dict[str, list[Any]] = field(default_factory=dict)
+
+    def tags_of(self, kind: str, vendor_id: str) -> Mapping[str, str] | None:
+        """See ``Calls``."""
+        owner = self.ledger.owners.get((kind, vendor_id))
+        return None if owner is None else {**self.known_tags, tags.RESOURCE: owner, tags.GENERATION: LEDGER}
+
+    def rests(self, resource_id: str) -> bool:
+        """See ``Calls``."""
+        return resource_id in self.ledger.resting
+
+    def once(self, name: str, listed: Callable[[], Iterable[T]]) -> Sequence[T]:
+        """See ``Calls``."""
+        if name not in self._lists:
+            self._lists[name] = list(listed())
+        return self._lists[name]
 
 
 def _config_of(operation: str) -> Config:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
-from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.ports import LedgerThings, Skipped, Tagged, Verification
 from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
+from stockyard.providers.clouds.aws.kinds.registry import INNER
 from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
 from stockyard.providers.clouds.aws.resources import sweep
 from stockyard.providers.clouds.aws.resources.child_names import role_name
@@ -164,6 +165,24 @@ class AwsCloud:
     ) -> Sequence[Tagged]:
         """See ``ports.Cloud.tagged``."""
         return sweep.tagged(self._sessions.of(account, SWEEP_SESSION, tenant), installation, tenant, regions, skipped)
+
+    @property
+    def inner_kinds(self) -> Set[str]:
+        """See ``ports.ListsByLedger.inner_kinds``."""
+        return INNER
+
+    def tagged_beside(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        ledger: LedgerThings,
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
+        """See ``ports.ListsByLedger.tagged_beside``."""
+        clients = self._sessions.of(account, SWEEP_SESSION, tenant)
+        return sweep.tagged(clients, installation, tenant, regions, skipped, ledger)
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """See ``ports.Cloud.discard``."""

@@ -51,6 +51,8 @@ def targets(calls: Calls, file_system: str) -> list[dict[str, Any]]:
 def _mount_targets(calls: Calls, required_tags: Mapping[str, str], _name: str | None) -> Sequence[TaggedThing]:
     things = []
     for system in _file_systems(calls, of_parent(required_tags), None):
+        if calls.rests(system.tags.get(tags.RESOURCE, "")):
+            continue
         for item in targets(calls, system.vendor_id):
             if state_of(item) is not State.ABSENT:
                 # One a zone, so that the zone tells which line of the ledger it is of.

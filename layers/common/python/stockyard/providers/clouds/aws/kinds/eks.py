@@ -5,7 +5,7 @@ EKS finds nothing by tags, so each cluster of the region is looked at, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -48,12 +48,18 @@ def _cluster(calls: Calls, name: str) -> dict[str, Any]:
 
 
 def _clusters(calls: Calls, required_tags: Mapping[str, str], named: str | None) -> Sequence[TaggedThing]:
-    names = [named] if named else [str(name) for name in calls.pages("eks", "list_clusters", "clusters")]
-    things = []
-    for name in names:
+    if named:
+        return list(_with_tags(calls, [named]))
+    # Five kinds begin with this list.
+    things = calls.once("eks clusters", lambda: _with_tags(calls, calls.pages("eks", "list_clusters", "clusters")))
+    return [thing for thing in things if tags.carries(thing.tags, required_tags)]
+
+
+def _with_tags(calls: Calls, names: Iterable[Any]) -> Iterator[TaggedThing]:
+    for name in map(str, names):
         with suppress(VendorNotFound):
-            things.append(TaggedThing(name, _cluster(calls, name).get("tags") or {}))
-    return [thing for thing in things if named or tags.carries(thing.tags, required_tags)]
+            known_tags = calls.tags_of("eks_cluster", name)
+            yield TaggedThing(name, _cluster(calls, name).get("tags") or {} if known_tags is None else known_tags)
 
 
 def _delete_cluster(calls: Calls, name: str) -> None:
@@ -91,12 +97,18 @@ def _inside(
         elif named:
             ids = [named]
         else:
-            clusters = _clusters(calls, of_parent(required_tags), None)
+            clusters = [
+                cluster
+                for cluster in _clusters(calls, of_parent(required_tags), None)
+                if not calls.rests(cluster.tags.get(tags.RESOURCE, ""))
+            ]
             ids = [vendor_id for cluster in clusters for vendor_id in within(calls, cluster.vendor_id)]
         things = []
         for vendor_id in ids:
             with suppress(VendorNotFound):
-                things.append(TaggedThing(vendor_id, describe_one(calls, vendor_id).get("tags") or {}))
+                known_tags = calls.tags_of(kind_name, vendor_id)
+                asked_tags = describe_one(calls, vendor_id).get("tags") or {} if known_tags is None else known_tags
+                things.append(TaggedThing(vendor_id, asked_tags))
         by_name = named and not numbered
         return [thing for thing in things if by_name or tags.carries(thing.tags, required_tags)]
 

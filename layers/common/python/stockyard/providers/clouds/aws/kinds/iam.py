@@ -27,7 +27,8 @@ def _kind(kind_name: str, thing: str, remove: Callable[[Calls, str], None]) -> K
         matches = []
         for name in [named] if named else [item[f"{thing}Name"] for item in listing]:
             with suppress(VendorNotFound):
-                carried = tags.mapping(_get(calls, thing, name).get("Tags"))
+                known_tags = None if named else calls.tags_of(kind_name, name)
+                carried = tags.mapping(_get(calls, thing, name).get("Tags")) if known_tags is None else known_tags
                 if named or tags.carries(carried, required_tags):
                     matches.append(TaggedThing(name, carried))
         return matches

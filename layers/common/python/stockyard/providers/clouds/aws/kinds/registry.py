@@ -39,4 +39,15 @@ DELETION_ORDER: tuple[Kind, ...] = (
 )
 GLOBAL = frozenset({"role", "instance_profile"})
 """Kinds that belong to no region."""
+INNER = frozenset(
+    kind.name
+    for kind in (
+        efs_kinds.MOUNT_TARGET,
+        eks_kinds.ADDON,
+        eks_kinds.POD_IDENTITY,
+        eks_kinds.NODE_GROUP,
+        eks_kinds.ACCESS_ENTRY,
+    )
+)
+"""Kinds that stand within another thing of the same record; see ``ports.ListsByLedger``."""
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, REFUSED_CAPACITY, GIVEN_NETWORK)}

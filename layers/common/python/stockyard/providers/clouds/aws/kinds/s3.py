@@ -35,7 +35,8 @@ def _search(calls: Calls, required_tags: Mapping[str, str], name: str | None) ->
     things = []
     for bucket in [name] if name else _listed(calls):
         with suppress(VendorNotFound):
-            carried = bucket_tags(calls, bucket)
+            known_tags = None if name else calls.tags_of("bucket", bucket)
+            carried = bucket_tags(calls, bucket) if known_tags is None else dict(known_tags)
             if carried is None and name:
                 # Cut off between its making and its tags: the name, which holds our ids, says whose it is.
                 carried = dict(required_tags)

@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stockyard.errors import PermissionDenied, VendorConflict, VendorError
-from stockyard.ports import Skipped, Tagged
+from stockyard.ports import LedgerThings, Skipped, Tagged
 from stockyard.providers.clouds.aws import tags
-from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.calls import Calls, ListingCalls
 from stockyard.providers.clouds.aws.kinds.base import Kind, State, TaggedThing
 from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, KINDS
 from stockyard.providers.clouds.aws.sessions import Clients
 
+NOTHING = LedgerThings({})
+
 
 def tagged(
-    clients: Clients, installation: str, tenant: str, regions: Sequence[str], skipped: Skipped | None = None
+    clients: Clients,
+    installation: str,
+    tenant: str,
+    regions: Sequence[str],
+    skipped: Skipped | None = None,
+    ledger: LedgerThings = NOTHING,
 ) -> list[Tagged]:
     """Things with all four tags, in an order in which removal succeeds. Things of no region get the first one's.
 
-    A region that fails is told to ``skipped`` and left out as a whole; see ``ports.Cloud.tagged``.
+    What is on the ``ledger`` is not asked for; see ``ports.ListsByLedger``. A region that fails is told to ``skipped``
+    and left out as a whole; see ``ports.Cloud.tagged``.
     """
     things: list[Tagged] = []
     failed: dict[str, VendorError] = {}
     for region in regions:
         try:
             first = len(failed) == regions.index(region)
-            things += list(_in_region(Calls(clients, region), installation, tenant, with_global=first))
+            calls = ListingCalls(clients, region, ledger, tags.of_tenant(installation, tenant))
+            things += list(_in_region(calls, installation, tenant, with_global=first))
         except VendorError as error:
             if skipped is None:
                 raise
