@@ -176,6 +176,7 @@ def test_the_driver_of_efa_comes_only_with_a_group_that_needs_it(eks: Any, run: 
     assert {(kind, name) for kind, _, name in api.objects} == {
         ("StorageClass", "modelplane-rwx-efs"),
         ("DaemonSet", "nvidia-device-plugin-daemonset"),
+        *((f"MutatingAdmissionPolicy{part}", "stockyard-balancer-tags") for part in ("", "Binding")),
     }
 
 

@@ -23,7 +23,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-
 _TAG = re.compile(r"[\w .:/=+@-]*")
 _SECRET = re.compile(r"[!-~]{24,32}")
 _RESERVED_TAGS = ("stockyard:", "kubernetes.io/")
-MAX_TAGS = 40
+MAX_TAGS = 30
 
 
 def _secret(value: SecretStr) -> SecretStr:
@@ -189,4 +189,4 @@ Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(c
 """Labels of Kubernetes: keys with an optional DNS prefix, values of at most 63 characters."""
 TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
 Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]
-"""Tags by key, at most 40. What is made in the cloud carries them too."""
+"""Tags by key, at most 30. What is made in the cloud carries them too."""
