@@ -283,6 +283,7 @@ def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
 _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")
 
 _HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+"
+_ADDRESS = r"((25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(25[0-5]|2[0-4]\d|1?\d?\d)"
 _BASE = r"https://[A-Za-z0-9.:/_-]*[A-Za-z0-9_-]"
 CLOUDFRONT_CHECKS: Mapping[str, Check] = {
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate", EDGE_REGION),
@@ -344,6 +345,7 @@ CHECKS: Mapping[str, Check] = {
     "domain": _pattern(f"({_HOST})?", "the name of a host"),
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),
     "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic"),
+    "egress_addresses": _pattern(rf"({_ADDRESS}(,{_ADDRESS})*)?", "IPv4 addresses with commas between them"),
     "network": Check("an object with subnet_ids and security_group_ids", _read_network),
     "cloudfront": Check("an object", _read_cloudfront),
 }

@@ -87,6 +87,8 @@ def test_stage_config_reads_network() -> None:
         ("image_mirror", "https://mirror.example.com"),
         ("cudo_url", "http://rest.compute.cudo.org"),
         ("cudo_dns_suffix", "https://clusters.example.com"),
+        ("egress_addresses", "192.0.2.7/32"),
+        ("egress_addresses", "192.0.2.7, 192.0.2.8"),
         ("agent_image", "python; true"),
     ],
 )
@@ -101,6 +103,7 @@ def test_sources_of_machines_may_be_mirrors() -> None:
         "archive_url": "https://mirror.example.com/ubuntu",
         "image_mirror": "mirror.example.com:5000/all",
         "cudo_dns_suffix": "clusters.example.com",
+        "egress_addresses": "192.0.2.7,192.0.2.8",
         "manifests_url": "https://mirror.example.com/raw",
         "agent_image": f"mirror.example.com/python@sha256:{'0' * 64}",
     }

@@ -76,6 +76,9 @@ class Choices:
     names below ``stockyard.internal``, which only a cluster's own machines know."""
     allow_access_keys: bool = False
     """Whether accounts in AWS may be registered by an access key instead of a role."""
+    egress_addresses: str = ""
+    """Addresses by which the functions of the stage's `network` go out, those of its NAT gateways, with commas between
+    them. [Clusters on EKS](eks.md) whose API is not open to everybody need them."""
     allow_private_vaults: bool = False
     """Whether a [Vault](vault.md) of an account may stand at a private address: with `network` the stage's functions
     reach what is in it, and a tenant's address would let them look around there."""

@@ -125,12 +125,6 @@ def test_a_plan_names_everything() -> None:
     assert ("node group", "h100 (p5.48xlarge, 1 at first, 0 to 4)") in creates
 
 
-def test_a_list_of_who_reaches_the_api_is_a_warning() -> None:
-    assert list(planning.access_findings(cluster())) == []
-    (finding,) = planning.access_findings(cluster(public_access_cidrs=["192.0.2.0/24"]))
-    assert (finding.pointer, finding.warning) == ("/settings/public_access_cidrs", True)
-
-
 def test_a_prefix_that_makes_names_too_long_is_refused() -> None:
     assert list(planning.name_findings(cluster(), "vantage")) == []
     (finding,) = planning.name_findings(cluster(), "v" * 40)

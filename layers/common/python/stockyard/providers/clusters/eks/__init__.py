@@ -18,6 +18,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         api_url=settings.api_url,
         issuer=settings.issuer,
         visibility_seconds=settings.visibility_seconds,
+        egress_addresses=tuple(filter(None, settings.egress_addresses.split(","))),
     )
     return EksClusterDriver(config, boto3.Session, secrets=tools.secrets)
 

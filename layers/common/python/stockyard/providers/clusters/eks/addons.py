@@ -19,28 +19,33 @@ from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addresses, names
 from stockyard.providers.clusters.eks.access import identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
-from stockyard.providers.clusters.eks.configuration import has_storage
+from stockyard.providers.clusters.eks.configuration import has_block_storage, has_storage
 from stockyard.providers.clusters.eks.control_plane import token
 
-NETWORK, FILES = "vpc-cni", "aws-efs-csi-driver"
+NETWORK, FILES, VOLUMES = "vpc-cni", "aws-efs-csi-driver", "aws-ebs-csi-driver"
 BEFORE_NODES = (NETWORK, "kube-proxy", "eks-pod-identity-agent")
 """What has a pod on each node, and so needs none to be well."""
 ALWAYS = (*BEFORE_NODES, "coredns")
 NAMESPACE, ACCOUNT = "kube-system", "efs-csi-controller-sa"
-"""Whom the EFS driver's role is for."""
+"""The service account that has the role of EFS's driver."""
+ACCOUNT_OF_VOLUMES = "ebs-csi-controller-sa"
+"""The same of EBS's driver."""
 WAIT_SECONDS = 20
 
 
 def addons(cluster: Cluster) -> tuple[str, ...]:
     """The add-ons of a cluster."""
-    return (*ALWAYS, FILES) if has_storage(cluster) else ALWAYS
+    drivers = ((VOLUMES, has_block_storage(cluster)), (FILES, has_storage(cluster)))
+    return (*ALWAYS, *(name for name, is_there in drivers if is_there))
 
 
 def ensure(builder: Builder) -> Outcome:
     """The add-ons and the EFS driver's identity. Not done until all work: some need a node to run on."""
     cluster = builder.work.cluster
+    if has_block_storage(cluster):
+        _pod_identity(builder, VOLUMES, ACCOUNT_OF_VOLUMES, identity.VOLUMES)
     if has_storage(cluster):
-        _pod_identity(builder)
+        _pod_identity(builder, FILES, ACCOUNT, identity.FILES)
     waiting = [text for name in addons(cluster) if (text := _addon(builder, name))]
     if waiting:
         # An add-on without a node says that its pods are missing, and the group why it has no machine.
@@ -175,7 +180,12 @@ def _update(builder: Builder, line: Resource, described: Mapping[str, Any], vers
 
 
 def _configuration(builder: Builder, name: str) -> dict[str, str]:
-    """The network's interfaces outlive their machines now and then: with our tags a deletion may remove them."""
+    """Tags of ours for what an add-on makes: interfaces of the network outlive their machines now and then, and the
+    driver of volumes may change none without them."""
+    if name == VOLUMES:
+        of_volumes = tags.of_tenant(builder.owner.installation, builder.owner.tenant)
+        controller = {"k8sTagClusterId": names.cluster_name(builder.work.cluster), "extraVolumeTags": of_volumes}
+        return {"configurationValues": json.dumps({"controller": controller}, sort_keys=True)}
     if name != NETWORK:
         return {}
     marks = json.dumps(tags.of_owner(builder.owner) | {tags.GENERATION: builder.owner.generation}, sort_keys=True)
@@ -196,7 +206,7 @@ def _issues(described: Mapping[str, Any]) -> str:
     return "; ".join(str(issue.get("message") or issue.get("code")) for issue in issues) or "EKS gives no reason"
 
 
-def _pod_identity(builder: Builder) -> None:
+def _pod_identity(builder: Builder, driver: str, service_account: str, role: str) -> None:
     cluster = names.cluster_name(builder.work.cluster)
 
     def create(line: Resource, marks: dict[str, str]) -> str:
@@ -205,12 +215,12 @@ def _pod_identity(builder: Builder) -> None:
             "create_pod_identity_association",
             clusterName=cluster,
             namespace=NAMESPACE,
-            serviceAccount=ACCOUNT,
-            roleArn=identity.arn(builder, identity.FILES),
+            serviceAccount=service_account,
+            roleArn=identity.arn(builder, role),
             tags=marks,
             clientRequestToken=line.token,
         )
         return f"{cluster}/{answer['association']['associationId']}"
 
-    name = f"{cluster}/{NAMESPACE}/{ACCOUNT}"
-    builder.want(Wish(eks_kinds.POD_IDENTITY, FILES, name, create, identity=True))
+    name = f"{cluster}/{NAMESPACE}/{service_account}"
+    builder.want(Wish(eks_kinds.POD_IDENTITY, driver, name, create, identity=True))

@@ -21,6 +21,7 @@ class EksConfig:
     api_url: str
     issuer: str
     visibility_seconds: int = 60
+    egress_addresses: tuple[str, ...] = ()
 
 
 def region(cluster: Cluster) -> str:
@@ -42,6 +43,11 @@ def has_placement_group(group: Mapping[str, Any]) -> bool:
     """Whether the group's machines stand close to each other: one such placement is of one zone, and a capacity block
     has its own."""
     return group.get("fabric") == EFA and not group.get("capacity_reservation_id") and len(group["zones"]) == 1
+
+
+def has_block_storage(cluster: Cluster) -> bool:
+    """Whether the cluster has a driver of EBS and a default StorageClass."""
+    return bool(cluster.settings.get("block_storage"))
 
 
 def has_storage(cluster: Cluster) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Cluster, Resource
-from stockyard.errors import NotYetVisible, VendorRefused
+from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
@@ -17,11 +17,12 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clusters.eks import layout, names, network
-from stockyard.providers.clusters.eks.access import creator, identity
+from stockyard.providers.clusters.eks.access import creator, endpoint, identity
 from stockyard.providers.clusters.eks.building import Builder, Wish
 
 KEY = "main"
-EVERYWHERE = "0.0.0.0/0"
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+"""Logs of a control plane that EKS can write to CloudWatch."""
 WAIT_SECONDS = 30
 _UPDATE, _UPDATES = "update", "updates"
 """In the line's detail: the update that goes on, and how many there were."""
@@ -48,7 +49,9 @@ def ensure(builder: Builder) -> Outcome:
     described = describe(builder.calls, name)
     if cluster.pending or described.get("status") != "ACTIVE":
         return Outcome(False, f"EKS cluster {name} is {described.get('status', 'new')}", WAIT_SECONDS)
-    _own_group(builder, described)
+    group = _own_group(builder, described)
+    if group:
+        endpoint.let_in(builder.calls, builder.work.cluster, group)
     waiting = _converged(builder, described)
     if waiting:
         return Outcome(False, waiting, WAIT_SECONDS)
@@ -70,12 +73,6 @@ def own_security_group(described: Mapping[str, Any]) -> str:
     return str(described["resourcesVpcConfig"].get("clusterSecurityGroupId") or "")
 
 
-def endpoint_access(cluster: Cluster) -> dict[str, Any]:
-    """Access to the API: machines inside the VPC, and from outside who is in the list."""
-    cidrs = list(cluster.settings.get("public_access_cidrs") or [EVERYWHERE])
-    return {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": cidrs}
-
-
 def token(line: Resource, *parts: str) -> str:
     """A client token of one change of the line's thing: the same whenever it is tried again."""
     return hashlib.sha256("/".join((line.token, *parts)).encode()).hexdigest()[:32]
@@ -90,11 +87,13 @@ def _create(builder: Builder, name: str, line: Resource, marks: dict[str, str]) 
         name=name,
         version=cluster.kubernetes_version,
         roleArn=identity.arn(builder, identity.CONTROL_PLANE),
-        resourcesVpcConfig={"subnetIds": subnets, **endpoint_access(cluster)},
+        resourcesVpcConfig={"subnetIds": subnets, **endpoint.access(cluster)},
         # The range that EKS would choose too, said by us: machines outside of node groups have to be told it.
         kubernetesNetworkConfig={"serviceIpv4Cidr": layout.service_cidr(network.vpc_cidr(cluster))},
         accessConfig={"authenticationMode": "API_AND_CONFIG_MAP", "bootstrapClusterCreatorAdminPermissions": True},
         upgradePolicy={"supportType": _support(cluster)},
+        **({"logging": _logging(_logs(cluster))} if _logs(cluster) else {}),
+        **({"deletionProtection": True} if _is_protected(cluster) else {}),
         # The add-ons are ours to make, each with a version and tags.
         bootstrapSelfManagedAddons=False,
         tags=marks,
@@ -107,11 +106,52 @@ def _support(cluster: Cluster) -> str:
     return str(cluster.settings.get("support") or "standard").upper()
 
 
-def _own_group(builder: Builder, described: Mapping[str, Any]) -> None:
+def _logs(cluster: Cluster) -> list[str]:
+    return sorted(str(kind) for kind in cluster.settings.get("control_plane_logs") or ())
+
+
+def _logging(kinds: Sequence[str]) -> dict[str, Any]:
+    """Settings of EKS with these logs on, and all others off."""
+    entries = ((True, [*kinds]), (False, [kind for kind in LOG_TYPES if kind not in kinds]))
+    return {"clusterLogging": [{"types": types, "enabled": enabled} for enabled, types in entries if types]}
+
+
+def _present_logs(described: Mapping[str, Any]) -> list[str]:
+    entries = (described.get("logging") or {}).get("clusterLogging") or ()
+    return sorted(str(kind) for entry in entries if entry.get("enabled") for kind in entry.get("types") or ())
+
+
+def _is_protected(cluster: Cluster) -> bool:
+    return bool(cluster.settings.get("deletion_protection"))
+
+
+def without_protection(builder: Builder) -> str | None:
+    """Take the protection away before the cluster is deleted. What is waited for."""
+    name = names.cluster_name(builder.work.cluster)
+    line = builder.ledger.find(eks_kinds.CLUSTER.name, KEY)
+    try:
+        described = describe(builder.calls, name)
+    except VendorNotFound:
+        return None
+    if line is None or not described.get("deletionProtection"):
+        return None
+    if described.get("status") != "ACTIVE":
+        return f"EKS cluster {name} is {described.get('status')}"
+    builder.calls.call(
+        "eks",
+        "update_cluster_config",
+        name=name,
+        deletionProtection=False,
+        clientRequestToken=token(line, str(builder.work.now), "deletion"),
+    )
+    return f"EKS cluster {name} is protected no more"
+
+
+def _own_group(builder: Builder, described: Mapping[str, Any]) -> str:
     """The group of the cluster's own is EKS's, which may leave it behind: it gets a line and our tags."""
     group = own_security_group(described)
     if not group:
-        return
+        return ""
 
     def mark(_line: Resource, marks: dict[str, str]) -> str:
         # Its name stays the one that EKS gave it.
@@ -120,6 +160,7 @@ def _own_group(builder: Builder, described: Mapping[str, Any]) -> None:
         return group
 
     builder.want(Wish(ec2_kinds.SECURITY_GROUP, "cluster", f"{described['name']}-cluster", mark))
+    return group
 
 
 def _converged(builder: Builder, described: Mapping[str, Any]) -> str | None:
@@ -174,14 +215,21 @@ def _other_subnets(builder: Builder, described: Mapping[str, Any]) -> _Change | 
 
 
 def _next_change(cluster: Cluster, described: Mapping[str, Any]) -> _Change | None:
-    access, present = endpoint_access(cluster), described["resourcesVpcConfig"]
-    if sorted(present.get("publicAccessCidrs") or [EVERYWHERE]) != sorted(access["publicAccessCidrs"]):
-        text = f"the API is opened to {', '.join(access['publicAccessCidrs'])} alone"
-        return _Change(text, "update_cluster_config", {"resourcesVpcConfig": access})
+    reach = endpoint.change(cluster, described["resourcesVpcConfig"])
+    if reach:
+        return _Change(reach, "update_cluster_config", {"resourcesVpcConfig": endpoint.access(cluster)})
     support = _support(cluster)
     if described.get("upgradePolicy", {}).get("supportType", support) != support:
         parameters = {"upgradePolicy": {"supportType": support}}
         return _Change(f"support becomes {support.lower()}", "update_cluster_config", parameters)
+    logs = _logs(cluster)
+    if _present_logs(described) != logs:
+        text = f"EKS logs {', '.join(logs) or 'nothing'} of the control plane"
+        return _Change(text, "update_cluster_config", {"logging": _logging(logs)})
+    is_protected = _is_protected(cluster)
+    if bool(described.get("deletionProtection")) != is_protected:
+        text = f"the cluster is protected from deletion: {is_protected}"
+        return _Change(text, "update_cluster_config", {"deletionProtection": is_protected})
     following = next_version(str(described["version"]), cluster.kubernetes_version)
     if following:
         text = f"Kubernetes {described['version']} becomes {following}"

@@ -17,10 +17,10 @@ from stockyard.providers.clouds.aws.catalog.quotas import NetworkNeed
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.network import own_network
 from stockyard.providers.clouds.aws.policies import template_versions
-from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES
+from stockyard.providers.clouds.aws.policies.template_parts import BLOCKS, EKS, FILES, KUBEADM
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
-from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
+from stockyard.providers.clusters.eks.configuration import has_block_storage, has_storage, node_groups
 
 _VERSION = "/kubernetes_version"
 BLOCK = "capacity-block"
@@ -97,7 +97,9 @@ def _network_need(cluster: Cluster, zones: Sequence[str]) -> NetworkNeed:
 def _features(cluster: Cluster) -> list[str]:
     """The parts of the tenant's template that the cluster needs."""
     blocks = any(group.get("capacity_reservation_id") for group in node_groups(cluster))
-    return [EKS, *([FILES] if has_storage(cluster) else []), *([BLOCKS] if blocks else [])]
+    # The role of EBS's driver is as on clusters of kubeadm, with their boundary.
+    parts = ((KUBEADM, has_block_storage(cluster)), (FILES, has_storage(cluster)), (BLOCKS, blocks))
+    return [EKS, *(part for part, is_needed in parts if is_needed)]
 
 
 def _new_groups(builder: Builder) -> list[Group]:
@@ -158,6 +160,12 @@ def _too_old(builder: Builder, cluster: str, group: str) -> Iterator[Finding]:
     if _minor(target) - _minor(version) > _SKEW:
         text = f"The nodes of {group} have Kubernetes {version}: they must not be more than {_SKEW} minors behind."
         yield Finding(_VERSION, text)
+    elif answer["nodegroup"].get("capacityType") == "CAPACITY_BLOCK" and version != target:
+        text = (
+            f"The nodes of {group} keep Kubernetes {version} while there are any: those of a capacity block are not"
+            f" replaced. New ones get {target} with the next change after the last has gone."
+        )
+        yield Finding(_VERSION, text, warning=True)
 
 
 def _minor(version: str) -> int:

@@ -13,12 +13,15 @@ from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.errors import CredentialsRevoked, VendorRefused, VendorTimeout, VendorUnavailable
+from stockyard.machines import manifests
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import cluster_tokens
+from stockyard.providers.clouds.aws.catalog import volume_keys
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clusters.eks import balancers, names, storage
+from stockyard.providers.clusters.eks.access import endpoint
 from stockyard.providers.clusters.eks.building import Builder
-from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
+from stockyard.providers.clusters.eks.configuration import EFA, has_block_storage, has_storage, node_groups, region
 from stockyard.providers.clusters.eks.groups import GPU_LABEL
 from stockyard.providers.kubernetes import packs
 from stockyard.providers.kubernetes.client import KubernetesApi
@@ -38,9 +41,9 @@ def ensure(builder: Builder, make_api: MakeApi) -> Outcome:
             api.apply(document)
         balancers.apply(api, builder.work.installation)
     except (VendorTimeout, VendorUnavailable) as error:
-        if not builder.work.cluster.settings.get("public_access_cidrs"):
+        hint = endpoint.hint(builder.work.cluster)
+        if hint is None:
             raise
-        hint = "Stockyard reaches the cluster from outside: public_access_cidrs must contain where it comes from."
         raise type(error)(error.detail, code=error.code, hint=hint) from error
     finally:
         api.close()
@@ -88,7 +91,9 @@ def _admin(builder: Builder, make_api: MakeApi) -> KubernetesApi:
 
 
 def own_documents(builder: Builder) -> Iterator[dict[str, Any]]:
-    """The class of volumes that many pods write, as Modelplane has it."""
+    """The default class of volumes, and the one of those that many pods write, as Modelplane has it."""
+    if has_block_storage(builder.work.cluster):
+        yield manifests.storage_class(volume_keys.of_account(builder.work.account, builder.calls.region))
     if not has_storage(builder.work.cluster):
         return
     yield {

@@ -7,13 +7,21 @@ from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
+from stockyard.machines import manifests
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
 from stockyard.providers.clouds.aws.catalog.reserved import EKS_DISK_GIB
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addons, layout, names, network
 from stockyard.providers.clusters.eks.access import access, identity
-from stockyard.providers.clusters.eks.configuration import EFA, has_placement_group, has_storage, node_groups, region
+from stockyard.providers.clusters.eks.configuration import (
+    EFA,
+    has_block_storage,
+    has_placement_group,
+    has_storage,
+    node_groups,
+    region,
+)
 from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
 
 _CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
@@ -64,13 +72,6 @@ def name_findings(cluster: Cluster, prefix: str) -> Iterator[Finding]:
         if len(role) > names.LONGEST_ROLE:
             yield Finding("/name", f"The role name {role} would have more than {names.LONGEST_ROLE} characters.")
             return
-
-
-def access_findings(cluster: Cluster) -> Iterator[Finding]:
-    """Warn that Stockyard itself must reach the API from outside: we install the agent that way."""
-    if cluster.settings.get("public_access_cidrs"):
-        text = "Stockyard installs the cluster's agent from outside: the list must contain the addresses it comes from."
-        yield Finding("/settings/public_access_cidrs", text, warning=True)
 
 
 def _control_plane(cluster: Cluster, prices: PriceList) -> PriceItem:
@@ -129,6 +130,9 @@ def creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
         yield "node group", f"{group['name']} ({group['instance_type']}, {limits})"
     for name in addons.addons(cluster):
         yield "add-on", name
+    if has_block_storage(cluster):
+        yield "pod identity", f"{addons.NAMESPACE}/{addons.ACCOUNT_OF_VOLUMES}"
+        yield "storage class", str(manifests.STORAGE_CLASS["metadata"]["name"])
     if has_storage(cluster):
         yield "pod identity", f"{addons.NAMESPACE}/{addons.ACCOUNT}"
         yield "security group", f"{names.stem(cluster)}-efs"

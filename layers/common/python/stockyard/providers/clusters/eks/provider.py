@@ -31,7 +31,7 @@ from stockyard.providers.clusters.eks import (
     storage,
     validation,
 )
-from stockyard.providers.clusters.eks.access import access, identity, people
+from stockyard.providers.clusters.eks.access import access, endpoint, identity, people
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EksConfig, region
 from stockyard.providers.clusters.eks.nodes import node_groups
@@ -70,7 +70,7 @@ class EksClusterDriver:
         return [
             *validation.findings(cluster, prices),
             *planning.name_findings(cluster, self._config.name_prefix),
-            *planning.access_findings(cluster),
+            *endpoint.findings(cluster, self._config.egress_addresses),
         ]
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:

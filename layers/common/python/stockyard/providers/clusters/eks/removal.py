@@ -9,7 +9,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.resources import leftovers as controllers
-from stockyard.providers.clusters.eks import names, objects
+from stockyard.providers.clusters.eks import control_plane, names, objects
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.nodes import node_groups
 
@@ -51,6 +51,10 @@ def remove(phase: str, builder: Builder) -> Outcome:
         interfaces = _interfaces(builder)
         if interfaces:
             return Outcome(False, interfaces)
+    if phase == "control_plane":
+        protected = control_plane.without_protection(builder)
+        if protected:
+            return Outcome(False, protected, control_plane.WAIT_SECONDS)
     outcome = builder.unmake(phase)
     if phase == "control_plane" and outcome.done:
         return controllers.remove_rest(builder.calls, name)

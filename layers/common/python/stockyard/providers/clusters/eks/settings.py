@@ -36,6 +36,8 @@ _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a ver
 SET_BY_US = ("stockyard.dev", "karpenter.sh", "modelplane.ai")
 """Domains of labels that the product sets itself."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
+LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+"""Logs of a control plane that EKS can write."""
 AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
 AddonVersion = Annotated[str, StringConstraints(pattern=_ADDON_VERSION)]
 
@@ -149,7 +151,17 @@ class EksSettings(ClusterSettings):
     """Settings of a cluster on AWS EKS."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
-        {"node_groups", "addon_versions", "public_access_cidrs", "support"}
+        {
+            "node_groups",
+            "addon_versions",
+            "public_access_cidrs",
+            "endpoint",
+            "private_access_cidrs",
+            "support",
+            "block_storage",
+            "control_plane_logs",
+            "deletion_protection",
+        }
     )
 
     region_name: aws_fields.Region = DEFAULT_REGION
@@ -167,12 +179,26 @@ class EksSettings(ClusterSettings):
     """One NAT gateway for all zones, or one in each (``zone``, or ``per_zone`` as on EC2)."""
     public_access_cidrs: fields.Cidrs = Field(default_factory=list)
     """The ranges of addresses that may reach the API from outside; without any, everybody may."""
+    endpoint: Literal["public", "private"] = "public"
+    """Who reaches the API: everybody or ``public_access_cidrs``, or private networks alone."""
+    private_access_cidrs: fields.Cidrs = Field(default_factory=list)
+    """The private ranges outside of the VPC that may reach the API inside it, as over peering: people's, and the
+    stage's network where the endpoint is private."""
     support: Literal["standard", "extended"] = "standard"
     """How long AWS supports the cluster's version."""
     addon_versions: dict[AddonName, AddonVersion] = Field(default_factory=dict)
     """Versions of add-ons that shall not be EKS's default, by name."""
     shared_storage: bool = True
     """Whether there is a file system and a StorageClass for volumes that many pods write."""
+    block_storage: bool = False
+    """Whether there is a driver of EBS with a role of its own, and a default StorageClass of gp3 volumes. It can be
+    switched on later, and not off."""
+    control_plane_logs: Annotated[list[LogType], Field(max_length=5), AfterValidator(fields.distinct)] = Field(
+        default_factory=list
+    )
+    """The logs of the control plane that EKS writes to CloudWatch in the account, which bills them."""
+    deletion_protection: bool = False
+    """Whether EKS refuses to delete the cluster. A deletion by Stockyard takes the protection away first."""
     namespace: Annotated[str, StringConstraints(max_length=63)] = ""
     """The namespace of the manifest that the cluster came from."""
     node_groups: Annotated[list[EksNodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)] = Field(
@@ -186,14 +212,18 @@ class EksSettings(ClusterSettings):
         return self
 
     def _access_faults(self) -> list[Fault]:
-        """Faults of access to the API from outside: EKS takes no addresses that nobody outside has."""
-        ranges = enumerate(IPv4Network(text) for text in self.public_access_cidrs)
-        text = "must be public: machines in the VPC reach the API inside it"
-        return [
-            (("public_access_cidrs", index), text)
-            for index, network in ranges
-            if any(network.subnet_of(private) for private in _PRIVATE)
-        ]
+        """Faults of access to the API: addresses outside are public, and those of rules private."""
+        if self.endpoint == "private" and self.public_access_cidrs:
+            return [(("public_access_cidrs",), "cannot be given where the endpoint is private")]
+        faults: list[Fault] = []
+        for name, is_public in (("public_access_cidrs", True), ("private_access_cidrs", False)):
+            for index, text in enumerate(getattr(self, name)):
+                within = any(IPv4Network(text).subnet_of(private) for private in _PRIVATE)
+                if within and is_public:
+                    faults.append(((name, index), "must be public: machines in the VPC reach the API inside it"))
+                elif not within and not is_public:
+                    faults.append(((name, index), "must be private: public addresses are public_access_cidrs"))
+        return faults
 
     def _network_faults(self) -> list[Fault]:
         """Faults of subnets, and of a VPC that has no room for them."""
@@ -242,11 +272,15 @@ class EksSettings(ClusterSettings):
     def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
         """See ``ClusterSettings.change_faults``. A group of another role is another group: its image differs."""
         roles = {group["name"]: group["role"] for group in before["node_groups"]}
-        return [
+        faults = [
             FieldProblem(pointer("node_groups", index, "role"), "cannot change; give the group another name")
             for index, group in enumerate(self.node_groups)
             if roles.get(group.name, group.role) != group.role
         ]
+        if before.get("block_storage") and not self.block_storage:
+            text = "cannot be switched off: volumes of pods need their driver"
+            faults.append(FieldProblem(pointer("block_storage"), text))
+        return faults
 
     @classmethod
     def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stockyard.providers.clouds.aws.policies.statements import Statement
+from stockyard.domain.records import CloudAccount
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.policies.statements import Statement, policy
+from stockyard.providers.clouds.aws.sessions import account_number, partition
 
 CLUSTER_TAG = "ebs.csi.aws.com/cluster-name"
 """The tag that the EBS driver gives its volumes for policies like this one."""
@@ -57,8 +60,22 @@ def volumes(
     ]
 
 
-def _tags(side: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    return {"StringEquals": {f"aws:{side}Tag/{key}": value for key, value in tags.items()}}
+def of_cluster(account: CloudAccount, owner: tags.Owner, cluster: str) -> dict[str, Any]:
+    """The inline policy of a role whose controllers serve one cluster; ``cluster`` is its name to the driver of EBS."""
+    name, number = partition(account), account_number(account)
+    installation = {tags.INSTALLATION: owner.installation}
+    return policy(
+        volumes(
+            lambda service, resource: f"arn:{name}:{service}:*:{number}:{resource}",
+            f"arn:{name}:kms:*:*:key/*",
+            {**installation, CLUSTER_TAG: cluster},
+            {**installation, f"{owner.prefix}-cluster": owner.client_id},
+        )
+    )
+
+
+def _tags(side: str, pairs: Mapping[str, str]) -> dict[str, Any]:
+    return {"StringEquals": {f"aws:{side}Tag/{key}": value for key, value in pairs.items()}}
 
 
 def _allow(sid: str, actions: Any, resource: Any, condition: dict[str, Any] | None = None) -> Statement:

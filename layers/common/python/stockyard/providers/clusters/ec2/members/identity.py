@@ -16,7 +16,6 @@ from stockyard.providers.clouds.aws.policies import controller as controller_sta
 from stockyard.providers.clouds.aws.policies.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clouds.aws.policies.statements import policy, trust
 from stockyard.providers.clouds.aws.resources import roles
-from stockyard.providers.clouds.aws.sessions import account_number, partition
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers
 from stockyard.providers.clusters.ec2.members import etcd_backup
@@ -31,16 +30,7 @@ def node_policy() -> dict[str, Any]:
 
 def control_plane_policy(account: CloudAccount, owner: tags.Owner) -> dict[str, Any]:
     """The inline policy of a control plane's role: what the cluster's controllers need, for this cluster alone."""
-    name, number = partition(account), account_number(account)
-    installation = {tags.INSTALLATION: owner.installation}
-    return policy(
-        controller_statements.volumes(
-            lambda service, resource: f"arn:{name}:{service}:*:{number}:{resource}",
-            f"arn:{name}:kms:*:*:key/*",
-            {**installation, controller_statements.CLUSTER_TAG: owner.client_id},
-            {**installation, f"{owner.prefix}-cluster": owner.client_id},
-        )
-    )
+    return controller_statements.of_cluster(account, owner, owner.client_id)
 
 
 def control_plane_profile(builder: Builder) -> str:

@@ -93,13 +93,20 @@ def converge(builder: Builder, line: Resource, group: Mapping[str, Any], describ
         _call(builder, line, "update_nodegroup_config", name, change)
         return f"node group {name} is changed"
     version = builder.work.cluster.kubernetes_version
-    if described.get("version", version) != version:
+    if described.get("version", version) != version and not _keeps_version(builder, group, described):
         # EKS has new machines in the zones of the old ones by this process alone; they are replaced anyway.
         _processes(builder, described, "resume_processes")
         line = builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: False})
         _call(builder, line, "update_nodegroup_version", name, {"version": version})
         return f"the nodes of {name} get Kubernetes {version}"
     return None
+
+
+def _keeps_version(builder: Builder, group: Mapping[str, Any], described: Mapping[str, Any]) -> bool:
+    """Whether a group stays as it is while the cluster gets another version: one of a capacity block that has machines.
+    EKS's guide wants its size to be 0 for an upgrade, and machines of a block are paid until its end. Nodes may be some
+    minors older than their cluster; ``upgrade_findings`` refuses more."""
+    return bool(group.get("capacity_reservation_id")) and size_of(builder, described) > 0
 
 
 def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> bool:
