@@ -89,6 +89,8 @@ class Cluster(Resource):
     conditions: tuple[Condition, ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
     tags: dict[str, str] = Field(default_factory=dict)
+    limits: dict[str, str] = Field(default_factory=dict)
+    """What the cluster may have with its nodes: ``usd_month``, what a month may cost."""
     created_at: str | None = None
     updated_at: str | None = None
     operation_id: str | None = None

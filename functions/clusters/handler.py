@@ -131,6 +131,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     """Change a cluster. A JSON merge patch."""
     from stockyard.operations.clusters.changes import change, queue, reconfigure
     from stockyard.operations.clusters.changes.alignment import aligned
+    from stockyard.operations.clusters.changes.prices import limits_remarks
     from stockyard.operations.clusters.creation.expiry import check_expiry_change
     from stockyard.operations.profiles.clusters import difference, profile_change
 
@@ -157,7 +158,8 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
         if packs is not None:
             return Answer.free_plan(**difference(packs.before, packs.after))
         changes |= {"settings": target.settings} if "settings" in fields else {}
-        return Answer.change_plan(cluster, changes, "cluster", cluster.name)
+        warnings = limits_remarks(services, cluster, wanted_change.limits)
+        return Answer.change_plan(cluster, changes, "cluster", cluster.name, warnings=warnings)
     changed, warnings = change.change_cluster(
         services,
         cluster.id,

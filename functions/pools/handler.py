@@ -154,8 +154,11 @@ def change_pool(request: Request, services: Services, cluster: Cluster) -> Answe
         return _change_of_groups(request, services, cluster, pool, patch, queue=request.body.queue)
     if request.dry_run:
         request.check_version("pool", pool.version)
+        from stockyard.operations.fleet.pools.plan import change_warnings
+
         pools.check_change(services, cluster, pool, changed)
-        return Answer.change_plan(pool, pools.changes_of(pool, changed), "pool", pool.name)
+        warnings = change_warnings(services, cluster, pool, changed)
+        return Answer.change_plan(pool, pools.changes_of(pool, changed), "pool", pool.name, warnings=warnings)
     actor, request_id = request.caller.actor, request.request_id
     moved = pools.change_pool(services, cluster, pool, request.version, changed, actor, request_id)
     return _answer(services, moved, 200, audited=True)

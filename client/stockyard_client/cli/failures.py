@@ -32,7 +32,7 @@ BROKEN_PIPE = 141
 """As a shell says it of a program that wrote to a pipe that nobody reads."""
 
 INVALID = "InvalidInput"
-_QUOTA_TYPES = frozenset({"QuotaExceeded", "VendorQuotaExceeded", "InsufficientCapacity"})
+_QUOTA_TYPES = frozenset({"QuotaExceeded", "BudgetReached", "VendorQuotaExceeded", "InsufficientCapacity"})
 # AWS's own words for a full account or an empty zone, as they stand in the cause of an operation without a type of
 # its cause, which older APIs send; throttling (RequestLimitExceeded, BandwidthLimitExceeded) is neither.
 _QUOTA_WORDS = re.compile(

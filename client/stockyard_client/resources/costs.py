@@ -25,6 +25,22 @@ class CostLine(Model):
     spent: float | None = None
 
 
+class Budget(Model):
+    """Budget of a month, and what counts for it in USD: ``spent`` so far, ``forecast`` by the end of the month.
+    ``scope`` is tenant, cluster or pool."""
+
+    scope: str
+    cluster_id: str | None = None
+    cluster: str | None = None
+    pool: str | None = None
+    usd_month: float
+    spent: float = 0.0
+    forecast: float = 0.0
+    percent: int = 0
+    reached: bool = False
+    complete: bool = True
+
+
 class Costs(Model):
     """The sums, in USD, and the lines that they are made of. An estimate from list prices, not a bill.
 
@@ -36,10 +52,12 @@ class Costs(Model):
     hour: float | None = 0.0
     month_rate: float | None = 0.0
     spent: float | None = 0.0
+    forecast: float | None = None
     known_hour: float = 0.0
     known_month_rate: float = 0.0
     known_spent: float = 0.0
     complete: bool = True
+    budgets: tuple[Budget, ...] = ()
     not_included: tuple[str, ...] = ()
     lines: tuple[CostLine, ...] = ()
 

@@ -89,13 +89,17 @@ class Quotas(Collection):
     def set(self, quota: str, limit: int | None) -> Quota:
         """Raises or lowers a limit, or goes back to the default (None), for the platform's role; what is used already
         stays."""
-        headers = {"If-Match": f'"{self.get(quota).version}"'}
+        headers = {"If-Match": f'"{self._version(quota)}"'}
         answer = self._transport.send("PUT", path(self.name, quota), body={"limit": limit}, headers=headers)
         return parsed(Quota, answer.object())
 
     def plan_set(self, quota: str, limit: int | None) -> Plan:
         """Plans what :meth:`set` would change."""
-        return self._plan("PUT", path(self.name, quota), {"limit": limit}, {"If-Match": f'"{self.get(quota).version}"'})
+        return self._plan("PUT", path(self.name, quota), {"limit": limit}, {"If-Match": f'"{self._version(quota)}"'})
+
+    def _version(self, quota: str) -> int:
+        """The version of a quota; 0 of one without a limit, which no list has."""
+        return next((record.version for record in self.list() if record.name == quota), 0)
 
 
 class Audit(Collection):

@@ -53,6 +53,7 @@ def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
         "Bastion": extra.get("bastion"),
         "Price": _price(client, cluster),
         "Age": f"{age(cluster.created_at, context.now())} ({cluster.created_at})" if cluster.created_at else None,
+        "Limits": ", ".join(f"{key}={value}" for key, value in sorted(cluster.limits.items())),
         "Tags": ", ".join(f"{key}={value}" for key, value in sorted(cluster.tags.items())),
         "Last snapshot": extra.get("last_snapshot"),
         "Certificates": extra.get("certificates_expire_at") and f"end at {extra['certificates_expire_at']}",

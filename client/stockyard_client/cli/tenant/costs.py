@@ -14,8 +14,9 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
 from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.tenant.budgets import scope_text
 from stockyard_client.models import HOURS_A_MONTH, Model
-from stockyard_client.resources.costs import CLUSTER, NODES, CostLine, Costs
+from stockyard_client.resources.costs import CLUSTER, NODES, Budget, CostLine, Costs
 
 
 class By(StrEnum):
@@ -97,9 +98,21 @@ def total(costs: Costs) -> str:
     """One line: what all costs now, and has cost this month."""
     if costs.complete:
         text = f"{money(costs.hour, 4)} USD/hour, {money(costs.month_rate, 2)} USD/month; {costs.month} so far"
-        return f"{text} {money(costs.spent, 2)} USD"
+        ends = f", {money(costs.forecast, 2)} USD by its end" if costs.forecast is not None else ""
+        return f"{text} {money(costs.spent, 2)} USD{ends}"
     rate = f"at least {money(costs.known_hour, 4)} USD/hour, {money(costs.known_month_rate, 2)} USD/month"
     return f"{rate}; {costs.month} so far at least {money(costs.known_spent, 2)} USD"
+
+
+def budget_text(budget: Budget) -> str:
+    """One line: a budget, and how much of it is used."""
+    least = "" if budget.complete else "at least "
+    state = ", reached" if budget.reached else ""
+    spent, forecast = money(budget.spent, 2), money(budget.forecast, 2)
+    return (
+        f"{scope_text(budget)} {money(budget.usd_month, 2)} USD a month: {least}{spent} spent, {forecast} by its end"
+        f" ({budget.percent} %{state})"
+    )
 
 
 def cost(
@@ -119,6 +132,9 @@ def cost(
     if output is Form.NAME:
         return
     context.out.print(Text(f"total  {total(costs)}", style="bold"), soft_wrap=True)
+    for budget in costs.budgets:
+        style = "red" if budget.reached else "dim"
+        context.out.print(Text(f"budget  {budget_text(budget)}", style=style), soft_wrap=True)
     if not costs.complete:
         context.say("Some prices are not known: it costs more than that.", "yellow")
     if costs.not_included:

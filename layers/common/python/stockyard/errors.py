@@ -73,6 +73,12 @@ class QuotaExceeded(Forbidden):
     status, title = 403, "A quota is used up"
 
 
+class BudgetReached(QuotaExceeded):
+    """Names the budget of a month and its figures."""
+
+    title = "The budget of the month is reached"
+
+
 class NotFound(CallerError):
     status, title = 404, "Not found"
 

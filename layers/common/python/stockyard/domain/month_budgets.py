@@ -221,6 +221,14 @@ def refusal_text(budget: MonthBudget, thing: str, usd_hour: float | None) -> str
     return f"{subject}, is reached: it has no room for {thing} at {usd_hour:g} USD an hour."
 
 
+def passing_text(budget: MonthBudget, more: float) -> str:
+    """The words of a plan that adds ``more`` USD an hour, or that sets the budget."""
+    if not more:
+        return f"The month's budget of {budget.name} is reached at once: {budget.figures()}."
+    adds = f"this adds {more * budget.hours_left:.2f}"
+    return f"The month's budget of {budget.name} has no room for this: {budget.figures()}; {adds}."
+
+
 def threshold_text(budget: MonthBudget, threshold: int) -> str:
     """Words of the event of a threshold."""
     if threshold >= REACHED:

@@ -17,6 +17,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.prices import PriceItem
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.views import attributes
+from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.fleet import opting_in
 from stockyard.operations.fleet.state import fleet_state, workload_of
@@ -141,6 +142,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
     waits = [{"pointer": "", "detail": judged["verdict"]}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
+    warnings += budget_warnings(services, draft.cluster_id, "", known_hour(items))
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 

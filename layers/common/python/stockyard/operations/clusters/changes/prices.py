@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.month_budgets import Scope, usd_month_of
 from stockyard.domain.nodes.prices import total
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.node_groups import GROUP_SETTINGS, follows, name_of, worker_groups
@@ -13,6 +14,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.prices import PriceItem
 from stockyard.operations.clusters.nodes import claims_of
 from stockyard.operations.costs.parts import price_items
+from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.fleet.pools.leaving import leaving_nodes
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ServesNodeGroups
@@ -46,6 +48,19 @@ def items_after(services: Services, cluster: Cluster, target: Cluster) -> list[P
             counts[name] = count - len(present)
     staying = [claim for claims in by_pool.values() for claim in claims]
     return [*price_items(services, target), *_node_items(staying), *_group_items(services, target, counts)]
+
+
+def budget_remarks(services: Services, cluster: Cluster, target: Cluster) -> list[dict[str, Any]]:
+    """Warnings of a change that costs more than budgets have room for."""
+    more = known_hour(items_after(services, cluster, target)) - known_hour(items_now(services, cluster))
+    return budget_warnings(services, cluster.id, "", more)
+
+
+def limits_remarks(services: Services, cluster: Cluster, limits: Mapping[str, str] | None) -> list[dict[str, Any]]:
+    """Warnings of other limits, whose budget is reached at once. None: they stay."""
+    if limits is None or usd_month_of(limits) == usd_month_of(cluster.limits):
+        return []
+    return budget_warnings(services, cluster.id, "", 0.0, {Scope(cluster.id): usd_month_of(limits)})
 
 
 def _placed_workers(services: Services, cluster: Cluster) -> list[NodeClaim]:

@@ -30,7 +30,7 @@ from stockyard.lifecycle.clusters.cluster_changes import (
 from stockyard.lifecycle.clusters.repave import PHASE as APPROVAL
 from stockyard.lifecycle.clusters.repave import REQUIRED, SETTING, Reason, reasons
 from stockyard.lifecycle.pools.pool import living
-from stockyard.operations.clusters.changes.prices import items_after, items_now
+from stockyard.operations.clusters.changes.prices import budget_remarks, items_after, items_now
 from stockyard.operations.clusters.creation.check import check
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.fleet.pools.groups import group_pools
@@ -168,7 +168,10 @@ def plan_change(
             creates=creates,
             changes=with_subject(changes, "cluster", cluster.name, {**fields, "settings": settings}),
             deletes=deletes,
-            warnings=warnings_of(services, cluster, target, findings),
+            warnings=[
+                *warnings_of(services, cluster, target, findings),
+                *budget_remarks(services, cluster, target),
+            ],
         ),
         "price_before": price(items_now(services, cluster)),
         "steps": steps(

@@ -27,8 +27,9 @@ from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.clusters.creation.check import account_of, check
 from stockyard.operations.clusters.creation.deployment import remember_organization
 from stockyard.operations.clusters.creation.expiry import check_expiry
-from stockyard.operations.clusters.creation.plan import plan
+from stockyard.operations.clusters.creation.plan import billed_items, plan
 from stockyard.operations.clusters.creation.undo_acceptance import undo
+from stockyard.operations.costs.plan_notes import check_budgets
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.pools import creation
@@ -171,7 +172,8 @@ def create_cluster(
         remember_organization(services, new_cluster.organization_id)
         resolved = _profiles(services, new_cluster, draft.driver)
         profiles = creation_writes(services, draft.id, resolved)
-        accepted_cluster = _accept(services, replace(draft, created_by=actor), profiles)
+        guards = check_budgets(services, draft, billed_items(services, draft))
+        accepted_cluster = _accept(services, replace(draft, created_by=actor), [*profiles, *guards])
     secret = new_cluster.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
         services.identity.create_client(

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stockyard.domain.month_budgets import Scope, passing_text, usd_month_of
 from stockyard.domain.pools.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.notes import remark
 from stockyard.domain.values.prices import PriceItem
+from stockyard.operations.costs.plan_notes import known_hour, passed_budgets
 from stockyard.operations.pricing import kept_warnings, plan_of, price
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
@@ -31,8 +33,15 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     return plan_of(
         billed_items(services, cluster),
         creates=[{"kind": kind, "name": name} for kind, name in creates],
-        warnings=_warnings(cluster, findings, driver_plan),
+        warnings=[*_warnings(cluster, findings, driver_plan), *_budget_warnings(services, cluster)],
     )
+
+
+def _budget_warnings(services: Services, cluster: Cluster) -> list[dict[str, Any]]:
+    own = {Scope(cluster.id): usd_month_of(cluster.limits)}
+    more = known_hour(billed_items(services, cluster))
+    passed = passed_budgets(services, cluster.id, "", more, own)
+    return [{"pointer": "", "detail": f"{passing_text(budget, more)} It would be refused."} for budget in passed]
 
 
 def answer_of(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from stockyard.domain.month_budgets import BUDGET_REACHED
 from stockyard.domain.pools.node_groups import CONTROL_GROUP, control_group_name
 from stockyard.domain.pools.records import CONTROL_PLANE, NewPool, Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Resource
@@ -314,7 +315,8 @@ class ControlPlane:
         """The text with nodes' names for the ids of their claims."""
         for claim_id, claim in claims.items():
             text = text.replace(claim_id, node_of_member(claim))
-        return text
+        held_up = [claim.message for claim in claims.values() if claim.reason == BUDGET_REACHED]
+        return " ".join((text, *held_up[:1]))
 
     def _add(self, pool: Pool, zone: str, expels: Sequence[str]) -> Outcome:
         services, cluster = self.services, self.work.cluster

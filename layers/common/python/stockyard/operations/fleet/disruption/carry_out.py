@@ -22,6 +22,7 @@ from stockyard.lifecycle.pools.pool import later_than, living, wanted_nodes
 from stockyard.lifecycle.pools.spread import even_without, leaving_evenly
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.fleet.disruption import measurements
+from stockyard.operations.fleet.disruption.budget_room import lacking_room
 from stockyard.operations.fleet.disruption.fleet import View
 from stockyard.operations.fleet.disruption.give_up import abandon, failed_holds, unneeded, vain_holds
 from stockyard.operations.fleet.disruption.hopeless import Failure, hopeless
@@ -47,6 +48,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, Replacement, RunningNode
 from stockyard.scheduling.consolidation.places import homeless_pods
+from stockyard.scheduling.consolidation.search import empty_nodes
 
 CONFIRM_SECONDS = 15
 """How long a decision has to stand before it is carried out, as with Karpenter."""
@@ -156,13 +158,20 @@ def advance(
     waits_for = _awaited(pools, claims, going, coming, record) or _unreported(view, claims, going, record)
     if not waits_for and services.seconds_since(record.decided_at) < EVEN_SECONDS:
         waits_for = _uneven(pools, claims, going, record)
-    failure = hopeless(services, pools, claims, record, waits_for)
+    soon = later_than(now, LOOK_SECONDS)
+    no_room = lacking_room(services, pools, claims, record, going)
+    failure = None if no_room else hopeless(services, pools, claims, record, waits_for)
     if failure is not None:
         going = _covered(pools, claims, going)
         if not going or view is None:
             return given_up(failure.message, failure=failure if record.replacements else None)
-    elif waits_for or view is None:
-        return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
+    elif no_room or waits_for or view is None:
+        may_give_room = no_room and view is not None and empty_nodes(view.fleet, view.rolled)
+        return (
+            given_up("Empty nodes leave first: what they cost gives room in a budget.", hold=False)
+            if may_give_room
+            else write(services, record, message=f"It waits for {no_room or waits_for}.", due_at=soon)
+        )
     present = [claim for claim in coming if claim is not None]
     leaving, why = _still_able(view, going, present, record)
     if not leaving:

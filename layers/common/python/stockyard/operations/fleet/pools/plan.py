@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.month_budgets import Scope, usd_month_of
 from stockyard.domain.pools.limits import too_small
 from stockyard.domain.pools.records import DYNAMIC, NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import QuotaExceeded
-from stockyard.lifecycle.pools.pool import wanted_nodes
+from stockyard.lifecycle.pools.pool import living, wanted_nodes
+from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.fleet.explain import cheapest, fitting_types
 from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.fleet.pools.pools import (
@@ -66,7 +69,23 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         items += _price_items(planned)
         pods = sum(len(node.pods) for node in planned)
         judged["verdict"] += f" {pods} pods that wait now get {len(planned)} nodes of it."
+    own = {Scope(cluster.id, pool.name): usd_month_of(pool.limits)}
+    warnings += budget_warnings(services, cluster.id, pool.name, known_hour(items), own)
     return plan_of(items, creates=creates, warnings=warnings, **judged)
+
+
+def change_warnings(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> list[dict[str, Any]]:
+    """Warnings of a change of a pool: nodes that it adds may have no room in budgets, and a budget that it sets may be
+    reached at once."""
+    more = wanted_nodes(replace(pool, kind=changed.kind, quantity=changed.quantity, floor=changed.floor))
+    more -= max(wanted_nodes(pool), len(living(claims_of(services, cluster.id, pool.name))))
+    price = 0.0
+    if more > 0:
+        best, _ = cheapest(services, draft_claim(services, cluster.id, replace(pool, **changed.spec())), "", ahead=True)
+        price = best.usd_hour or 0.0 if best is not None else 0.0
+    usd, earlier = usd_month_of(changed.limits), usd_month_of(pool.limits)
+    own = {Scope(cluster.id, pool.name): usd} if usd != earlier else {}
+    return budget_warnings(services, cluster.id, pool.name, max(0, more) * price, own)
 
 
 def _for_pods(services: Services, cluster: Cluster, pool: Pool) -> Sequence[Claim]:
