@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import fields
 
 from stacks import issuer
-from stacks.config import StageConfig, load
+from stacks.config import StageConfig, check_region, load
 from stacks.errors import ConfigError
 from stacks.node import use_bundled_node
 
@@ -24,6 +25,7 @@ def main() -> int:
     overrides = {key: value for key, value in context.items() if value is not None}
     try:
         config = load(stage, app.node.try_get_context("stages"), overrides)
+        check_region(config.region or os.environ.get("CDK_DEFAULT_REGION", ""))
         if app.node.try_get_context("check_issuer") not in (False, "false"):
             issuer.check(config.issuer)
         build(app, config, bundled=app.node.try_get_context("bundle") not in (False, "false"))

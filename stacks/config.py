@@ -19,6 +19,8 @@ MOST_EVENT_ACCOUNTS = 100
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EDGE_REGION = "us-east-1"
 """Where CloudFront reads certificates and web ACLs, and where its metrics and logs are."""
+OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
+"""How the names of regions begin that are not of AWS's commercial partition."""
 MOST_ORIGIN_KEYS = 2
 """The one that the distribution sends, and during a change the one before it."""
 
@@ -85,7 +87,8 @@ class StageConfig(Choices):
     """Requests at once of each route that takes no token."""
     concurrency_quota: int = 0
     """How many functions may run at once in the account and region. From 500 on, parts are kept for what must go on
-    ([how](operations.md#concurrency)). 0: it is not known, and nothing is kept."""
+    ([how](operations.md#concurrency)). 0: it is not known, and nothing is kept. At most a fifth of it waits for news
+    (``waits``): where it is not known, of the ten that a new account has."""
     domain: str = ""
     """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
     is the gateway's own, and ends with the stack. Point the name at the output ``DomainTarget``. ``prod`` needs one."""
@@ -143,10 +146,20 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     for key, value in merged.items():
         checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
     config = StageConfig(**checked)
+    check_region(config.region)
     _check_names(config)
     if config.event_organization and config.event_accounts:
         raise ConfigError(f"stages.{stage}.event_accounts: either event_organization or event_accounts")
     return config
+
+
+def check_region(region: str) -> None:
+    """``ConfigError`` for a region of GovCloud, China or another partition than AWS's commercial one."""
+    if region.startswith(OTHER_PARTITIONS):
+        raise ConfigError(
+            f"region: {region} is refused: Stockyard runs in AWS's commercial regions alone, since its workflows, the"
+            " signatures of machines and the images are of that partition"
+        )
 
 
 def _check_names(config: StageConfig) -> None:

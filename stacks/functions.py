@@ -85,6 +85,16 @@ def reserved(name: str, quota: int) -> int | None:
     return int(SHARES[name] * quota) if name in SHARES and quota >= LEAST_QUOTA else None
 
 
+NEW_ACCOUNT = 10
+"""The concurrency of an account that AWS has not raised yet: what one has of which nobody knows it."""
+
+
+def most_waits(limit: int, quota: int) -> int:
+    """The number of requests that may wait for news at a time, each in a process of its own: a fifth of the
+    account's concurrency at most; 0 as ``quota`` where nobody knows it."""
+    return min(limit, (quota or NEW_ACCOUNT) // 5)
+
+
 SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),
     "scheduler": (1, "Looks again at claims that wait"),

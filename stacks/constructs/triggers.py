@@ -15,6 +15,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks.config import StageConfig
+from stacks.errors import ConfigError
 from stacks.functions import REQUEST_SOURCE, REQUEST_TYPES, SCHEDULES
 from stacks.names import Names
 
@@ -24,6 +25,8 @@ BUDGETS = "tenant/budgets"
 """The id of the fact that is written when a budget is set."""
 
 OWN_SOURCE = "stockyard"
+MOST_FILTERS = 5
+"""Filters of one event source of a function, unless AWS has raised that quota for the account."""
 POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "Pools": (
         "Pool",
@@ -156,6 +159,8 @@ class Triggers(Construct):
     ) -> None:
         """One of the stream's two readers. What fails is tried again until it is of this age: a count is used up within
         seconds, an outage takes minutes. What fails longer stands in the index of due items, read each minute."""
+        if len(patterns) > MOST_FILTERS:
+            raise ConfigError(f"{name}: {len(patterns)} filters of the table's stream, and AWS takes {MOST_FILTERS}")
         self._functions[name].add_event_source(
             sources.DynamoEventSource(
                 table,

@@ -11,9 +11,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from stacks.config import StageConfig
+from stacks.config import NEEDED, StageConfig
 from stacks.constructs.log_groups import log_group
-from stacks.constructs.roles import role
+from stacks.constructs.roles import acknowledge, role
 from stacks.names import RUNNERS, Names
 from stacks.permissions import Permissions
 from stacks.workflows import documents, text
@@ -42,7 +42,7 @@ class Workflows(Construct):
             title = "".join(part.capitalize() for part in name.split("-"))
             path = folder / f"{name}.asl.json"
             path.write_text(text(content), encoding="utf-8")
-            self.by_name[name] = sfn.StateMachine(
+            machine = self.by_name[name] = sfn.StateMachine(
                 self,
                 title,
                 state_machine_name=names.workflow(name),
@@ -52,7 +52,9 @@ class Workflows(Construct):
                 tracing_enabled=True,
                 logs=sfn.LogOptions(
                     destination=log_group(self, f"{title}Logs", names.workflow_log_group(name), config),
-                    level=sfn.LogLevel.ALL,
+                    level=sfn.LogLevel.ERROR if config.stage in NEEDED else sfn.LogLevel.ALL,
                     include_execution_data=False,
                 ),
             )
+            if config.stage in NEEDED:
+                acknowledge(machine, "AwsSolutions-SF1", "What fails is logged; each step would cost more than its run")

@@ -86,6 +86,7 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "MarkMachines ec2:CreateTags": OF_CLAIMS,
     "ReadGroups autoscaling:DescribeScalingActivities": OF_CLAIMS,
     "ReadReservations ec2:DescribeCapacityReservations": f"a node group of a capacity block: {ON_EKS}",
+    "Read servicequotas:GetAWSDefaultServiceQuota": "nobody has raised a quota; the tests of quotas ask for one",
     "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",

@@ -135,6 +135,36 @@ def test_the_cluster_is_as_modelplane_makes_it(eks: Any, run: Run) -> None:
     assert eks.cluster.certificate_authority == described["certificateAuthority"]["data"]
 
 
+@pytest.mark.parametrize("zones", [("us-east-1a", "us-east-1b"), ("us-east-1b",)])
+def test_a_zone_that_eks_refuses_has_no_control_plane_and_may_have_nodes(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch, zones: tuple[str, ...]
+) -> None:
+    """EKS itself is the second source of which zones have none: the first is a list that grows old."""
+    call = Calls.call
+
+    def refusing(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        if operation == "create_cluster" and len(parameters["resourcesVpcConfig"]["subnetIds"]) > 4:
+            text = (
+                "Cannot create cluster because us-east-1c does not currently have sufficient capacity. Retry and choose"
+            )
+            raise VendorRefused(
+                f"{text} from these availability zones: {', '.join(zones)}", code="UnsupportedAvailabilityZoneException"
+            )
+        return call(self, service, operation, **parameters)
+
+    monkeypatch.setattr(Calls, "call", refusing)
+    run("identity")
+    if len(zones) < 2:
+        with pytest.raises(VendorRefused, match="us-east-1b") as caught:
+            run("control_plane")
+        assert "Name zones" in caught.value.hint
+        return
+    run("control_plane")
+    here = {s["SubnetId"] for s in subnets(eks) if s["AvailabilityZone"] in zones}
+    assert set(cluster(eks)["resourcesVpcConfig"]["subnetIds"]) == here
+    assert len(here) == 4
+
+
 def test_endpoint_list_and_support_and_version_follow_one_after_another(eks: Any, run: Run) -> None:
     change(eks, public_access_cidrs=["192.0.2.0/24"])
     eks.cluster = replace(eks.cluster, kubernetes_version="1.34")

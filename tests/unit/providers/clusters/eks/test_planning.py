@@ -83,6 +83,15 @@ def test_each_zone_may_have_a_gateway_of_its_own() -> None:
     assert not any(name.startswith("EFS") for name in items)
 
 
+def test_one_gateway_for_all_zones_is_told_with_what_one_in_each_costs() -> None:
+    remarks = planning.plan(cluster(), Prices(), "vantage").remarks
+    (remark,) = [each for each in remarks if each.pointer == "/settings/nat_gateways"]
+    assert "costs 36.50 USD a month; all of them depend on the first" in remark.detail
+    assert "One in each would cost 109.50" in remark.detail
+    in_each = planning.plan(cluster(nat_gateways="zone"), Prices(), "vantage").remarks
+    assert not [each for each in in_each if each.pointer == "/settings/nat_gateways"]
+
+
 def test_nodes_at_first_and_nodes_that_stay_are_told_apart() -> None:
     priced = cluster(node_groups=[{**H100, "count": 3, "min_size": 1}])
     assert nodes_of(priced)["2 nodes of pool h100 (p5.48xlarge) at first"] == pytest.approx(2 * 55.04)

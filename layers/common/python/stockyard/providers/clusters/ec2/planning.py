@@ -10,7 +10,7 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.notes import Note
 from stockyard.domain.values.prices import HOURS_A_MONTH, MEMBER, PriceItem
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clouds.aws.catalog.offerings import price_remarks
+from stockyard.providers.clouds.aws.catalog.offerings import price_remarks, tag_findings
 from stockyard.providers.clusters.ec2.configuration import (
     cloud_controllers,
     control_plane_disk_gib,
@@ -229,6 +229,7 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
+    yield from tag_findings(cluster.tags)
     if bastion_of(cluster.settings) and not cluster.settings.get("ssh_cidrs"):
         text = "Nobody reaches the bastion: ssh_cidrs names no range that may."
         yield Finding("/settings/ssh_cidrs", text, warning=True)

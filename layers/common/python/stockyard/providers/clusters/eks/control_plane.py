@@ -24,6 +24,10 @@ KEY = "main"
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 """Logs of a control plane that EKS can write to CloudWatch."""
 WAIT_SECONDS = 30
+FEWEST_ZONES = 2
+"""Zones that EKS wants for a control plane at least."""
+_NO_CONTROL_PLANES = "UnsupportedAvailabilityZoneException"
+"""The code of EKS's refusal of a zone. The text ends with those that may be chosen."""
 _UPDATE, _UPDATES = "update", "updates"
 """In the line's detail: the update that goes on, and how many there were."""
 
@@ -79,15 +83,38 @@ def token(line: Resource, *parts: str) -> str:
 
 
 def _create(builder: Builder, name: str, line: Resource, marks: dict[str, str]) -> str:
+    try:
+        _ask(builder, name, line.token, marks, network.subnets_of(builder))
+    except VendorRefused as refusal:
+        # Which zones have control planes is EKS's to say, whatever we know: nodes may stand in the others.
+        if refusal.code != _NO_CONTROL_PLANES:
+            raise
+        subnets = zones_with_control_planes(refusal.detail, network.subnets_of(builder))
+        if len({subnet.zone for subnet in subnets}) < FEWEST_ZONES:
+            hint = "Name zones of the cluster that EKS names here."
+            raise VendorRefused(refusal.detail, code=refusal.code, hint=hint) from refusal
+        _ask(builder, name, token(line, *(subnet.id for subnet in subnets)), marks, subnets)
+    return name
+
+
+def zones_with_control_planes(refusal: str, subnets: Sequence[network.Subnet]) -> list[network.Subnet]:
+    """The subnets in the zones that EKS names in its refusal of others."""
+    _, _, choice = refusal.partition("choose from these availability zones:")
+    named = {zone.strip(" .") for zone in choice.split(",")}
+    return [subnet for subnet in subnets if subnet.zone in named]
+
+
+def _ask(
+    builder: Builder, name: str, client_token: str, marks: dict[str, str], subnets: Sequence[network.Subnet]
+) -> None:
     cluster = builder.work.cluster
-    subnets = [subnet.id for subnet in network.subnets_of(builder)]
     builder.calls.call(
         "eks",
         "create_cluster",
         name=name,
         version=cluster.kubernetes_version,
         roleArn=identity.arn(builder, identity.CONTROL_PLANE),
-        resourcesVpcConfig={"subnetIds": subnets, **endpoint.access(cluster)},
+        resourcesVpcConfig={"subnetIds": [subnet.id for subnet in subnets], **endpoint.access(cluster)},
         # The range that EKS would choose too, said by us: machines outside of node groups have to be told it.
         kubernetesNetworkConfig={"serviceIpv4Cidr": layout.service_cidr(network.vpc_cidr(cluster))},
         accessConfig={"authenticationMode": "API_AND_CONFIG_MAP", "bootstrapClusterCreatorAdminPermissions": True},
@@ -97,9 +124,8 @@ def _create(builder: Builder, name: str, line: Resource, marks: dict[str, str]) 
         # The add-ons are ours to make, each with a version and tags.
         bootstrapSelfManagedAddons=False,
         tags=marks,
-        clientRequestToken=line.token,
+        clientRequestToken=client_token,
     )
-    return name
 
 
 def _support(cluster: Cluster) -> str:

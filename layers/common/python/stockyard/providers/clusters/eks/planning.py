@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.notes import Note
 from stockyard.domain.values.prices import HOURS_A_MONTH, PriceItem
 from stockyard.machines import manifests
 from stockyard.ports import ClusterPlan, Finding, PriceList
@@ -29,8 +30,22 @@ _CONTROL_PLANE = (("control_plane/eks_cluster", 1),)
 
 def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
     """See ``ports.ClusterDriver.plan``. ``prefix`` begins the names of roles."""
-    remarks = tuple(price_remarks(region(cluster), prices))
+    remarks = (*price_remarks(region(cluster), prices), *_nat_remarks(cluster, prices))
     return ClusterPlan(tuple(creates(cluster, prefix)), tuple(price_items(cluster, prices)), remarks)
+
+
+def _nat_remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
+    """A note that one NAT gateway for all zones is the way out of all, and the price of one in each."""
+    zones, place = len(cluster.settings["subnet_cidrs"]), region(cluster)
+    gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
+    if network.has_nat_in_each_zone(cluster) or gateway is None or address is None:
+        return
+    month = (gateway + address) * HOURS_A_MONTH
+    text = (
+        f"One NAT gateway for {zones} zones costs {month:.2f} USD a month; all of them depend on the first, and traffic"
+        f" between zones is billed besides. One in each would cost {month * zones:.2f}."
+    )
+    yield Finding("/settings/nat_gateways", Note(text), warning=True)
 
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:

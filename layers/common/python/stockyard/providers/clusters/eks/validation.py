@@ -13,6 +13,7 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding, PriceList
+from stockyard.providers.clouds.aws.catalog.offerings import tag_findings
 from stockyard.providers.clusters.eks import addresses
 from stockyard.providers.clusters.eks.configuration import EFA, has_placement_group
 from stockyard.providers.clusters.eks.groups import node_taints
@@ -37,6 +38,7 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     # One that stands must be able to change whatever else, an upgrade first of all: AWS has told it what comes.
     stands = cluster.status == "ready"
     yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
+    yield from tag_findings(cluster.tags)
     for place, group in sent_groups(cluster):
         yield from _type_findings(group, region, prices, place)
         if group["max_size"] > USUAL_NODES:

@@ -12,6 +12,7 @@ from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.catalog import reserved
 from stockyard.providers.clouds.aws.catalog.images import kind_of
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
@@ -77,6 +78,7 @@ class Ec2Nodes:
         offers = self._offers(here)
         if offers is None:
             text = f"The catalogue has no data of {here} yet; there are no node types until it has been refreshed."
+            text += regions.opt_in_remark(here)
             return [Finding("/spec/region", text, warning=True)]
         findings: list[Finding] = []
         if not catalogue.matching(provider, offers):

@@ -12,7 +12,7 @@ from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
-from stockyard.providers.clouds.aws import console
+from stockyard.providers.clouds.aws import console, regions
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.resources.child_names import node_group_name
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
@@ -69,6 +69,7 @@ class EksNodes:
         if self._offers(here) is not None:
             return []
         text = f"The catalogue has no data of {here} yet; there are no node types until it has been refreshed."
+        text += regions.opt_in_remark(here)
         return [Finding("/spec/region", text, warning=True)]
 
     def sheet(self, provider: NodeProvider) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding
 from stockyard.ports.clouds import PublicPrices
-from stockyard.providers.clouds.aws import regions
+from stockyard.providers.clouds.aws import regions, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.clouds.aws.policies import template_versions
@@ -28,7 +29,19 @@ def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
 def price_remarks(region: str, prices: PublicPrices) -> Iterator[Finding]:
     """Reasons why a plan cannot tell the region's prices, where it cannot."""
     if prices.rate(region, "gp3") is None:
-        yield Finding("/settings/region_name", prices.why_unknown(region), warning=True)
+        text = f"{prices.why_unknown(region)}{regions.opt_in_remark(region)}"
+        yield Finding("/settings/region_name", text, warning=True)
+
+
+def tag_findings(own_tags: Mapping[str, str]) -> Iterator[Finding]:
+    """The tags of a cluster that its machines do not carry."""
+    for key in own_tags.keys() - tags.of_instances(own_tags).keys():
+        text = (
+            "Instances and their disks do not carry this tag: machines read their tags by their metadata, for which EC2"
+            " takes keys of letters, digits and +-=.,_:@ alone. A policy that demands it when instances are made"
+            " refuses them; name the key without spaces and slashes."
+        )
+        yield Finding(pointer("tags", key), text, warning=True)
 
 
 def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:
