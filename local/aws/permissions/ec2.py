@@ -40,7 +40,7 @@ def asks(call: Call, account: Account) -> Iterator[Ask]:
     if profile:
         yield pass_role(account.role_of_profile(profile))
     if operation in KEYED:
-        yield from _volume_key(call, account)
+        yield from _volume_keys(call, account, parameters)
 
 
 def everything(call: Call, _account: Account) -> Iterator[Ask]:
@@ -68,7 +68,7 @@ def fleet(call: Call, account: Account) -> Iterator[Ask]:
         profile = data.get("IamInstanceProfile")
         if profile:
             yield pass_role(account.role_of_profile(profile), wording=_in_answer("iam:PassRole"))
-        yield from _volume_key(call, account)
+        yield from _volume_keys(call, account, data)
     capacity = parameters.get("TargetCapacitySpecification") or {}
     if capacity.get("DefaultTargetCapacityType") == "spot":
         yield from linked.first_use(account, linked.SPOT)
@@ -111,15 +111,28 @@ def _tagging(call: Call, by_kind: Mapping[str, Any], operation: str, wording: Wo
         yield Ask("ec2:CreateTags", call.ec2(kind, "*"), context, wording)
 
 
-def _volume_key(call: Call, account: Account) -> Iterator[Ask]:
-    """Permission checks of EC2 in the caller's name where the account's default key of volumes is one of its own."""
-    if not account.settings.volume_key:
-        return
-    key, via = account.settings.volume_key, f"ec2.{call.region}.amazonaws.com"
-    arn = key if key.startswith("arn:") else call.arn(f"key/{key}", "kms")
-    for action in OF_A_VOLUME_KEY:
-        yield Ask(f"kms:{action}", arn, {"kms:ViaService": via})
-    yield Ask("kms:CreateGrant", arn, {"kms:ViaService": via, "kms:GrantIsForAWSResource": "true"})
+def _volume_keys(call: Call, account: Account, parameters: Mapping[str, Any]) -> Iterator[Ask]:
+    """Checks of EC2 in the caller's name for the keys of a launch's disks: those that it names, else the account's
+    default one where that is not AWS's."""
+    default = account.settings.volume_key
+    for key in sorted(set(_keys(parameters))) or ([default] if default else []):
+        arn = key if key.startswith("arn:") else call.arn(f"key/{key}", "kms")
+        via = f"ec2.{call.region}.amazonaws.com"
+        for action in OF_A_VOLUME_KEY:
+            yield Ask(f"kms:{action}", arn, {"kms:ViaService": via})
+        yield Ask("kms:CreateGrant", arn, {"kms:ViaService": via, "kms:GrantIsForAWSResource": "true"})
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """The keys that disks in a document name."""
+    if isinstance(value, Mapping):
+        if value.get("KmsKeyId"):
+            yield str(value["KmsKeyId"])
+        for part in value.values():
+            yield from _keys(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _keys(part)
 
 
 def _specified(parameters: Mapping[str, Any]) -> dict[str, dict[str, str]]:

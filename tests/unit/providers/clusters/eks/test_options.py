@@ -19,7 +19,7 @@ from tests.harness.asks import recorded_asks
 from tests.harness.policies import refused
 from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
 from tests.harness.worlds.stage import Stage
-from tests.unit.providers.clusters.eks.conftest import DELETE, H100, Run, change
+from tests.unit.providers.clusters.eks.conftest import DELETE, Run, change
 from tests.unit.providers.clusters.eks.test_planning import Prices
 from tests.unit.providers.conftest import ACME
 
@@ -137,16 +137,3 @@ def test_a_machine_of_a_group_takes_all_tags_of_an_owner(eks: Any, run: Run) -> 
     of_eks = ("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/name", "kubernetes.io/cluster/name")
     keys = {*(key for key in carried if not key.startswith("aws:")), *of_eks}
     assert len(keys) + len({"stockyard:key", "stockyard:since"} - keys) <= 50
-
-
-def test_a_group_of_a_capacity_block_keeps_its_version_while_it_has_machines(
-    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from stockyard.providers.clusters.eks.nodes import scaling
-
-    monkeypatch.setattr(scaling, "size_of", lambda *_: 2)
-    block = {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"}
-    assert scaling._keeps_version(eks, block, {})
-    assert not scaling._keeps_version(eks, H100, {})
-    monkeypatch.setattr(scaling, "size_of", lambda *_: 0)
-    assert not scaling._keeps_version(eks, block, {})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.aws import tenant_role
 from local.aws.corrections.compute.placement_groups import set_volume_key
 from stockyard.domain.models.base import read
 from stockyard.errors import InvalidInput, PermissionDenied
@@ -15,6 +16,10 @@ from stockyard.machines import manifests
 from stockyard.providers.clouds.aws.attributes import AwsAttributes
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog import volume_keys
+from stockyard.providers.clouds.aws.policies import template_versions, tenant_template
+from tests.harness.asks import recorded_asks
+from tests.harness.policies import refused
+from tests.harness.worlds.stage import Stage
 from tests.unit.providers.conftest import ACME
 
 OWN = f"arn:aws:kms:us-east-1:{ACME}:key/01234567-89ab-cdef-0123-456789abcdef"
@@ -75,9 +80,17 @@ def test_an_earlier_template_may_not_look_and_nothing_is_said(yard: Any, monkeyp
 
 def test_all_disks_of_a_cluster_are_encrypted_by_the_accounts_key(yard: Any) -> None:
     yard.account = replace(yard.account, attributes={**yard.account.attributes, "volume_key_arn": CENTRAL})
-    yard.with_settings(
-        cloud_controllers=True, bastion={"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
-    ).create()
+    bastion = {"enabled": True, "instance_type": "t3.micro", "image": None, "protocol": "ssh"}
+    with recorded_asks(ACME) as asks:
+        yard.with_settings(cloud_controllers=True, bastion=bastion).create()
+    of_keys = {text: ask for text, ask in asks.items() if ask.action.startswith("kms:")}
+    assert CENTRAL in {ask.resource for ask in of_keys.values()}
+    template = json.loads(json.dumps(tenant_template.render(yard.account, "inst-1", Stage())))
+    for version, is_enough in ((template_versions.CURRENT, True), (template_versions.SHARED_NETWORKS - 1, False)):
+        deployed = tenant_role.resources(tenant_role.of_version(template, version))
+        policies = [deployed[name]["PolicyDocument"] for name in deployed["Role"]["ManagedPolicyArns"]]
+        statements = [statement for policy in policies for statement in policy["Statement"]]
+        assert (refused({"tenant": of_keys}, {"tenant": statements}) == []) is is_enough, version
     volumes = yard.tenant().client("ec2").describe_volumes()["Volumes"]
     assert len(volumes) == 3, "of the control plane, of etcd, of the bastion"
     assert {volume["KmsKeyId"] for volume in volumes} == {CENTRAL}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -57,3 +58,22 @@ def test_a_capacity_block_that_is_not_there_is_named(eks: Any, run: Run) -> None
     change(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
     with capacity_reservations(), pytest.raises(VendorRefused, match="no capacity reservation cr-0123456789abcdef0"):
         run("node_groups")
+
+
+def test_a_group_keeps_its_version_while_it_has_machines(eks: Any, run: Run, block: str) -> None:
+    eks.now = later = START + timedelta(days=2, hours=1)
+    change(eks, {**H100, "capacity_reservation_id": block, "count": 2})
+    with paced(lambda _kind: 0.0, later.timestamp):
+        run("node_groups")
+        eks.cluster = eks.ledger.cluster = replace(eks.cluster, kubernetes_version="1.36")
+        (warning,) = eks.provider.upgrade_findings(eks.work("account"))
+        assert warning.warning
+        assert "keep Kubernetes 1.35 while there are any" in warning.detail
+        for phase in ("control_plane", "node_groups"):
+            eks.ensure(phase)
+        assert {name: group(eks, name)["version"] for name in ("h100", "system")} == {"h100": "1.35", "system": "1.36"}
+        scaling = group(eks, "h100")["resources"]["autoScalingGroups"][0]["name"]
+        client = eks.tenant().client("autoscaling")
+        client.set_desired_capacity(AutoScalingGroupName=scaling, DesiredCapacity=0)
+        eks.ensure("node_groups")
+        assert group(eks, "h100")["version"] == "1.36"
