@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.stockyard_agent.pod_reports import REFRESH_SECONDS
-from benchmarks import rates
+from benchmarks import node_cost, rates
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
@@ -30,6 +30,10 @@ from stockyard.settings import Choices
 STAGE = "dev"
 GOAL = 5.0
 """USD a month that an idle stage may cost."""
+
+FLEET_CLUSTERS, FLEET_NODES, FLEET_TENANTS = 100, 1000, (1, 100)
+FLEET_GOAL = 20.0
+"""USD a month that a stage may cost with so many clusters and nodes while nothing changes, at list prices."""
 
 MINUTES = rates.HOURS * 60
 
@@ -197,15 +201,15 @@ def pool() -> float:
     return POOL_PASSES * (duration + PASS_READS * rates.DYNAMODB_READ + PASS_WRITES * 2 * rates.DYNAMODB_WRITE)
 
 
-def agent() -> dict[str, float]:
-    """USD a month of what a quiet cluster's agent posts."""
+def agent(requests: float = QUIET_REQUESTS) -> dict[str, float]:
+    """USD a month of the posts of a cluster's agent: of a quiet cluster, or so many."""
     memory = next(spec.memory for spec in FUNCTIONS if spec.name == "machines") / 1024
     duration = AGENT_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
     return {
-        "agent: gateway": QUIET_REQUESTS * rates.HTTP_API_REQUEST,
-        "agent: functions": QUIET_REQUESTS * (rates.LAMBDA_REQUEST + duration),
-        "agent: table": QUIET_REQUESTS * (AGENT_READS * rates.DYNAMODB_READ + AGENT_WRITES * rates.DYNAMODB_WRITE),
-        "agent: logs": QUIET_REQUESTS * AGENT_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+        "agent: gateway": requests * rates.HTTP_API_REQUEST,
+        "agent: functions": requests * (rates.LAMBDA_REQUEST + duration),
+        "agent: table": requests * (AGENT_READS * rates.DYNAMODB_READ + AGENT_WRITES * rates.DYNAMODB_WRITE),
+        "agent: logs": requests * AGENT_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
         "agent: nodes that change": NODE_CHANGES
         * (
             rates.HTTP_API_REQUEST
@@ -214,6 +218,32 @@ def agent() -> dict[str, float]:
             + NODE_CHANGE_READS * rates.DYNAMODB_READ
             + NODE_CHANGE_WRITES * 2 * rates.DYNAMODB_WRITE
         ),
+    }
+
+
+def quiet_cluster() -> dict[str, float]:
+    """USD a month of a cluster in which nothing changes, its agent and the passes over its pool."""
+    items = agent()
+    del items["agent: nodes that change"]
+    return {**items, "pool": pool()}
+
+
+def spot_cluster() -> dict[str, float]:
+    """USD a month of the agent of a cluster with spot nodes, which comes often enough to hear of their end in time."""
+    return agent(QUIET_REQUESTS + node_cost.posts_of_spot())
+
+
+def fleet(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
+    """USD a month of a stage with ``FLEET_CLUSTERS`` and ``FLEET_NODES`` on demand in which nothing changes: each of
+    the ``tenants`` has an equal part of them, in an account of its own."""
+    clusters, nodes = FLEET_CLUSTERS // tenants, FLEET_NODES // tenants
+    return {
+        "idle stage": sum(idle(template).values()),
+        "clusters": FLEET_CLUSTERS * sum(quiet_cluster().values()),
+        "nodes": FLEET_NODES * sum(node_cost.node_month(quiet=True).values()),
+        "turns of the sweep": node_cost.turns(tenants, clusters),
+        "sweep of accounts": tenants * sum(node_cost.place(nodes, clusters, quiet=True).values()),
+        "expiry of certificates": rates.METRIC,
     }
 
 
@@ -265,6 +295,28 @@ def _table(title: str, items: Mapping[str, float]) -> list[str]:
     return [title, *rows, f"  {'total':<28}{sum(items.values()):>10.4f}", ""]
 
 
+def _tables_of_nodes(template: Mapping[str, Any]) -> list[str]:
+    titles = {
+        "One node, a month in a quiet tenant: Stockyard's account": node_cost.node_month(quiet=True),
+        "One node, a month where something happens each hour": node_cost.node_month(quiet=False),
+        "One node that comes and goes": node_cost.node_life(),
+        "Metrics, where nodes come and go in each hour": node_cost.metrics_of_lives(),
+        "One cluster with spot nodes, its agent": spot_cluster(),
+        "Sweep of an account of a quiet tenant, 10 nodes, 1 cluster": node_cost.place(10, 1, quiet=True),
+        "Sweep of an account where something happens each hour": node_cost.place(10, 1, quiet=False),
+        "One who waits, an hour": node_cost.follower_hour(),
+        **{
+            f"{FLEET_CLUSTERS} quiet clusters, {FLEET_NODES} nodes, {tenants} tenants with an account each": fleet(
+                template, tenants
+            )
+            for tenants in FLEET_TENANTS
+        },
+        "A second and third member: the tenant's account": node_cost.tenant_members(),
+        "One node beside its machine: the tenant's account": node_cost.tenant_node(),
+    }
+    return [line for title, items in titles.items() for line in _table(title, items)]
+
+
 def main() -> int:
     """Prints table and figures. Returns 1 when the idle stage costs more than the goal, with the lasting free tier."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as edge_folder:
@@ -279,6 +331,7 @@ def main() -> int:
     lines += _table("One cluster, made, kept a month, deleted: Stockyard's account", cluster())
     lines += _table("One cluster: the tenant's account", tenant())
     lines += _table("One cluster on EKS for inference, idle: the tenant's account", tenant_on_eks())
+    lines += _tables_of_nodes(template)
     lines += _table("With the setting cloudfront, on top of an idle stage", cloudfront(edge))
     lines += _table("With the setting cloudfront, on top of a cluster", cloudfront_of_cluster())
     sys.stdout.write("\n".join(lines) + "\n")
@@ -289,6 +342,11 @@ def main() -> int:
         "idle_usd_month_list": round(sum(listed.values()), 4),
         "idle_usd_month": round(sum(paid.values()), 4),
         "goal_usd_month": GOAL,
+        "node_usd_month": round(sum(node_cost.node_month(quiet=True).values()), 6),
+        "node_life_usd": round(sum(node_cost.node_life().values()), 6),
+        "spot_cluster_usd_month": round(sum(spot_cluster().values()), 4),
+        **{f"fleet_{tenants}_usd_month": round(sum(fleet(template, tenants).values()), 4) for tenants in FLEET_TENANTS},
+        "fleet_goal_usd_month": FLEET_GOAL,
         "cluster_usd_month": round(sum(cluster().values()), 4),
         "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
         "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
@@ -296,7 +354,8 @@ def main() -> int:
         "eks_cluster_tenant_usd_month": round(sum(tenant_on_eks().values()), 4),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
-    return 0 if sum(paid.values()) <= GOAL else 1
+    fleets = [sum(fleet(template, tenants).values()) for tenants in FLEET_TENANTS]
+    return 0 if sum(paid.values()) <= GOAL and max(fleets) <= FLEET_GOAL else 1
 
 
 if __name__ == "__main__":

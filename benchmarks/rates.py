@@ -7,7 +7,7 @@ compared with published articles on the date below; the others are the public li
 
 from __future__ import annotations
 
-AS_OF = "2026-11-21"
+AS_OF = "2026-11-29"
 REGION = "us-east-1"
 SOURCE = "public list prices"
 
@@ -58,6 +58,11 @@ EKS_HOUR = 0.10
 GP3_GB = 0.08
 EBS_SNAPSHOT_GB = 0.05
 NAT_GATEWAY_HOUR = 0.045
+NAT_GATEWAY_GB = 0.045
+ZONE_GB = 0.01
+"""Of data that goes to another zone, in each direction."""
+CONFIG_ITEM = 0.003
+"""Of AWS Config, recorded as it changes."""
 LOAD_BALANCER_HOUR = 0.0225
 PUBLIC_IPV4_HOUR = 0.005
 """What a cluster costs in the tenant's own account."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks import cost, rates
+from benchmarks import cost, node_cost, rates
+from local.functions.invocation import Invocation
 from local.testing.memory_store import MemoryRegistry
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stockyard.adapters.catalog import Ec2PriceList
@@ -19,8 +21,12 @@ from stockyard.domain.models.clusters.clusters import settings_for
 from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH
+from stockyard.lifecycle.phases import ANY, PROCEDURES
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.providers.clusters.eks import planning
+from tests.harness import walk
+from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.states import States
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,3 +94,36 @@ def test_the_plan_of_the_eks_example_says_what_make_cost_says() -> None:
     total = sum(hour for hour in hours if hour is not None)
     assert None not in hours
     assert HOURS_A_MONTH * total == pytest.approx(sum(cost.tenant_on_eks().values()), rel=1e-6)
+
+
+def test_a_quiet_fleet_costs_less_than_its_goal(assembly: Any) -> None:
+    for tenants in cost.FLEET_TENANTS:
+        items = cost.fleet(assembly.service, tenants)
+        assert all(usd > 0 for usd in items.values())
+        assert sum(items.values()) < cost.FLEET_GOAL, items
+
+
+def test_nodes_that_move_cost_more_than_nodes_that_rest() -> None:
+    idle, busy = (sum(node_cost.node_month(quiet=quiet).values()) for quiet in (True, False))
+    assert busy == pytest.approx(12 * idle), "a sweep each five minutes, instead of one an hour"
+    assert sum(node_cost.node_life().values()) > busy
+    assert sum(cost.spot_cluster().values()) > 5 * sum(cost.agent().values())
+
+
+def test_transitions_of_a_life_are_those_of_its_documents() -> None:
+    """Played in the interpreter, with as many looks at each phase as the figures have."""
+    for kind in ("create_node", "delete_node"):
+        procedure = PROCEDURES[kind, ANY]
+        looks = Counter[str]()
+
+        def answer(_: str, payload: Any, looks: Counter[str] = looks) -> Invocation:
+            looks[payload["phase"]] += 1
+            done = looks[payload["phase"]] >= node_cost.LOOKS.get(payload["phase"], 1)
+            return Invocation(json.dumps({"done": done, "wait": 1}).encode())
+
+        states = States(FixedClock(), answer)
+        states.create("machine", walk.document(procedure))
+        execution = states.start("machine", "one", {"tenant": "t", "claim_id": "c", "operation_id": "o", "attempt": 1})
+        states.run()
+        assert execution.state == procedure.ends[0]
+        assert len(execution.trail) == node_cost.transitions(kind)

@@ -210,6 +210,7 @@ def test_unverified_account_with_clusters_is_swept(world, reaper):
     assert "network-clu_lost" not in world.provider.things
     world.services.store.commit(Create(replace(account(2, "eu-west-1"), verification="unverified")))
     world.provider.sweeps.clear()
+    world.clock.advance(3600)
     reaper.run()
     assert {number for _, number, _ in world.provider.sweeps} == {"1"}
 

@@ -22,6 +22,25 @@ def trusted(mark: tuple[str, str] | None, table_id: str, now: datetime) -> bool:
     return mark is None or (mark[0] == table_id and now - times.from_text(mark[1]) <= TRUST)
 
 
+QUIET_SECONDS = 3600
+"""After so long without an event a tenant is quiet, and so often its places are swept then."""
+EARLY_SECONDS = 120
+"""How much earlier a quiet place may be swept: schedules do not come to the second."""
+
+
+def place_due(calm_since: str | None, last_event: str | None, now: datetime) -> bool:
+    """Whether a place is to be swept. ``calm_since`` is when its last sweep began that left nothing to be watched; None
+    for none. ``last_event`` is the tenant's last."""
+    if calm_since is None or now - times.from_text(calm_since) >= timedelta(seconds=QUIET_SECONDS - EARLY_SECONDS):
+        return True
+    return not is_quiet(last_event, now)
+
+
+def is_quiet(last_event: str | None, now: datetime) -> bool:
+    """Whether nothing has happened for long in a tenant whose last event was then."""
+    return last_event is None or now - times.from_text(last_event) >= timedelta(seconds=QUIET_SECONDS)
+
+
 APART = timedelta(minutes=2)
 """How long after the first sighting a second one counts: two sweeps at once see what is there at one moment."""
 

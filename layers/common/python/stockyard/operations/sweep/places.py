@@ -5,11 +5,11 @@ Whatever asks a cloud or a vendor happens here, so that a place that does not an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
-from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider, Resource
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider, Resource
 from stockyard.domain.values import times
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
@@ -27,6 +27,7 @@ from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep.listing import account_listing
 from stockyard.operations.sweep.orphans import Suspect
 from stockyard.operations.sweep.parts import tell_gone_parts
+from stockyard.operations.sweep.quiet import is_calm, note_calm
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
@@ -77,12 +78,18 @@ class PlaceSweep:
     tally: Tally
 
     def run(self) -> None:
-        """Remove environments that nobody needs, then orphans; ask for machines that were not found."""
+        """Remove orphans, then environments that nobody needs; ask for machines that were not found. Note whether
+        anything is left to be watched."""
+        started_at = self.services.now()
+        view, clusters, claims = self._sweep()
+        calm = self.trusted and view.whole and is_calm(self.tally, clusters, claims)
+        note_calm(self.services, self.place, started_at, calm=calm)
+
+    def _sweep(self) -> tuple[_View, Sequence[Cluster], Sequence[NodeClaim]]:
+        """Sight of the place, its clusters, and the claims whose nodes it makes."""
         providers = {provider.id: provider for provider in all_providers(self.services)}
         here = {name: each for name, each in providers.items() if lost_machines.place_of(each) == self.place}
         account = self._account()
-        if self.trusted:
-            self._environments(providers, here)
         view = _View()
         self.tally.attempt(self._name(account), self._look, view, account, here)
         # What is alive is read after what is there, so that a cluster made in between is not taken for an orphan.
@@ -92,19 +99,24 @@ class PlaceSweep:
             alive = sweep_orphans.living(self.services, claims)
             self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
         if self.trusted:
+            self._environments(providers, here, claims)
             self._kept_machines(account, claims, here)
             self._old_snapshots(account)
             self._reservations(claims, here)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
+        clusters = clusters_of(self.services, account.id) if account is not None else []
         if account is not None and self.trusted:
-            for cluster in clusters_of(self.services, account.id):
+            for cluster in clusters:
                 self.tally.attempt(cluster.id, mark_members, self.services, cluster.id)
                 self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
                 if view.silent_regions is not None and cluster.id not in view.resting:
                     self.tally.attempt(
                         cluster.id, tell_gone_parts, self.services, cluster.id, view.things, view.silent_regions
                     )
+        ids = {cluster.id for cluster in clusters}
+        at_place = [c for c in claims if c.cluster_id in ids or (c.placement and c.placement.provider_id in here)]
+        return view, clusters, at_place
 
     def _account(self) -> CloudAccount | None:
         prefix = lost_machines.account_place("")
@@ -115,10 +127,11 @@ class PlaceSweep:
         place_text = f"cloud account {account.id}" if account else f"node provider {self.place}"
         return f"{self.services.tenant} {place_text}"
 
-    def _environments(self, providers: Mapping[str, NodeProvider], here: Mapping[str, NodeProvider]) -> None:
+    def _environments(
+        self, providers: Mapping[str, NodeProvider], here: Mapping[str, NodeProvider], claims: Iterable[NodeClaim]
+    ) -> None:
         ids_by_name = {name: provider.id for name, provider in by_name(providers.values()).items()}
         environments = [e for e in every(self.services.store, NodeEnvironment) if e.provider_id in here]
-        claims = every(self.services.store, NodeClaim) if environments else ()
         needed = {name for claim in claims for name in node_environments.needed_by(claim, ids_by_name)}
         for environment in environments:
             if environment.id not in needed or environment.removing:

@@ -32,6 +32,11 @@ class Tally:
             # One record that cannot be worked on must not keep the sweep from all others.
             self.failures.append(f"{piece}: {type(error).__name__}")
 
+    def add(self, part: Tally) -> None:
+        """Take over the names of a part of the sweep."""
+        for name, values in asdict(part).items():
+            getattr(self, name).extend(values)
+
     def report(self, trusted: bool) -> dict[str, Any]:
         """As the log and the answer of the function show it."""
         return {"distrusted": not trusted, **asdict(self)}

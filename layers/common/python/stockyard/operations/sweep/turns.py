@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.values import ids, times
+from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
@@ -20,11 +21,14 @@ from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
 from stockyard.operations.sweep.places import places_of, remove_environment
+from stockyard.operations.sweep.quiet import due_places, is_calm, note_calm
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Put, Remove
 
 R = TypeVar("R", Cluster, NodeClaim)
 
+CLAIMS, SECRETS = "claims", "secrets"
+"""Parts of a turn that a quiet tenant has once an hour, as its places."""
 POSITION = "swept-until"
 """The tenant's fact of the record that its last turn ended at; none when that turn went through all."""
 PAGE = 50
@@ -48,6 +52,10 @@ class Turn:
     over: Callable[[], bool]
     tally: Tally
     whole: bool = True
+    due: frozenset[str] = frozenset()
+    """Places, and parts of the turn, that are not left out this time."""
+    at_work: bool = False
+    """Whether there are claims that a workflow works on, or that wait."""
 
     def run(self) -> None:
         """Go through the tenant's records, from behind the one that the last turn ended at."""
@@ -57,11 +65,16 @@ class Turn:
         if not kind:
             # Places first: others work on them, and they take longest.
             self._places(providers)
+        else:
+            self.due = frozenset({CLAIMS})  # A turn that has begun goes on.
         if kind != NodeClaim.__name__:
             self.whole = self._through(Cluster, after, self._clusters)
             after = ""
-        if self.whole:
+        if self.whole and CLAIMS in self.due:
+            started_at = self.services.now()
             self.whole = self._through(NodeClaim, after, lambda claims: self._claims(claims, providers))
+            calm = self.whole and not self.at_work and not self.tally.failures
+            note_calm(self.services, CLAIMS, started_at, calm=calm)
         if self.whole and self.services.store.get(Fact, POSITION):
             self.services.store.commit(Remove(Fact, POSITION))
 
@@ -81,17 +94,28 @@ class Turn:
 
     def _places(self, providers: Mapping[str, NodeProvider]) -> None:
         services, tally = self.services, self.tally
-        for place in places_of(services, self.accounts, providers.values()):
-            tally.attempt(f"{services.tenant} {place}", self.hand_out, services.tenant, place)
+        places = places_of(services, self.accounts, providers.values())
+        parts = (*places, CLAIMS, SECRETS)
+        self.due = frozenset(due_places(services, parts) if self.trusted else parts)
+        for place in places:
+            if place in self.due:
+                tally.attempt(f"{services.tenant} {place}", self.hand_out, services.tenant, place)
         if self.trusted:
             for environment in every(services.store, NodeEnvironment):
                 # One whose provider is gone, so that it stands at no place any more.
                 if environment.provider_id not in providers:
                     tally.attempt(environment.id, remove_environment, services, environment)
+        if SECRETS in self.due:
+            self._secrets()
+
+    def _secrets(self) -> None:
+        services, started_at, swept = self.services, self.services.now(), Tally()
         suspects = sweep_orphans.secret_suspects(services)
         alive = sweep_orphans.living(services, every(services.store, NodeClaim))
         owners = alive | {f"{ids.ACCOUNT_SECRETS}{account.id}" for account in self.accounts}
-        sweep_orphans.sweep(services, "secrets", suspects, owners, tally)
+        sweep_orphans.sweep(services, SECRETS, suspects, owners, swept)
+        note_calm(services, SECRETS, started_at, calm=is_calm(swept, (), ()))
+        self.tally.add(swept)
 
     def _clusters(self, clusters: Sequence[Cluster]) -> None:
         for cluster in clusters:
@@ -107,6 +131,7 @@ class Turn:
         counters = limited_types.counters_of(providers.values())
         uncounted: list[NodeClaim] = []
         for claim in claims:
+            self.at_work = self.at_work or claim.deleting or claim.phase == PENDING or claim.power_wish is not None
             self.tally.attempt(claim.id, sweep_records.sweep_claim, self.services, claim, providers)
             if limited_types.lacking(counters, claim) is not None:
                 uncounted.append(claim)

@@ -1,0 +1,213 @@
+"""Costs of nodes: in Stockyard's account for each month and each life, for clusters with spot nodes, for the sweep, for
+metrics and followers; and in the tenant's account.
+
+Counts come from the product: transitions from the documents that are deployed, sweeps and posts from its intervals,
+bytes from its codec, metrics from its table of phases. What a look takes (``SWEEP_SECONDS``, ``LOOKS``) is assumed, and
+written down below. Prices are in ``benchmarks.rates``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from benchmarks import rates
+from stacks.functions import FUNCTIONS, SCHEDULES
+from stacks.workflows import document
+from stockyard.adapters.dynamodb import codec
+from stockyard.domain.clusters.control_plane import DISK_GIB as MEMBER_DISK_GIB
+from stockyard.domain.nodes.records import NodeClaim, Placement
+from stockyard.domain.records import Resource
+from stockyard.domain.values.conditions import Condition
+from stockyard.lifecycle import sweeping
+from stockyard.lifecycle.nodes.node_phases import CREATE_NODE, DELETE_NODE
+from stockyard.lifecycle.phases import ANY, PROCEDURES
+from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS
+from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
+from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
+
+MINUTES = rates.HOURS * 60
+NOW = "2026-11-29T00:00:00.000Z"
+
+SWEEP_SECONDS = 5.0
+"""Of the sweep of one account: waiting for the answers of some 30 listings in a region."""
+CLAIM_READS_OF_PLACE = 1
+"""How often the sweep of a place reads the claims of its tenant."""
+CLAIM_READS_OF_TURN = 2
+"""And the turn of a tenant: once for its claims, once for what is alive beside its secrets."""
+READS_OF_CLUSTER, READS_OF_TENANT = 4, 12
+"""Of a turn: each cluster with its operation and snapshots; lists of the tenant that are short."""
+TURN_SECONDS = 0.05
+"""Of the turn of a tenant in which nothing is to be done."""
+LINES_OF_NODE = 2
+"""Lines of the ledger of a node on EC2: its machine and its launch template."""
+LINES_OF_CLUSTER = 25
+
+LOOKS: Mapping[str, int] = {"machine": 2, "register": 4, "initialize": 3, "drain": 3, "terminate": 5}
+"""Looks at each phase of a life on EC2; one at every other phase. A machine is up after a minute and a half."""
+LIFE_WRITE_UNITS, LIFE_READ_UNITS = 2 * 122, 2 * 44
+"""Of one life: what ``docs/scale.md`` has of a claim that becomes a node, and as much for its end."""
+LIFE_CALL_SECONDS = 0.4
+"""Of one call of a phase at a cloud."""
+LIFE_OTHER_CALLS = 12
+"""Calls of the scheduler, the relay and the API in one life."""
+LIFE_EVENTS = 12
+LIFE_LOG_KB = 1.0
+"""Of one call."""
+CONFIG_ITEMS_OF_LIFE = 10
+"""Items that AWS Config records for a machine, its disk and its interface that come and go, where it is on."""
+
+
+def function_seconds(name: str, seconds: float) -> float:
+    """USD of one run of a function."""
+    memory = next(spec.memory for spec in FUNCTIONS if spec.name == name) / 1024
+    return rates.LAMBDA_REQUEST + seconds * memory * rates.LAMBDA_ARM_GB_SECOND
+
+
+@cache
+def claim_bytes() -> int:
+    """Size of the record of a node that is there, as the table keeps it: with labels, conditions and a placement."""
+    conditions = tuple(
+        Condition(name, "True", name, f"Node group-web-x1y2z has {name}.", NOW)
+        for name in ("Scheduled", "Provisioned", "Joined", "NotDrifted")
+    )
+    options = ({"type": "ec2.m6i.large", "capacity_type": "on-demand", "zones": ["us-east-1a"], "usd_hour": 0.096},)
+    placement = Placement("npr_" + "0" * 26, "ec2.m6i.large", "on-demand", ("us-east-1a",), 0.1, NOW, 0.1)
+    labels = {f"node.kubernetes.io/label-{number}": "some-value-of-it" for number in range(12)}
+    claim = NodeClaim(
+        id="ncl_" + "0" * 26,
+        name="group-web-x1y2z",
+        created_at=NOW,
+        updated_at=NOW,
+        cluster_id="clu_" + "0" * 26,
+        pool="group-web",
+        requirements=tuple({"key": key, "operator": "In", "values": ["a", "b"]} for key in ("type", "zone", "arch")),
+        resources={"cpu": "2", "memory": "8Gi", "pods": "110"},
+        conditions=conditions,
+        placement=placement,
+        machine_id="i-0123456789abcdef0",
+        node_name="ip-10-0-0-1.ec2.internal",
+        node_labels=labels,
+        labels={"stockyard.dev/pool": "group-web"},
+    )
+    return _bytes(codec.to_item("acme", claim)) + len(json.dumps(options))
+
+
+@cache
+def line_bytes() -> int:
+    """Size of a line of the ledger."""
+    place = ("us-east-1", 1, NOW, "i-0123456789abcdef0", NOW)
+    line = Resource(f"ncl_{'0' * 26}/machine/instance/1", "clu_1", "machine", "instance", "1", "t" * 32, "made", *place)
+    return _bytes(codec.to_item("acme", line))
+
+
+def _bytes(item: Mapping[str, Any]) -> int:
+    return sum(len(name) + codec._size(value) for name, value in item.items())
+
+
+def read_units(bytes_read: float) -> float:
+    """Read units of a query: 4 KB each, whatever the items are."""
+    return bytes_read / 4096
+
+
+def sweeps(seconds: float) -> float:
+    """Sweeps a month where one comes each so many seconds."""
+    return rates.HOURS * 3600 / seconds
+
+
+def sweep_seconds(*, quiet: bool) -> float:
+    """Seconds between two sweeps of a place."""
+    return sweeping.QUIET_SECONDS if quiet else SCHEDULES["reaper"][0] * 60
+
+
+def place(nodes: int, clusters: int, *, quiet: bool) -> dict[str, float]:
+    """USD a month of the sweep of one account, of a tenant with so many nodes and clusters."""
+    runs = sweeps(sweep_seconds(quiet=quiet))
+    claims = CLAIM_READS_OF_PLACE * nodes * claim_bytes()
+    lines = (nodes * LINES_OF_NODE + clusters * LINES_OF_CLUSTER) * line_bytes()
+    return {
+        "functions": runs * function_seconds("reaper", SWEEP_SECONDS),
+        "table": runs * (read_units(claims + lines) + 10) * rates.DYNAMODB_READ,
+        "logs": runs * LIFE_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+    }
+
+
+def turns(tenants: int, clusters: int) -> float:
+    """USD a month of the turns of so many tenants, each with so many clusters, which every run of the sweep reads, and
+    a few reads of each tenant besides."""
+    runs = sweeps(sweep_seconds(quiet=False))
+    units = tenants * (clusters * READS_OF_CLUSTER + READS_OF_TENANT)
+    return runs * (units * rates.DYNAMODB_READ + tenants * function_seconds("reaper", TURN_SECONDS))
+
+
+def node_month(*, quiet: bool) -> dict[str, float]:
+    """USD a month of a node that is there: the turn of its tenant reads its claim. Its agent is the cluster's."""
+    runs = sweeps(sweep_seconds(quiet=quiet))
+    return {"table": runs * CLAIM_READS_OF_TURN * read_units(claim_bytes()) * rates.DYNAMODB_READ}
+
+
+def transitions(kind: str) -> int:
+    """Transitions of an execution that makes a node, or gives one back, as its document has them."""
+    procedure = PROCEDURES[kind, ANY]
+    states = document(procedure)["States"]
+    count = 1  # the last state
+    for phase in (phase.name for phase in procedure.phases if phase.name in states):
+        looks = LOOKS.get(phase, 1)
+        count += 2 * looks + (looks - 1)
+    return count
+
+
+def node_life() -> dict[str, float]:
+    """USD of one node that comes and goes, beside its months."""
+    steps = transitions(CREATE_NODE) + transitions(DELETE_NODE)
+    calls = (steps - 2) // 2
+    return {
+        "workflow": steps * rates.STEP_FUNCTIONS_TRANSITION,
+        "functions": calls * function_seconds("node_phases", LIFE_CALL_SECONDS)
+        + LIFE_OTHER_CALLS * function_seconds("scheduler", 0.1),
+        "table": LIFE_WRITE_UNITS * rates.DYNAMODB_WRITE + LIFE_READ_UNITS * rates.DYNAMODB_READ,
+        "events": LIFE_EVENTS * rates.EVENT,
+        "logs": (calls + LIFE_OTHER_CALLS) * LIFE_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+    }
+
+
+def posts_of_spot() -> float:
+    """Posts a month of the agent of a cluster with spot nodes."""
+    return rates.HOURS * 3600 / INTERRUPTIBLE_SECONDS
+
+
+def metrics_of_lives() -> dict[str, float]:
+    """USD a month of metrics that have values in each hour, because nodes come and go in each: a series for each phase
+    of nodes, and what claims and the relay measure."""
+    procedures = [PROCEDURES[kind, ANY] for kind in (CREATE_NODE, DELETE_NODE)]
+    phases = sum(len(procedure.phases) for procedure in procedures)
+    return {"seconds of phases": phases * rates.METRIC, "time to bind, lag of the relay": 2 * rates.METRIC}
+
+
+def follower_hour() -> dict[str, float]:
+    """USD an hour of one ``--wait`` at an operation, and of one at a cluster: requests that last 20 seconds."""
+    return {
+        "at an operation": 180 * (function_seconds("records", 20) + rates.HTTP_API_REQUEST),
+        "at a cluster": 180 * (function_seconds("clusters", 20) + rates.HTTP_API_REQUEST),
+    }
+
+
+def tenant_members() -> dict[str, float]:
+    """USD a month of the second and third member of a control plane, in the tenant's account."""
+    return {
+        "2 machines, t3.medium": 2 * rates.T3_MEDIUM_HOUR * rates.HOURS,
+        "their disks": 2 * (MEMBER_DISK_GIB + ETCD_VOLUME_GIB) * rates.GP3_GB,
+        "a NAT gateway for each further zone": 2 * (rates.NAT_GATEWAY_HOUR + rates.PUBLIC_IPV4_HOUR) * rates.HOURS,
+    }
+
+
+def tenant_node() -> dict[str, float]:
+    """USD in the tenant's account of a node, beside its machine."""
+    return {
+        f"disk of {DISK_GIB} GiB, a month": DISK_GIB * rates.GP3_GB,
+        "NAT gateway, 10 GB of images and data": 10 * rates.NAT_GATEWAY_GB,
+        "traffic between zones, 10 GB": 2 * 10 * rates.ZONE_GB,
+        "AWS Config, each life": CONFIG_ITEMS_OF_LIFE * rates.CONFIG_ITEM,
+    }
