@@ -128,10 +128,11 @@ class Permissions:
         )
 
     def _node_providers(self) -> tuple[Statement, ...]:
-        return *self._node_claims(), self._fetch()
+        return self._table(), self._own_secrets(self._names.page_key), self._fetch()
 
     def _node_claims(self) -> tuple[Statement, ...]:
-        return self._table(), self._own_secrets(self._names.page_key)
+        # A plan looks at budgets: the claims of a cluster are read together.
+        return self._table(actions=(*TABLE_CHANGE, *TABLE_BATCH)), self._own_secrets(self._names.page_key)
 
     def _pools(self) -> tuple[Statement, ...]:
         # A new pool is written under a check that its cluster is not on its way out. One of a node group is changed in
@@ -165,7 +166,9 @@ class Permissions:
         return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles(), self._fetch()
 
     def _records(self) -> tuple[Statement, ...]:
-        return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key), self._fetch()
+        # The costs of one cluster read its claims together.
+        actions = (*TABLE_CREATE, *TABLE_BATCH)
+        return self._table(actions=actions), self._own_secrets(self._names.page_key), self._fetch()
 
     def _machines(self) -> tuple[Statement, ...]:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods

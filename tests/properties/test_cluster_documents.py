@@ -43,6 +43,7 @@ def test_a_cluster_that_is_shown_reads_as_the_same_cluster(seed: int, soaking: b
             new = OwnForm(driver).wanted_settings(document, None)
             assert settings_for(kind.cloud, "k8s", driver, cluster.name, new) == cluster.settings, manifest
             assert (document.expiry.at if document.expiry else None) == cluster.expires_at
+            assert (document.limits or {}) == cluster.limits
             identity = (document.name, document.description, document.tags or {}, document.account)
             assert identity == (cluster.name, cluster.description, cluster.tags, "prod")
             assert [pool.spec() for pool in document.pools] == [pool.spec() for pool in pools], manifest
@@ -70,7 +71,7 @@ def drawn_cluster(chance: Random, driver: str, draw: Callable[[Random], Settings
         except InvalidInput:
             continue
         optional = {"tags": LABELS, "description": "what it is for", "keep_failed": 30}
-        optional["expires_at"] = "2027-01-01T00:00:00.000Z"
+        optional |= {"expires_at": "2027-01-01T00:00:00.000Z", "limits": {"usd_month": "900.5"}}
         return Cluster(
             id="clu_1",
             name="west",

@@ -76,7 +76,9 @@ def disruption(chance: Random, *, zones: bool) -> dict[str, Any]:
 
 
 def limits(chance: Random) -> dict[str, Any]:
-    return sometimes(chance, {"cpu": 100, "memory": "1.5Ti", "nodes": chance.choice(("3", 10)), "usd_hour": 0.5})
+    return sometimes(
+        chance, {"cpu": 100, "memory": "1.5Ti", "nodes": chance.choice(("3", 10)), "usd_hour": 0.5, "usd_month": 9.5}
+    )
 
 
 def properties(chance: Random) -> dict[str, Any]:

@@ -269,9 +269,16 @@ def _nodes(served: Served, cluster: str) -> None:
     for path in ("node-claims/one/explanation", "node-providers/lab", "node-types/lab.small", "allowed-node-types"):
         good("GET", path)
     # one that nothing was ever made for, and a provider that nobody uses
-    spare = {"name": "spare", "kind": "simulated", "spec": {"nodeTypes": [kind]}}
+    spare = {"name": "spare", "kind": "simulated", "spec": {"nodeTypes": [{**kind, "usdPerHour": 0.1}]}}
     good("POST", "node-providers", spare)
+    # What counts for a budget is read by whoever plans, buys or shows under it.
+    budgeted = partial(_patched, served, f"/v1/clusters/{cluster}")
+    assert budgeted({"limits": {"usd_month": "100000"}}).status == HTTPStatus.OK
     good("POST", "node-claims", {"name": "big", "cluster": cluster, "resources": {"cpu": "64"}})
+    good("POST", "node-claims?dry_run=true", {"name": "planned", "cluster": cluster, "provider": "spare"})
+    good("GET", f"costs?cluster={cluster}")
+    served.wait("the scheduler", lambda: good("GET", "node-claims/big")["reason"] != "Pending", 60)
+    assert budgeted({"limits": None}).status == HTTPStatus.OK
     for path in ("node-claims", "node-types", "node-providers"):
         more = good("GET", f"{path}?page_size=1")["next_page_token"]
         good("GET", f"{path}?page_size=1&page_token={more}")
