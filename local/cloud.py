@@ -290,6 +290,8 @@ class LocalCloud:
             "STOCKYARD_TENANT_WAITS": str(WAITS),
             "STOCKYARD_WAITS": str(WAITS),
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
+            # What can be real here are the minors that are built, and one of them may have ended.
+            **({"STOCKYARD_ENDED_MINORS": "true"} if self._kubernetes else {}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,
             **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},

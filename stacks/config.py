@@ -312,7 +312,7 @@ CHECKS: Mapping[str, Check] = {
     "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
     # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.
     "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
-    "kubernetes_version": _choice(tuple(kubernetes_versions.TESTED)),
+    "kubernetes_version": _choice(kubernetes_versions.NEW),
     "vdeployer_url_template": _pattern(r"(https://(?=\S*\{client_id\})\S+)?", "an https URL that contains {client_id}"),
     "event_organization": _pattern(r"(o-[a-z0-9]{10,32})?", "the id of an organization of AWS"),
     "event_accounts": Check(f"a list of at most {MOST_EVENT_ACCOUNTS} AWS accounts", _read_accounts),
@@ -338,6 +338,7 @@ CHECKS: Mapping[str, Check] = {
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
     "report_only": _TRUTH,
+    "ended_minors": _TRUTH,
     "launch_seconds": _whole(30, 3600),
     "register_seconds": _whole(60, 7200),
     "image_days": _whole(1, 365),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from stockyard import kubernetes_versions
 from tests.api.conftest import inlined
 
 KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
@@ -63,7 +64,7 @@ def narrowed(document, ids, versions):
         del schemas[body]["properties"]["profiles"]
     schemas["ClusterProfilesPut"]["properties"]["profiles"] = {"enum": [[{"name": "nothing"}]]}
     creation["driver"] = {"enum": ["ec2", None]}
-    creation["kubernetes_version"] = {"enum": ["1.34", "1.35", None]}
+    creation["kubernetes_version"] = {"enum": [*kubernetes_versions.NEW, None]}
     creation["settings"] = {"$ref": "#/components/schemas/AwsSettingsCreate"}
     settings = schemas["AwsSettingsCreate"]["properties"]
     settings |= {

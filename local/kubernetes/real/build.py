@@ -26,9 +26,9 @@ from stockyard.machines import manifests
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
 MANIFESTS = BINARIES / "manifests"
-PREVIOUS = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PREVIOUS = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
 """Of the minor before, from which control planes are upgraded."""
-KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
+KUBERNETES = PREVIOUS
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
     "etcdctl": ("etcd", "go.etcd.io/etcd/etcdctl/v3"),

@@ -71,6 +71,7 @@ _ENVIRONMENT = {
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
     # Lives follow each other faster than a tenant may ask, which is counted in real time. 0: all are served.
     "STOCKYARD_TENANT_RATE_LIMIT": "0",
+    "STOCKYARD_ENDED_MINORS": "true",
 }
 _IDENTITY = frozenset({"create_client", "find_client", "client_secret", "delete_client", "owned_clients"})
 _DEPLOYER = frozenset({"deploy"})

@@ -49,6 +49,9 @@ def memory_services(registry: MemoryRegistry, clock: FixedClock | None = None, *
         "unavailable_offerings": None,
         "token_key": b"the installation's key",
     }
-    settings = Settings("t", issuer="https://id.example/realms/stockyard", api_url="https://api.example")
+    # Many a story begins with the oldest minor that a cluster may have.
+    settings = Settings(
+        "t", issuer="https://id.example/realms/stockyard", api_url="https://api.example", ended_minors=True
+    )
     factories: dict[str, Any] = {name: constant(port) for name, port in {**memory, **ports}.items()}
     return Services(registry.store("acme"), clock or FixedClock(), settings, Factories(**factories))

@@ -11,13 +11,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A minor's release that machines install, and the oldest containerd that its kubelet may have."""
+    """A minor's release that machines install, and the oldest containerd that its kubelet may have. ``end_day`` is the
+    day on which the project stopped mending it, empty before: new clusters do not take it from then on."""
 
     release: str
     containerd: str
+    end_day: str = ""
 
 
-TESTED: Mapping[str, Tested] = {"1.34": Tested("1.34.4", "1.7"), "1.35": Tested("1.35.4", "1.7")}
-"""By minor. 1.35 is the last minor whose kubelet takes containerd 1.7, which is what Ubuntu 24.04 began with."""
+TESTED: Mapping[str, Tested] = {
+    "1.34": Tested("1.34.4", "1.7", end_day="2026-10-27"),
+    "1.35": Tested("1.35.4", "1.7"),
+    "1.36": Tested("1.36.3", "1.7"),
+    "1.37": Tested("1.37.2", "1.7"),
+}
+"""By minor. 1.37 is the last minor whose kubelet takes containerd 1.7, which is what Ubuntu 24.04 began with: its
+source, like that of 1.36, falls back to kubelet's own cgroup driver until 1.38."""
+NEW = tuple(minor for minor, tested in TESTED.items() if not tested.end_day)
+"""The minors that new clusters may have."""
 DEFAULT = "1.35"
 """Of clusters that name none, in a stage that names none."""

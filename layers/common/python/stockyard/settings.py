@@ -22,6 +22,8 @@ class Choices:
     """The beginning of every name in a tenant's account."""
     kubernetes_version: str = kubernetes_versions.DEFAULT
     """Minor version of new clusters that name none."""
+    ended_minors: bool = False
+    """Whether new clusters may have a minor of Kubernetes that its project has stopped to mend."""
     vdeployer_url_template: str = ""
     """URL with ``{client_id}`` that takes over a ready cluster; empty: the phase ``deploy`` is skipped."""
     tenant_rate_limit: int = 20

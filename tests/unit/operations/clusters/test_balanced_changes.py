@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from stockyard.domain.clusters.kubernetes_minors import following
+from stockyard.domain.clusters.kubernetes_removals import LOOKED_AT
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pools import PoolPatch
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import IllegalTransition, InvalidInput, VendorRefused, VendorUnavailable
+from stockyard.kubernetes_versions import TESTED
 from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
@@ -253,7 +257,7 @@ def test_workers_get_the_new_minor_when_the_api_server_serves_it(balanced: Balan
     notes = [remark["detail"] for remark in plan["warnings"] if remark.get("note")]
     assert [text.split(",")[0] for text in notes] == [
         "The control plane is upgraded first",
-        "Kubernetes 1.35 removes no interface that is served by default (as of 2026-11-25).",
+        f"Kubernetes 1.35 removes no interface that is served by default (as of {LOOKED_AT}).",
     ]
     changed = balanced.patch({"kubernetes_version": "1.35"})
     assert (changed.kubernetes_version, changed.node_minor) == ("1.35", "1.34")
@@ -291,10 +295,15 @@ def test_an_upgrade_says_of_old_nodes_that_they_have_drifted(balanced: BalancedW
 
 
 def test_an_upgrade_goes_one_tested_minor_up() -> None:
-    balanced = balanced_world(version="1.35")
+    for before, after in pairwise(TESTED):
+        balanced = balanced_world(version=before)
+        balanced.patch({"kubernetes_version": after})
+        balanced.serves(f"v{TESTED[after].release}")
+        assert balanced.drive(UPGRADE) == "upgraded"
+        assert (balanced.cluster.kubernetes_version, balanced.cluster.node_minor) == (after, after)
     with pytest.raises(InvalidInput) as refused:
-        balanced.patch({"kubernetes_version": "1.36"})
-    assert faults(refused.value) == {"/kubernetes_version": "must be 1.34 or 1.35"}
+        balanced.patch({"kubernetes_version": following(after)})
+    assert faults(refused.value) == {"/kubernetes_version": f"must be {' or '.join(TESTED)}"}
 
 
 def test_a_failed_upgrade_that_touched_nothing_is_taken_back(balanced: BalancedWorld) -> None:

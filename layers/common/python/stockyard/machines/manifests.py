@@ -57,7 +57,7 @@ c7182ccf876dabee51a5e0f7155c667089a9a664536e4c2a33ac06ea8ce4c65e  aws-cloud-cont
 bc55f6b9af0c43fb357a7fad7875945b628e5d85dc056a39cb4ac22c4e68ad94  service-account.yaml
 """,
 )
-"""1.35.2; the folder of 1.34 is the same, but for the image, which is named below."""
+"""1.35.2; the folders of 1.34, 1.36 and 1.37 are the same, but for the image, which is named below."""
 
 EBS_DRIVER = Source(
     "kubernetes-sigs/aws-ebs-csi-driver",
@@ -94,7 +94,7 @@ DEVICE_PLUGIN = Source(
 )
 """0.19.3. It gives a node its ``nvidia.com/gpu``, and does not start on a machine without a driver."""
 CLOUD_IMAGE = "registry.k8s.io/provider-aws/cloud-controller-manager"
-CLOUD_IMAGE_TAGS = {"1.34": "v1.34.3", "1.35": "v1.35.2"}
+CLOUD_IMAGE_TAGS = {"1.34": "v1.34.3", "1.35": "v1.35.2", "1.36": "v1.36.2", "1.37": "v1.37.0"}
 """By minor of the cluster: a controller may not be newer than its API server."""
 STORAGE_CLASS: Mapping[str, Any] = {
     "apiVersion": "storage.k8s.io/v1",

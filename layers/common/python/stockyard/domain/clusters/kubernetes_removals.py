@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stockyard.domain.values.notes import Note
 
-LOOKED_AT = "2026-11-25"
+LOOKED_AT = "2026-11-29"
 
 
 @dataclass(frozen=True, slots=True)

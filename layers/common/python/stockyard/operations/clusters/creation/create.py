@@ -27,6 +27,7 @@ from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.clusters.creation.check import account_of, check
 from stockyard.operations.clusters.creation.deployment import remember_organization
 from stockyard.operations.clusters.creation.expiry import check_expiry
+from stockyard.operations.clusters.creation.minors import check_new_minor
 from stockyard.operations.clusters.creation.plan import billed_items, plan
 from stockyard.operations.clusters.creation.undo_acceptance import undo
 from stockyard.operations.costs.plan_notes import check_budgets
@@ -124,6 +125,7 @@ def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resol
 
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
+    check_new_minor(services, draft)
     check_groups(services, draft.driver, draft.settings)
     check_expiry(services, draft.expires_at)
     return check(services, draft, account)
