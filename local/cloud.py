@@ -56,8 +56,7 @@ SCALE = 0.02
 WAITS = 8
 """Requests that may wait for news at a time."""
 WORKERS = {"scheduler": 16, **dict.fromkeys(("records", "clusters", "node_claims", "pools"), WAITS + 4)}
-"""Processes that a function may have, where four are too few: only many schedulers get in each other's way, and who
-waits for news holds one."""
+"""Processes that a function may have where four are too few: schedulers meet each other, who waits holds one."""
 SCALED = {
     "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
     "AGENT_QUIET": 60, "AGENT_IDLE": 60,
@@ -103,7 +102,7 @@ class LocalCloud:
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)
-        self.functions = Functions(ROOT, home / "logs", {}, warm=(WARM,), path=PATH, apart=apart)
+        self.functions = Functions(ROOT, home / "logs", warm=(WARM,), path=PATH, apart=apart, most=self._plan.functions)
         self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway
@@ -230,7 +229,8 @@ class LocalCloud:
         make = partial(RealManagedCluster, environment=self._trust) if self._kubernetes else SimulatedManagedCluster
         managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url, make)
         self._stack.enter_context(played_control_planes(managed))
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), *where, managed, self.aws.url)
+        accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT, *self._plan.variants)
+        self.machines = Machines(accounts, *where, managed, self.aws.url)
         self._stack.callback(self.machines.close)
         self.machines.start()
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)
@@ -275,6 +275,7 @@ class LocalCloud:
         """Define the functions with the environment of the template and what only this place can know."""
         path = list(PATH)
         recording = {}
+        waits = (self._plan.functions or 5 * WAITS) // 5
         if os.environ.get("STOCKYARD_RECORD_CALLS"):
             path.insert(0, ROOT / "local" / "recorder")
             recording = {"STOCKYARD_CALLS": str(self.home / "calls.jsonl")}
@@ -287,8 +288,8 @@ class LocalCloud:
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "POWERTOOLS_TRACE_DISABLED": "true",
-            "STOCKYARD_TENANT_WAITS": str(WAITS),
-            "STOCKYARD_WAITS": str(WAITS),
+            "STOCKYARD_TENANT_WAITS": str(waits),
+            "STOCKYARD_WAITS": str(waits),
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             # What can be real here are the minors that are built, and one of them may have ended.
             **({"STOCKYARD_ENDED_MINORS": "true"} if self._kubernetes else {}),

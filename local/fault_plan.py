@@ -8,6 +8,7 @@ A plan is a JSON object; every part may be left out::
      "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
      "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
      "zones_down": ["us-east-1b"], "managed": 0.5,
+     "variants": {"444444444444": "guardrails"}, "functions": 10,
      "account": {"template": 6, "linked_roles": ["elasticloadbalancing.amazonaws.com"]},
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
 
@@ -112,6 +113,11 @@ class Insight(BaseModel):
     recommendation: str = ""
 
 
+Variant = Literal["new", "shared-network", "central-key", "guardrails"]
+"""What is special of a tenant's account; see ``local/aws/permissions/variants.py``."""
+AccountNumber = Annotated[str, StringConstraints(pattern=re.compile(r"^[0-9]{12}$"))]
+
+
 class AccountPlan(BaseModel):
     """State of the tenant's account at the start. ``linked_roles``: services whose own roles it has to begin with;
     without, it is new, and never had a load balancer, a spot machine, a file system or anything on EKS. ``template``:
@@ -129,6 +135,8 @@ class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
     ``spot_prices``: type, or type and zone -> prices in USD an hour, each from so many seconds after the start on.
     ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there.
+    ``variants``: number of an AWS account -> what is special of it, as ``local/aws/permissions/variants.py`` says.
+    ``functions``: how many functions run at a time in our own account.
     ``zones_down``: zones in which every instance ends and none is to be had. ``managed``: what part of its usual time
     a change takes that EKS or EFS makes. ``account``: what the tenant's account has."""
 
@@ -144,6 +152,8 @@ class FaultPlan(BaseModel):
     zones_down: Sequence[str] = ()
     managed: Annotated[float, Field(gt=0)] = 1
     account: AccountPlan = Field(default_factory=AccountPlan)
+    variants: Mapping[AccountNumber, Variant] = Field(default_factory=dict)
+    functions: Annotated[int, Field(ge=1)] | None = None
     machines: MachinePlan = Field(default_factory=MachinePlan)
     cudo: CudoPlan = Field(default_factory=CudoPlan)
 

@@ -78,6 +78,7 @@ from local.aws.corrections.workflows import (
     scaled_waits,
     unread_documents,
 )
+from local.aws.permissions import variants
 from local.aws.permissions.account import Settings
 from local.aws.permissions.asked import Guard, asked_permissions
 from local.aws.presigned import presigned_requests
@@ -231,7 +232,10 @@ def _listening() -> Iterator[int]:
 def _permission_checks(plan: FaultPlan, record: Path | None) -> AbstractContextManager[None]:
     """The table of permissions, asked in the tenants' accounts."""
     settings = Settings(plan.account.volume_key)
-    return asked_permissions(Guard(lambda account: account != OWN_ACCOUNT, settings, record))
+    for account, variant in plan.variants.items():
+        variants.begin(account, variant)
+    by_account = {account: variants.settings_of(variant) for account, variant in plan.variants.items()}
+    return asked_permissions(Guard(lambda account: account != OWN_ACCOUNT, settings, record, by_account))
 
 
 @contextmanager

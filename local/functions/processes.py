@@ -109,27 +109,29 @@ class Functions:
     """All functions; an ``Invoker``. ``folder`` is where their code is, ``logs`` gets one file per function.
 
     ``warm`` are modules that are imported once for all workers, from ``path`` and what is installed. ``apart`` says who
-    has workers and a core of their own.
+    has workers and a core of their own; ``most`` how many functions run at a time, as in an account of Lambda.
     """
 
     def __init__(
         self,
         folder: Path,
         logs: Path,
-        base: Mapping[str, str],
+        base: Mapping[str, str] | None = None,
         *,
         warm: Sequence[str] = (),
         path: Sequence[Path] = (ROOT,),
         apart: Apart | None = None,
+        most: int | None = None,
     ) -> None:
         self._apart = apart
+        self._turns = threading.BoundedSemaphore(most) if most is not None else None
         self._folder = folder
         self._warm = warm
         self._path = path
         self._server: ForkServer | None = None
         self._lock = threading.Lock()
         self._logs = logs
-        self._base = dict(base)
+        self._base = dict(base or {})
         self._files: dict[str, IO[bytes]] = {}
         self._definitions: dict[str, Definition] = {}
         self._workers: dict[tuple[str, int | None], Workers[Worker]] = {}
@@ -166,7 +168,18 @@ class Functions:
         return self._definitions[name]
 
     def invoke(self, function: str, payload: bytes) -> Invocation:
-        """See ``Invoker``. Waits while all workers of the function are busy; Lambda's refusal ends a long wait."""
+        """See ``Invoker``. Waits while all workers of the function are busy, or too many functions run; a refusal as
+        Lambda's ends a long wait."""
+        if self._turns is None:
+            return self._invoke(function, payload)
+        if not self._turns.acquire(timeout=PATIENCE):
+            return failure("Lambda.TooManyRequestsException", "Rate Exceeded.")
+        try:
+            return self._invoke(function, payload)
+        finally:
+            self._turns.release()
+
+    def _invoke(self, function: str, payload: bytes) -> Invocation:
         core = None if self._apart is None else self._apart.core_of(function, payload)
         workers = self._workers[function, core]
         try:

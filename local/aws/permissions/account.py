@@ -16,6 +16,7 @@ from local.aws.corrections.eks.scaling_groups import scaling_backends
 from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
 from local.aws.permissions.calls import Tags, tags_of
+from local.aws.permissions.policies import Statement
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Settings:
     ARN of one of another account; empty where it is the one of AWS."""
 
     volume_key: str = ""
+    guardrails: tuple[Statement, ...] = ()
+    """Statements of the policies of its organization: what they deny no other policy allows."""
 
 
 @dataclass(frozen=True)

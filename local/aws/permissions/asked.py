@@ -28,7 +28,7 @@ from local.aws.corrections.rest_services import REFUSALS, ServiceRefusal
 from local.aws.permissions import linked, s3_requests, table
 from local.aws.permissions.account import Account, Settings
 from local.aws.permissions.calls import Call
-from local.aws.permissions.policies import Ask
+from local.aws.permissions.policies import Ask, denied_by
 from local.aws.permissions.sessions import Session, Sessions
 
 CODES: Mapping[str, tuple[str, int]] = {
@@ -66,6 +66,8 @@ class Guard:
     is_asked: Callable[[str], bool]
     settings: Settings = field(default_factory=Settings)
     record: Path | None = None
+    variants: Mapping[str, Settings] = field(default_factory=dict)
+    """Settings of accounts that differ from the usual ones, by number."""
     _sessions: Sessions = field(default_factory=Sessions)
     _recorded: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,12 +83,15 @@ class Guard:
         if session.is_of_service and call.action not in table.OF_CLUSTERS:
             return None
         code, status = CODES.get(service, ("AccessDenied", 403))
+        settings = self.variants.get(session.account, self.settings)
         try:
-            asks = table.asks(call, Account(session.account, region, self.settings))
+            asks = table.asks(call, Account(session.account, region, settings))
         except table.NoRow as error:
             return Refused(code, status, str(error))
         for ask in asks:
             reason = session.refuses(ask)
+            if denied_by(settings.guardrails, ask):
+                reason = "with an explicit deny in a service control policy"
             self._write(session, ask, is_refused=bool(reason))
             if reason:
                 return _refused(session, ask, reason, code, status)

@@ -34,7 +34,8 @@ def asks(call: Call, account: Account) -> Iterator[Ask]:
             yield Ask(call.action, arn, {**resource_tags(account.tags(thing)), **extra})
     by_kind = _specified(parameters)
     for kind in created:
-        yield Ask(call.action, call.ec2(kind, "*"), request_tags(by_kind.get(kind, {})))
+        context = {**request_tags(by_kind.get(kind, {})), **_encryption(kind, parameters)}
+        yield Ask(call.action, call.ec2(kind, "*"), context)
     yield from _tagging(call, by_kind, operation)
     profile = parameters.get("IamInstanceProfile")
     if profile:
@@ -62,8 +63,9 @@ def fleet(call: Call, account: Account) -> Iterator[Ask]:
             yield Ask(f"ec2:{operation}", arn, resource_tags(account.tags(template)), wording)
             absent = "fleet" if operation == "RunInstances" else ""
             tags_by_kind = {kind: tags for kind, tags in by_kind.items() if kind != absent}
-            for kind, tags in tags_by_kind.items():
-                yield Ask(f"ec2:{operation}", call.ec2(kind, "*"), request_tags(tags), wording)
+            for kind, tags in _untagged(account, tags_by_kind).items():
+                context = {**request_tags(tags), **_encryption(kind, data)}
+                yield Ask(f"ec2:{operation}", call.ec2(kind, "*"), context, wording)
             yield from _tagging(call, tags_by_kind, operation, wording)
         profile = data.get("IamInstanceProfile")
         if profile:
@@ -85,8 +87,8 @@ def launched(
             arn = call.ec2(kind, thing, account.owner_of(thing))
             yield Ask(action, arn, resource_tags(account.tags(thing)), wording)
     by_kind = _launched(data)
-    for kind, tags in by_kind.items():
-        yield Ask(action, call.ec2(kind, "*"), request_tags(tags), wording)
+    for kind, tags in _untagged(account, by_kind).items():
+        yield Ask(action, call.ec2(kind, "*"), {**request_tags(tags), **_encryption(kind, data)}, wording)
     yield from _tagging(call, by_kind, "RunInstances", wording)
 
 
@@ -133,6 +135,20 @@ def _keys(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from _keys(part)
+
+
+def _untagged(account: Account, by_kind: Mapping[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The same with instance and volume, which each launch makes, where guardrails look at what has no tag."""
+    always: dict[str, dict[str, str]] = {"instance": {}, "volume": {}} if account.settings.guardrails else {}
+    return {**always, **by_kind}
+
+
+def _encryption(kind: str, data: Mapping[str, Any]) -> dict[str, str]:
+    """Whether the volumes are encrypted that a call or a launch template names."""
+    if kind != "volume":
+        return {}
+    disks = [mapping.get("Ebs") or {} for mapping in data.get("BlockDeviceMappings") or ()] or [data]
+    return {"ec2:Encrypted": str(all(str(disk.get("Encrypted")).lower() == "true" for disk in disks)).lower()}
 
 
 def _specified(parameters: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -12,6 +12,9 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.subnets import Subnet
 from moto.ec2.models.vpcs import VPC
 
+INSTALLATION = "stockyard:installation"
+"""A tag of whatever Stockyard has made."""
+
 
 def share(account: str, region: str, owner: str, ids: Iterable[str]) -> None:
     """Let things that an account has (VPCs, subnets, security groups, reservations) be shared with it by ``owner``."""
@@ -19,9 +22,18 @@ def share(account: str, region: str, owner: str, ids: Iterable[str]) -> None:
     owners.update(dict.fromkeys(ids, owner))
 
 
+def share_networks(account: str, region: str, owner: str) -> None:
+    """Let all VPCs and subnets of the account that do not carry our tags be shared with it by ``owner``."""
+    ec2_backends[account][region].__dict__["networks_of"] = owner
+
+
 def owner_of(account: str, region: str, id: str) -> str:
     """The account that owns a thing which an account sees."""
-    return str(getattr(ec2_backends[account][region], "shared_owners", {}).get(id, account))
+    backend = ec2_backends[account][region]
+    of_networks = getattr(backend, "networks_of", "")
+    if of_networks and id.startswith(("vpc-", "subnet-")) and INSTALLATION not in (backend.tags.get(id) or {}):
+        return str(of_networks)
+    return str(getattr(backend, "shared_owners", {}).get(id, account))
 
 
 def _owner(thing: Any) -> str:
