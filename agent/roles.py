@@ -13,6 +13,7 @@ TOKENS = "kube-system"
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 LABEL = "app.kubernetes.io/managed-by"
 PREFIX, TYPE = "bootstrap-token-", "bootstrap.kubernetes.io/token"
+OPAQUE, KUBECONFIG = "Opaque", "stockyard.dev/kubeconfig"
 JOINERS, NODE_GROUP = "system:bootstrappers:stockyard:join", "system:bootstrappers:stockyard:node:"
 CERTIFICATES, REQUESTS = "certificates.k8s.io", "certificatesigningrequests"
 EXTENSIONS, DEFINITIONS = "apiextensions.k8s.io", "customresourcedefinitions"
@@ -49,6 +50,7 @@ def documents() -> list[Document]:
     return [
         *_bound("", _rule("", "nodes", "get", "list", "watch", "patch", "delete"),
                 _rule("", "pods", "list", "watch", "delete"), _rule("", "pods/eviction", "create"),
+                _rule("", "secrets", "create", "update", "delete"),
                 # Where pods that wait can run depends on their volumes and on pods of other namespaces, every node
                 # runs the DaemonSets, as large as LimitRanges make them, and budgets say which pods may be moved.
                 *(_rule(group, name, "list") for group, name in _READ), _rule(CERTIFICATES, REQUESTS, "list"),
@@ -58,8 +60,8 @@ def documents() -> list[Document]:
                 _rule(EXTENSIONS, DEFINITIONS, "create"),
                 *(_rule(MIRROR, name, "list", "create", "update", "delete") for name in _KINDS),
                 *(_rule(MIRROR, f"{name}/status", "update") for name in _KINDS)),
-        # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only.
-        *_bound(TOKENS, _rule("", "secrets", "create", "update", "delete")),
+        # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only, and of Secrets with
+        # kubeconfigs, which stand in the namespace that somebody asks for.
         *_bound(NAMESPACE, _rule("", "configmaps", "create", "patch"),
                 _rule("apps", "deployments", "patch", names=(NAME,))),
         *_tokens_only(),
@@ -104,12 +106,17 @@ def _bound(namespace: str, *rules: Document, name: str = NAME, subject: Document
 
 
 def _tokens_only() -> list[Document]:
-    """A policy: of all Secrets, the agent may write bootstrap tokens that only join and that end, and it may change and
-    delete only those that it wrote."""
+    """A policy: of all Secrets, the agent may write bootstrap tokens that only join and that end, and kubeconfigs; it
+    may change and delete only those that it wrote, and none becomes one of the other kind."""
     own = "has({0}.metadata.labels) && '{1}' in {0}.metadata.labels && {0}.metadata.labels['{1}'] == '{2}'".format
     data = "has(object.data) && '{0}' in object.data".format
+    kubeconfig = (
+        "({0}.type == '" + OPAQUE + "' && has({0}.metadata.labels) && '" + KUBECONFIG + "' in {0}.metadata.labels"
+        " && {0}.metadata.namespace != '" + TOKENS + "')"
+    ).format
     rules = {
-        "the agent writes bootstrap tokens only": f"object.type == '{TYPE}'",
+        "the agent writes bootstrap tokens and kubeconfigs only": f"object.type == '{TYPE}'"
+        f" && object.metadata.namespace == '{TOKENS}'",
         # Kubernetes takes no token whose id is not its name's.
         "a bootstrap token is named after its id": f"object.metadata.name.matches('^{PREFIX}[a-z0-9]{{6}}$')"
         f" && {data('token-id')} && size(object.data['token-id']) == 8",
@@ -119,9 +126,17 @@ def _tokens_only() -> list[Document]:
         "a bootstrap token of the agent ends": data("expiration"),
         "a bootstrap token of the agent carries its label": own("object", LABEL, NAME),
     }
-    checks = {message: f"request.operation == 'DELETE' || ({rule})" for message, rule in rules.items()}
-    checks["the agent changes and deletes its own bootstrap tokens only"] = (
-        f"request.operation == 'CREATE' || (oldObject.type == '{TYPE}' && {own('oldObject', LABEL, NAME)})"
+    checks = {
+        message: f"request.operation == 'DELETE' || {kubeconfig('object')} || ({rule})"
+        for message, rule in rules.items()
+    }
+    checks["a kubeconfig of the agent carries its label and holds nothing else"] = (
+        f"request.operation == 'DELETE' || !{kubeconfig('object')} || ({own('object', LABEL, NAME)}"
+        " && has(object.data) && object.data.all(key, key == 'kubeconfig'))"
+    )
+    checks["the agent changes and deletes its own Secrets only"] = (
+        f"request.operation == 'CREATE' || ({own('oldObject', LABEL, NAME)}"
+        f" && (oldObject.type == '{TYPE}' || {kubeconfig('oldObject')}))"
     )
     return _policy(NAME, "", "secrets", ("CREATE", "UPDATE", "DELETE"), checks)
 

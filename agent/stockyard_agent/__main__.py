@@ -16,6 +16,7 @@ from .authority import pin
 from .certificates import Approvals
 from .commands.inbox import CommandInbox
 from .connection import KeptConnection
+from .kubeconfig_secrets import KubeconfigSecrets
 from .kubernetes import Kubernetes
 from .loop import Agent
 from .mirror import Mirror
@@ -70,7 +71,12 @@ def mirroring(settings: Settings) -> Mirror:
     return Mirror(*connected(settings), jitter=random.random, log=log)
 
 
-def assembled(settings: Settings, mirror: Mirror) -> Agent:
+def keeping(settings: Settings) -> KubeconfigSecrets:
+    """The Secrets with kubeconfigs, with connections of their own: they are due at their time."""
+    return KubeconfigSecrets(*connected(settings), monotonic=time.monotonic, jitter=random.random, log=log)
+
+
+def assembled(settings: Settings, mirror: Mirror, secrets: KubeconfigSecrets) -> Agent:
     """The agent with real connections. Raises ``OSError`` when the service account's files are missing."""
     kube, stockyard_api = connected(settings)
     inbox = CommandInbox(kube, now=now, monotonic=time.monotonic, log=log, own_pod=settings.own_pod)
@@ -86,6 +92,7 @@ def assembled(settings: Settings, mirror: Mirror) -> Agent:
         jitter=random.random,
         log=log,
         mirror=mirror.hear,
+        secrets=secrets.hear,
     )
 
 
@@ -93,8 +100,8 @@ def main() -> int:
     """Run until SIGTERM or SIGINT. Returns 0 after a signal, 1 when the agent could not start or its loop ended."""
     try:
         settings = Settings.read(os.environ)
-        mirror = mirroring(settings)
-        agent = assembled(settings, mirror)
+        mirror, secrets = mirroring(settings), keeping(settings)
+        agent = assembled(settings, mirror, secrets)
         reports = reporting(settings, agent.come_soon)
         agent.attach(reports)
     except (OSError, ValueError) as error:
@@ -111,6 +118,7 @@ def main() -> int:
     thread.start()
     threading.Thread(target=reports.run, args=(over.wait,), daemon=True, name="pods").start()
     threading.Thread(target=mirror.run, args=(over.wait,), daemon=True, name="mirror").start()
+    threading.Thread(target=secrets.run, args=(over.wait,), daemon=True, name="secrets").start()
     signalled = False
     while thread.is_alive() and not signalled:
         signalled = signal.sigtimedwait(ends, 1.0) is not None

@@ -36,7 +36,8 @@ class ReportsOfPods(Protocol):
 class Agent:
     """``jitter`` returns numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority.
 
-    ``mirror`` is called after each post with the version of what is to be mirrored and with the nodes of the post.
+    ``mirror`` is called after each post with the version of what is to be mirrored and with the nodes of the post;
+    ``secrets`` with whether there are Secrets with kubeconfigs to keep.
     """
 
     def __init__(
@@ -52,10 +53,11 @@ class Agent:
         jitter: Callable[[], float],
         log: Callable[[str], None],
         mirror: Callable[[str | None, Sequence[Mapping[str, Any]]], None] = lambda _, __: None,
+        secrets: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._kube, self._stockyard, self._inbox, self._approvals = kube, stockyard_api, inbox, approvals
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
-        self._mirror = mirror
+        self._mirror, self._secrets = mirror, secrets
         self._pods: ReportsOfPods | None = None
         self._sequence = 0
         self._failures = 0
@@ -127,6 +129,7 @@ class Agent:
         if self._pods:
             self._pods.ask(answer.pods_interval)
         self._mirror(answer.mirror, observed["nodes"])
+        self._secrets(answer.kubeconfig_secrets)
         self._inbox.take(answer.commands)
         return answer.interval
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import quote, urlencode
 
 from . import VERSION
@@ -37,6 +38,18 @@ class Answer:
     interval: float
     mirror: str | None = None
     pods_interval: float | None = None
+    kubeconfig_secrets: bool = False
+    """Whether there are Secrets with kubeconfigs to keep or to remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsAnswer:
+    """Secrets with kubeconfigs that are to be written, places of those that are to be removed, not yet validated, and
+    how soon to come again, in seconds."""
+
+    secrets: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    interval: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,8 @@ class StockyardApi:
             raise Unreachable("Stockyard's answer has no list of commands")
         mirror = content.get("mirror")
         pods = _seconds(content, "pods_interval_seconds")
-        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None, pods)
+        secrets = content.get("kubeconfig_secrets") is True
+        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None, pods, secrets)
 
     def report_pods(self, body: bytes) -> PodsAnswer:
         """Send a report of pods. Raises as ``post`` does."""
@@ -84,6 +98,16 @@ class StockyardApi:
         if not isinstance(sequence, int):
             raise Unreachable("Stockyard's answer has no sequence")
         return PodsAnswer(sequence, content.get("resync") is True, _interval(content))
+
+    def kubeconfig_secrets(self, results: list[dict[str, Any]], *, refresh: bool) -> SecretsAnswer:
+        """Say what became of Secrets and, with ``refresh``, get those that are to be written now. Raises as ``post``
+        does."""
+        body = json.dumps({"results": results, "refresh": refresh}).encode()
+        content = self._answer("POST", "kubeconfig-secrets", body)
+        secrets, removed = content.get("secrets"), content.get("removed")
+        if not _are_objects(secrets) or not _are_objects(removed):
+            raise Unreachable("Stockyard's answer has no lists of Secrets")
+        return SecretsAnswer(secrets, removed, _interval(content))
 
     def mirror(self, after: str) -> tuple[list[dict[str, Any]], str]:
         """A part of what is to be mirrored behind ``after``, and where the next one begins; empty for none. Raises as
@@ -136,6 +160,10 @@ class StockyardApi:
             raise Unreachable("the identity server's answer has no access_token with expires_in")
         self._token, self._good_until = token, requested_at + seconds - min(_MARGIN, seconds / 4)
         return token
+
+
+def _are_objects(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _interval(content: dict[str, Any]) -> float:

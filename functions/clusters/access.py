@@ -7,7 +7,8 @@ from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import Query
 from stockyard.edge.identity import Roles
-from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
+from stockyard.errors import Forbidden, IllegalTransition, InvalidInput, NotFound, UnexpectedBehavior, VendorError
+from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
 
 
@@ -57,6 +58,29 @@ def make_cluster_token(request: Request, services: Services, cluster: Cluster) -
 
     token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
     return Answer(200, exec_credential(token), subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/kubeconfig-secrets",
+    machine=True,
+    body="clusters.kubeconfig_secrets:SecretsRequest",
+    answers={200: "clusters.kubeconfig_secrets:SecretsAnswer"},
+    audited=False,
+    description="Only by the cluster's own client. Tokens are made for this answer and end in 15 minutes at most; they "
+    "are stored nowhere else.",
+)
+def refresh_kubeconfig_secrets(request: Request, services: Services) -> Answer:
+    """Give an agent the Secrets with kubeconfigs that it keeps. They are those that somebody asks for."""
+    from stockyard.operations.clusters.access.secret_refresh import refreshed
+
+    holder = find_cluster(services, request.params["id"])
+    if holder.client_id != request.caller.client_id:
+        raise NotFound(f"There is no cluster {request.params['id']}.")
+    if holder.status != "ready":
+        raise IllegalTransition(f"The cluster is {holder.status}; its agent keeps no Secrets.")
+    results = [result.model_dump() for result in request.body.results]
+    answer = refreshed(services, holder, results, request.caller.actor, refresh=request.body.refresh)
+    return Answer(200, answer, subject=holder.id)
 
 
 def _role_in_cluster(roles: Roles) -> str:

@@ -53,6 +53,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
     organization_id = request.caller.organization_id
     profiles = tuple(choice.model_dump() for choice in body.profiles)
     fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
+    fields["kubeconfig_secret"] = body.kubeconfig_secret and body.kubeconfig_secret.choice()
     new_cluster = create.NewCluster(**fields, lenient=request.lenient, rights=request.caller.rights)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
@@ -133,6 +134,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
     from stockyard.operations.clusters.changes.alignment import aligned
     from stockyard.operations.clusters.changes.prices import limits_remarks
     from stockyard.operations.clusters.creation.expiry import check_expiry_change
+    from stockyard.operations.clusters.kept_secrets import changed_secret
     from stockyard.operations.profiles.clusters import difference, profile_change
 
     body, cluster = request.body, aligned(services, cluster)
@@ -158,6 +160,7 @@ def change_cluster(request: Request, services: Services, cluster: Cluster) -> An
         if packs is not None:
             return Answer.free_plan(**difference(packs.before, packs.after))
         changes |= {"settings": target.settings} if "settings" in fields else {}
+        changes |= changed_secret(services, cluster, wanted_change)
         warnings = limits_remarks(services, cluster, wanted_change.limits)
         return Answer.change_plan(cluster, changes, "cluster", cluster.name, warnings=warnings)
     changed, warnings = change.change_cluster(

@@ -141,6 +141,7 @@ def post_observations(request: Request, services: Services) -> Answer:
         "interval_seconds": reply.interval_seconds,
         "mirror": reply.mirror,
         "pods_interval_seconds": reply.pods_interval_seconds,
+        "kubeconfig_secrets": reply.kubeconfig_secrets,
     }
     return Answer(200, body, subject=cluster.id)
 

@@ -29,7 +29,9 @@ def _create(request: EventRequest) -> Mapping[str, Any]:
     body, services = request.body, wiring.services(request.tenant)
     # its secret may not travel in an event
     profiles = tuple(choice.model_dump() for choice in body.profiles)
-    new_cluster = NewCluster(**{**dict(body), "secret": None, "profiles": profiles})
+    kept_secret = body.kubeconfig_secret and body.kubeconfig_secret.choice()
+    fields = {**dict(body), "secret": None, "profiles": profiles, "kubeconfig_secret": kept_secret}
+    new_cluster = NewCluster(**fields)
     cluster, _ = create_cluster(services, new_cluster, request.actor, request.lease.stable_id(ids.CLUSTER))
     return _audited(services, request, "CreateCluster", cluster)
 

@@ -10,6 +10,7 @@ import yaml
 
 from agent import roles
 from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent import kubeconfig_secrets
 from agent.stockyard_agent.commands import tokens
 from agent.stockyard_agent.transport import HttpResponse
 from tests.kubernetes.rigs import RealRig
@@ -46,6 +47,33 @@ def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
         assert not may(verb, resource, *(["-n", namespace] if namespace else [])), (verb, resource)
 
 
+def _only_kubeconfigs_of_its_own(rig: RealRig, call: Any, refused: Any) -> None:
+    """Of Secrets with kubeconfigs the agent writes its own, with nothing else in them, outside of kube-system."""
+
+    def kubeconfig(name: str, namespace: str = "default", **more: Any) -> dict[str, Any]:
+        return {**kubeconfig_secrets.secret_of(namespace, name, {"data": {"kubeconfig": "eA=="}}), **more}
+
+    path = "/api/v1/namespaces/default/secrets"
+    assert call("POST", path, kubeconfig("west")).status == 201
+    assert call("PUT", f"{path}/west", kubeconfig("west")).status == 200
+    stray = kubeconfig("east", data={"kubeconfig": "eA==", "password": "eA=="})
+    assert "holds nothing else" in refused("POST", path, stray)
+    unmarked = kubeconfig("east")
+    unmarked["metadata"]["labels"].pop(kubeconfig_secrets.MANAGER)
+    assert "carries its label" in refused("POST", path, unmarked)
+    unmarked["metadata"].pop("labels")
+    assert "bootstrap tokens and kubeconfigs only" in refused("POST", path, unmarked)
+    assert "kubeconfigs only" in refused(
+        "POST", "/api/v1/namespaces/kube-system/secrets", kubeconfig("a", "kube-system")
+    )
+    folder = rig.plane.folder / "theirs.json"
+    folder.write_text(json.dumps({**kubeconfig("theirs"), "metadata": {"name": "theirs", "namespace": "default"}}))
+    rig.plane.kubectl("create", "-f", str(folder))
+    assert "its own Secrets only" in refused("PUT", f"{path}/theirs", kubeconfig("theirs"))
+    assert "its own Secrets only" in refused("DELETE", f"{path}/theirs")
+    assert call("DELETE", f"{path}/west").status == 200
+
+
 def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: RealRig) -> None:
     """The agent's own writes pass (the join test above); each Secret here differs from that in one thing."""
     path = "/api/v1/namespaces/kube-system/secrets"
@@ -65,7 +93,7 @@ def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: R
         return str(status["message"])
 
     of_another_type = {**token("zzzzzz"), "type": "Opaque"}
-    assert "writes bootstrap tokens only" in refused("POST", path, of_another_type)
+    assert "writes bootstrap tokens and kubeconfigs only" in refused("POST", path, of_another_type)
     renamed, unlabelled = token("zzzzzz"), token("zzzzzz")
     renamed["metadata"]["name"] = "stolen"
     assert "named after its id" in refused("POST", path, renamed)
@@ -91,8 +119,9 @@ def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: R
     foreign["metadata"]["labels"] = {"owner": "somebody"}
     folder.write_text(json.dumps(foreign))
     rig.plane.kubectl("create", "-f", str(folder))
-    assert "its own bootstrap tokens only" in refused("PUT", f"{path}/bootstrap-token-yyyyyy", token("yyyyyy"))
-    assert "its own bootstrap tokens only" in refused("DELETE", f"{path}/bootstrap-token-yyyyyy")
+    assert "its own Secrets only" in refused("PUT", f"{path}/bootstrap-token-yyyyyy", token("yyyyyy"))
+    assert "its own Secrets only" in refused("DELETE", f"{path}/bootstrap-token-yyyyyy")
+    _only_kubeconfigs_of_its_own(rig, call, refused)
     # One of its own goes all the way.
     assert call("POST", path, token("xxxxxx")).status == 201
     assert call("PUT", f"{path}/bootstrap-token-xxxxxx", token("xxxxxx")).status == 200

@@ -102,6 +102,7 @@ MACHINES = {
     "ReportBootOfControlPlane": "a machine tells how its first boot goes",
     "ReportBootOfNode": "a machine tells how its first boot goes",
     "BootstrapMachine": "a machine without a token proves itself",
+    "RefreshKubeconfigSecrets": "the agent keeps Secrets with kubeconfigs in its cluster",
     "GetMirror": "the agent mirrors pools into its cluster",
     "PostObservations": "the agent tells what it sees",
     "PostPendingPods": "the agent tells which pods wait",

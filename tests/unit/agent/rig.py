@@ -16,6 +16,7 @@ from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.commands.inbox import CommandInbox
+from agent.stockyard_agent.kubeconfig_secrets import KubeconfigSecrets
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.mirror import Mirror
@@ -28,6 +29,7 @@ from local.kubernetes.certificates import Wish
 from local.kubernetes.store import Key, Object, stamp
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pending_pods import PendingPods
+from tests.unit.agent.kept_secrets import SecretsOfCluster
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
@@ -107,6 +109,9 @@ class PodsOfCluster:
         return [self.picture["groups"][group] for group in self.picture["pending"]]
 
 
+_ROUTES = {("GET", "mirror"), *(("POST", name) for name in ("observations", "pending-pods", "kubeconfig-secrets"))}
+
+
 @dataclass
 class Platform:
     """Stockyard's side of the wire: hands out tokens, answers posts with the commands that are still open."""
@@ -130,6 +135,7 @@ class Platform:
     """What there is to mirror."""
     pods_interval: int | None = None
     """How soon it wants to hear of pods that moved."""
+    secrets: SecretsOfCluster = field(default_factory=SecretsOfCluster)
     parts: int = 500
     """Objects in one part of it."""
 
@@ -147,12 +153,13 @@ class Platform:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Any, dict[str, str]]:
         route, _, query = path.removeprefix(f"/v1/clusters/{CLUSTER}/").partition("?")
-        if (method, route) not in (("POST", "observations"), ("POST", "pending-pods"), ("GET", "mirror")):
+        if (method, route) not in _ROUTES:
             return 404, {"title": "Not found"}, {}
         if headers.get("authorization", "").removeprefix("Bearer ") not in self.good:
             return 401, {"message": "Unauthorized"}, {}
-        if route == "mirror":
-            return 200, self._part(int(parse_qs(query).get("after", ["0"])[0])), {}
+        if route in ("mirror", "kubeconfig-secrets"):
+            part = self._part(int(parse_qs(query).get("after", ["0"])[0]))
+            return (200, part, {}) if route == "mirror" else self.secrets.take(json.loads(body))
         refusals = self.refusals if route == "observations" else self.pods.refusals
         if refusals:
             status, more = refusals.pop(0)
@@ -170,6 +177,7 @@ class Platform:
                 "interval_seconds": self.interval,
                 "mirror": self.mirror,
                 "pods_interval_seconds": self.pods_interval,
+                "kubeconfig_secrets": bool(self.secrets.names or self.secrets.removed),
             },
             {},
         )
@@ -235,8 +243,9 @@ class Rig:
         self.account = self.kube.issue(NAMESPACE, NAME)
 
     def agent(
-        self, exchange: Exchange | None = None, mirror: Mirror | None = None, reports: PodReports | None = None
-    ) -> Agent:
+        self, exchange: Exchange | None = None, mirror: Mirror | None = None, reports: PodReports | None = None,
+        secrets: KubeconfigSecrets | None = None,
+    ) -> Agent:  # fmt: skip
         """A new agent, as a container starts it."""
         used = exchange or self.exchange
         kube = Kubernetes(KUBE, used, lambda: self.account)
@@ -246,7 +255,7 @@ class Rig:
         agent = Agent(
             kube, stockyard_api, inbox, Approvals(kube, now, log, frozenset({SERVICE})),
             authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
-            **({"mirror": mirror.hear} if mirror else {}),
+            mirror=mirror.hear if mirror else lambda _, __: None, secrets=secrets.hear if secrets else lambda _: None,
         )  # fmt: skip
         if reports:
             agent.attach(reports)
@@ -267,6 +276,13 @@ class Rig:
         used = exchange or self.exchange
         kube = Kubernetes(KUBE, used, lambda: self.account)
         return Mirror(kube, self._stockyard(used), jitter=lambda: 0.5, log=self.logs.append)
+
+    def secrets(self, exchange: Exchange | None = None) -> KubeconfigSecrets:
+        """The Secrets that a new agent keeps."""
+        used = exchange or self.exchange
+        kube, log = Kubernetes(KUBE, used, lambda: self.account), self.logs.append
+        stockyard_api = self._stockyard(used)
+        return KubeconfigSecrets(kube, stockyard_api, monotonic=self.clock.monotonic, jitter=lambda: 0.5, log=log)
 
     def mirrors(self, mirror: Mirror, most: int = 40) -> None:
         """Steps of a mirror until it has nothing more to do."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent import manifest
 from agent.roles import NAMESPACE
+from agent.stockyard_agent.kubeconfig_secrets import KubeconfigSecrets
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.mirror import Mirror
 from agent.stockyard_agent.mirror_objects import DIGEST
@@ -29,9 +30,20 @@ MIRRORS = {
 LAST = "last"
 MODES = ("killed before", "killed after", "answer lost", "refused 429", "refused 500")
 _VOLATILE = frozenset(
-    {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", DIGEST}
+    {
+        "uid",
+        "kubeconfig",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        DIGEST,
+    }
 )
 _MOST_ROUNDS = 60
+
+
+Parts = tuple[Agent, PodReports, Mirror, KubeconfigSecrets]
 
 
 class Killed(BaseException):
@@ -56,7 +68,7 @@ class Story:
         for number in range(_MOST_ROUNDS):
             parts = self._round(*parts)
             _world(self.rig, number)
-            if not self.rig.platform.commands and self._reported and self._mirrored(parts[2]):
+            if not self.rig.platform.commands and self._reported and self._mirrored(parts[2]) and self._has_secrets:
                 return self
         raise AssertionError(f"open after {_MOST_ROUNDS} rounds: {self.rig.platform.results}")
 
@@ -69,26 +81,34 @@ class Story:
         told_nodes = {name: facts["unschedulable"] for name, facts in pods.picture.get("nodes", {}).items()}
         return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1} and told_nodes == nodes
 
+    @property
+    def _has_secrets(self) -> bool:
+        """Whether the cluster has the Secret that is asked for, and no longer the other one."""
+        secrets, objects = self.rig.platform.secrets, self.rig.kube.store.objects
+        there = {(key.namespace, key.name) for key in objects if key.resource == "secrets"}
+        return secrets.names <= there and not secrets.removed
+
     def _mirrored(self, mirror: Mirror) -> bool:
         """Whether the cluster shows what Stockyard told of last."""
         return mirror.settled and self.rig.platform.mirror == LAST
 
-    def _parts(self) -> tuple[Agent, PodReports, Mirror]:
+    def _parts(self) -> Parts:
         """Parts of an agent's process."""
-        mirror, reports = self.rig.mirror(), self.rig.reports()
-        return self.rig.agent(mirror=mirror, reports=reports), reports, mirror
+        mirror, reports, secrets = self.rig.mirror(), self.rig.reports(), self.rig.secrets()
+        return self.rig.agent(mirror=mirror, reports=reports, secrets=secrets), reports, mirror, secrets
 
-    def _round(self, agent: Agent, reports: PodReports, mirror: Mirror) -> tuple[Agent, PodReports, Mirror]:
-        """A round, and after it steps of the reports and of the mirror, which have threads of their own."""
+    def _round(self, agent: Agent, reports: PodReports, mirror: Mirror, secrets: KubeconfigSecrets) -> Parts:
+        """A round, and after it steps of what has threads of its own."""
         try:
             self.rig.clock.later(agent.round())
             self.rig.clock.later(reports.step())
             self.rig.clock.later(mirror.step())
+            self.rig.clock.later(secrets.step())
         except Killed:
             self.deaths += 1
             self.rig.clock.later(1)
             return self._parts()
-        return agent, reports, mirror
+        return agent, reports, mirror, secrets
 
     def _around(self, request: HttpRequest, deliver: Exchange) -> HttpResponse:
         self.calls += 1
@@ -135,6 +155,9 @@ def _scene(rig: Rig) -> None:
     rig.add_waiting("early")
     rig.add_budget("db", {"app": "db"}, 2)
     rig.kube.install([_secret("there", "0123456789abcdef"), _secret("gone00", "fedcba9876543210"), *_storage()])
+    rig.platform.secrets.names.add(("web", "west-kubeconfig"))
+    rig.platform.secrets.removed.add(("web", "east-kubeconfig"))
+    rig.kube.install([_kubeconfig("west"), _kubeconfig("east")])
     order = rig.platform.order
     rig.order_token("made")
     rig.order_token("replaced", "there0.0123456789abcdef")
@@ -175,6 +198,12 @@ def _secret(identity: str, secret: str) -> dict[str, Any]:
     data = {"token-id": identity, "token-secret": secret[::-1]}
     kind = "bootstrap.kubernetes.io/token"
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": kind, "stringData": data}
+
+
+def _kubeconfig(cluster: str) -> dict[str, Any]:
+    """One that an agent before has written."""
+    meta = {"name": f"{cluster}-kubeconfig", "namespace": "web", "labels": {"stockyard.dev/kubeconfig": "true"}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": {"kubeconfig": "b2xk"}}
 
 
 def _storage() -> list[dict[str, Any]]:

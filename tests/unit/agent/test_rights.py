@@ -75,9 +75,15 @@ ALLOWED = {
     ("DELETE", "/api/v1/nodes/x"),
     *(("GET", f"/api/v1/namespaces/{name}/pods") for name in (NAMESPACE, "kube-system", "web")),
     *(("DELETE", f"/api/v1/namespaces/{name}/pods/x") for name in (NAMESPACE, "kube-system", "web")),
-    ("POST", "/api/v1/namespaces/kube-system/secrets"),
-    ("PUT", "/api/v1/namespaces/kube-system/secrets/x"),
-    ("DELETE", "/api/v1/namespaces/kube-system/secrets/x"),
+    *(
+        request
+        for name in (NAMESPACE, "kube-system", "web")
+        for request in (
+            ("POST", f"/api/v1/namespaces/{name}/secrets"),
+            ("PUT", f"/api/v1/namespaces/{name}/secrets/x"),
+            ("DELETE", f"/api/v1/namespaces/{name}/secrets/x"),
+        )
+    ),
     ("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps"),
     ("PATCH", f"/api/v1/namespaces/{NAMESPACE}/configmaps/x"),
 }
@@ -122,7 +128,7 @@ def test_admission_policy_matches_agent_account_and_secrets() -> None:
     own = (roles.JOINERS, roles.NODE_GROUP, roles.TYPE, roles.PREFIX, roles.CLIENT, roles.SERVING)
     assert own == (tokens.JOINERS, tokens.NODE_GROUP, tokens.TYPE, tokens.PREFIX, CLIENT, SERVING)
     assert requests["matchConditions"] == policy["matchConditions"]
-    assert (len(policy["validations"]), len(requests["validations"])) == (6, 3)
+    assert (len(policy["validations"]), len(requests["validations"])) == (7, 3)
     assert definitions["matchConditions"] == policy["matchConditions"]
     # What is mirrored is kept from everybody's hands.
     assert "matchConditions" not in mirror

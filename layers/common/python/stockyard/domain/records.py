@@ -155,6 +155,9 @@ class Cluster(VersionedRecord):
     release, whose name there begins with its own."""
     expires_at: str | None = None
     """When its deletion begins by itself; None for never."""
+    kubeconfig_secret: dict[str, str] = field(default_factory=dict)
+    """The Secret with the cluster's kubeconfig that an agent keeps fresh: ``cluster_id`` and ``cluster``, the name of
+    the cluster that it stands in, ``namespace`` there, and ``role``. Empty for none."""
     expiry_announced: str | None = None
     """The ``expires_at`` that an event has announced; None before."""
 
@@ -290,8 +293,9 @@ class Fact(VersionedRecord):
     """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
     Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``, ``observed-mirror``,
-    ``observed-attended``, ``observed-unclaimed``, ``machine_token``. Of a claim's: ``node``, those of
-    ``node_commands.done_fact``, and ``machine_token-{attempt}``. Of tokens the hash is kept.
+    ``observed-attended``, ``observed-unclaimed``, ``machine_token``, and those of
+    ``observe.KEPT_SECRETS``. Of a claim's: ``node``, those of ``node_commands.done_fact``, and
+    ``machine_token-{attempt}``. Of tokens the hash is kept.
     """
 
     value: str

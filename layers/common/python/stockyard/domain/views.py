@@ -69,7 +69,8 @@ def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
 def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
     reason, message = _trouble(cluster)
-    return {**attributes(cluster, _CLUSTER), "reason": reason, "message": message, "warnings": [], "price": None}
+    document = {**attributes(cluster, _CLUSTER), "kubeconfig_secret": dict(cluster.kubeconfig_secret) or None}
+    return {**document, "reason": reason, "message": message, "warnings": [], "price": None}
 
 
 _TROUBLE = {"failed": ("Ready", "False"), "ready": ("Degraded", "True")}

@@ -17,6 +17,25 @@ class Expiry:
     at: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SecretChoice:
+    """A Secret with the cluster's kubeconfig that somebody wants to have in a cluster, by its name.
+
+    None is the cluster itself, and the namespace of its manifest. ``role`` is that of the token in it.
+    """
+
+    cluster: str | None = None
+    namespace: str | None = None
+    role: str = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretWish:
+    """Whether there is to be such a Secret: None for no longer."""
+
+    choice: SecretChoice | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChange:
     """The fields of a cluster as they are to be; None leaves one as it is."""
@@ -31,12 +50,13 @@ class ClusterChange:
     document: dict[str, Any] | None = None
     """What its manifest says beside the settings."""
     expiry: Expiry | None = None
+    secret: SecretWish | None = None
     rights: str = OPERATOR
-    """Of who chooses the profiles, see ``pack_rights``."""
+    """Of who chooses the profiles, see ``pack_rights``, and asks for the Secret."""
 
     def fields(self) -> dict[str, Any]:
         """Values that are to change, by name."""
-        names = {part.name for part in fields(self)} - {"rights", "expiry"}
+        names = {part.name for part in fields(self)} - {"rights", "expiry", "secret"}
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name in names}
         expiry = {} if self.expiry is None else {"expires_at": self.expiry.at}
         return {**{name: value for name, value in values.items() if value is not None}, **expiry}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from stockyard.domain.clusters.change import Expiry
+from stockyard.domain.clusters.change import Expiry, SecretWish
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster
@@ -18,6 +18,10 @@ ACCOUNT = "stockyard.dev/cloud-account"
 """The label by which a manifest names its cloud account, by number or name."""
 DESCRIPTION = "stockyard.dev/description"
 """The annotation with a cluster's description."""
+SECRET_CLUSTER, SECRET_ROLE = "stockyard.dev/kubeconfig-secret", "stockyard.dev/kubeconfig-role"
+"""Annotations that ask for a Secret with the cluster's kubeconfig: the name of the cluster that it is to stand in, or
+``NO_SECRET``; and what its token may do."""
+NO_SECRET = "none"  # noqa: S105 - no secret at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class ClusterDocument:
     """Minutes; None where the manifest says none."""
     expiry: Expiry | None = None
     """When its deletion begins by itself; None where the manifest says nothing of it."""
+    secret: SecretWish | None = None
+    """The Secret with its kubeconfig; None where the manifest says nothing of it."""
     pools: tuple[NewPool, ...] = ()
     """The pools that come with the cluster, in the order of ``spec.pools``."""
 

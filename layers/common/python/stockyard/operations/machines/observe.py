@@ -40,6 +40,9 @@ OBSERVED = "observed"
 ATTENDED = f"{OBSERVED}-attended"
 """The cluster's fact of until when somebody needs to know it well; see ``attention.attend``."""
 
+KEPT_SECRETS = f"{OBSERVED}-secret"
+"""What the facts of Secrets that a cluster's agent keeps are called; see ``clusters.kept_secrets``."""
+
 SILENT_SECONDS = 300
 """How long an agent that is expected and says nothing is waited for."""
 
@@ -77,6 +80,8 @@ class AgentReply:
     interval_seconds: int
     mirror: str | None = None
     pods_interval_seconds: int | None = None
+    kubeconfig_secrets: bool = False
+    """Whether the agent has Secrets to keep, or to remove; see ``kept_secrets``."""
 
 
 def observe(
@@ -129,7 +134,8 @@ def observe(
         )
     # Half of it, so that with the time to the next post nothing is older than two posts.
     pods_pause = rules.agent_busy_seconds if rolls else rules.agent_quiet_seconds // 2
-    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None)
+    secrets = any(fact_id.startswith(f"{cluster.id}/{KEPT_SECRETS}-") for fact_id in facts_of_posts)
+    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None, secrets)
 
 
 def _own_node(claim: NodeClaim, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:

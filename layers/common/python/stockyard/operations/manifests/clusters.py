@@ -24,6 +24,7 @@ from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.changes.reconfigure import operation_kind, plan_change
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster, plan_creation
 from stockyard.operations.clusters.creation.expiry import check_expiry
+from stockyard.operations.clusters.kept_secrets import changed_secret, kept_secret
 from stockyard.operations.fleet.pools.pools import pools_of
 from stockyard.operations.listing import every
 from stockyard.operations.profiles.clusters import packs_record, profile_change
@@ -145,6 +146,7 @@ def _new_cluster(services: Services, document: ClusterDocument, form: ClusterFor
         driver=document.driver,
         keep_failed=document.keep_failed or 0,
         expires_at=document.expiry.at if document.expiry is not None else None,
+        kubeconfig_secret=document.secret.choice if document.secret is not None else None,
         tags=dict(document.tags or {}),
         limits=dict(document.limits or {}),
         profiles=document.profiles or (),
@@ -222,6 +224,10 @@ def _changes(
         fields["expiry"] = document.expiry
     if document.limits is not None and document.limits != current.limits:
         fields["limits"] = dict(document.limits)
+    if document.secret is not None:
+        secret = kept_secret(services, current, document.secret.choice, rights)
+        if secret != current.kubeconfig_secret:
+            fields |= {"secret": document.secret, "rights": rights}
     if document.document != current.document:
         fields["document"] = document.document
     return fields
@@ -232,6 +238,7 @@ def _plan(services: Services, current: Cluster, change: ClusterChange) -> Mappin
     target = change.target(current)
     choices = change.profiles
     of_record = {name: value for name, value in change.fields().items() if name in _OF_RECORD}
+    of_record |= changed_secret(services, current, change)
     if not operation_kind(services, current, target, profiles=choices is not None):
         of_record |= {} if target is current else {"settings": target.settings}
         changes = (field_changes(getattr(current, name), value, (name,), name) for name, value in of_record.items())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.clusters.creation.undo_acceptance import undo
+from stockyard.operations.clusters.kept_secrets import look_at_secret
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
 from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.removal.expiry import look_at_expiry
@@ -32,6 +33,7 @@ def sweep_cluster(services: Services, cluster: Cluster) -> str | None:
     deletion of one whose time ends is announced, and begins."""
     return (
         look_at_expiry(services, cluster)
+        or look_at_secret(services, cluster)
         or sweep_operation(CLUSTER_RUNNER, services, cluster)
         or start_following(services, cluster.id)
         or look_at_snapshots(services, cluster.id)

@@ -21,6 +21,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, merged, read, read_part, refuse
+from stockyard.domain.models.clusters.kubeconfig_secrets import KubeconfigSecretChoice
 from stockyard.domain.models.clusters.limits import ClusterLimits
 from stockyard.domain.models.clusters.profiles import Choices
 from stockyard.domain.nodes.provider_kinds import loaded
@@ -234,6 +235,8 @@ class LenientClusterCreate(Input):
     keep_failed: fields.KeepFailed = 0
     expires_at: fields.ExpiresAt | None = None
     """When its deletion begins by itself; null for never."""
+    kubeconfig_secret: KubeconfigSecretChoice | None = None
+    """A Secret with its kubeconfig that an agent keeps fresh; null for none."""
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)] = Field(
         default_factory=dict

@@ -152,6 +152,8 @@ class ObservationAnswer(View):
     changed, empty that nothing is to be mirrored, null that nobody can say yet."""
     pods_interval_seconds: int | None = None
     """How soon to tell what pods moved while none waits, in seconds; null: as the answers to reports of pods say."""
+    kubeconfig_secrets: bool = False
+    """Whether there are Secrets with kubeconfigs that the agent keeps, or is to remove."""
 
 
 class MirrorView(View):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, cast, get_args, get_origin
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.clusters.change import ClusterChange, Expiry
+from stockyard.domain.clusters.change import ClusterChange, Expiry, SecretWish
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import (
     AnyOf,
@@ -24,6 +24,7 @@ from stockyard.domain.models.base import (
     read_part,
 )
 from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.domain.models.clusters.kubeconfig_secrets import KubeconfigSecretChoice
 from stockyard.domain.models.clusters.limits import LimitsPatch, limits_after
 from stockyard.domain.models.clusters.profiles import Choices, choice_documents
 from stockyard.domain.models.patterns import worded
@@ -110,6 +111,8 @@ class ClusterPatch(Input):
     """All profiles that the cluster is to have, in place of those that it has."""
     expires_at: fields.ExpiresAt | None = None
     """When its deletion begins by itself; null for never."""
+    kubeconfig_secret: KubeconfigSecretChoice | None = None
+    """The Secret with its kubeconfig that an agent keeps fresh, replaced as a whole; null for none."""
     queue: bool = False
     """Wait for the operation that is at work, in place of a refusal."""
 
@@ -121,6 +124,8 @@ class ClusterPatch(Input):
     def document(self) -> dict[str, Any]:
         """The patch as it was sent, to be read again later."""
         plain = {name: getattr(self, name) for name in self.model_fields_set - {"queue", "profiles"}}
+        if self.kubeconfig_secret is not None:
+            plain["kubeconfig_secret"] = self.kubeconfig_secret.model_dump()
         choices = self.profile_choices()
         return plain if choices is None else {**plain, "profiles": list(choices)}
 
@@ -138,7 +143,13 @@ class ClusterPatch(Input):
             kubernetes_version=self.kubernetes_version,
             profiles=self.profile_choices(),
             expiry=Expiry(self.expires_at) if "expires_at" in self.model_fields_set else None,
+            secret=self._secret_wish(),
         )
+
+    def _secret_wish(self) -> SecretWish | None:
+        if "kubeconfig_secret" not in self.model_fields_set:
+            return None
+        return SecretWish(None if self.kubeconfig_secret is None else self.kubeconfig_secret.choice())
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""

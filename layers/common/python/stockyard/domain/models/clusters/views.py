@@ -28,6 +28,19 @@ class ConditionView(View):
     """When ``status`` changed last."""
 
 
+class KeptSecretView(View):
+    """A Secret with the cluster's kubeconfig, which the agent of the cluster that it stands in keeps fresh."""
+
+    cluster_id: str
+    """The id of the cluster that the Secret stands in."""
+    cluster: str
+    """The name of that cluster."""
+    namespace: str
+    """The namespace of the Secret."""
+    role: str
+    """What its token may do: viewer, operator or admin."""
+
+
 class ClusterView(View):
     """One Kubernetes cluster."""
 
@@ -75,6 +88,8 @@ class ClusterView(View):
     """Until when a machine that did not come up is kept; null when none is."""
     expires_at: str | None
     """When its deletion begins by itself; null for never."""
+    kubeconfig_secret: KeptSecretView | None
+    """The Secret with its kubeconfig that an agent keeps fresh; null for none."""
     tags: dict[str, str]
     """Tags by key."""
     limits: dict[str, str]

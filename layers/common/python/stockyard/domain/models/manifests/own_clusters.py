@@ -14,12 +14,13 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from pydantic.alias_generators import to_camel, to_snake
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.clusters.change import Expiry
+from stockyard.domain.clusters.change import Expiry, SecretChoice, SecretWish
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import check, read, repeated, without_nulls
 from stockyard.domain.models.camel_documents import camel_document, camel_place, snake_document
 from stockyard.domain.models.clusters.clusters import ClusterSettings, Driver, KubernetesVersion
+from stockyard.domain.models.clusters.kubeconfig_secrets import KubeconfigSecretChoice
 from stockyard.domain.models.clusters.limits import ClusterLimits
 from stockyard.domain.models.clusters.profiles import MAX_PROFILES, ProfileChoice, choice_documents
 from stockyard.domain.models.manifests.manifests import without_servers_fields
@@ -50,6 +51,12 @@ def _each_once(pools: list[CamelPool]) -> list[CamelPool]:
     return pools
 
 
+class CamelSecret(KubeconfigSecretChoice):
+    """The Secret with the cluster's kubeconfig, in a manifest."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
 class OwnClusterSpec(Camel):
     """The cluster that is asked for. A request has the same fields, and says the account by its number."""
 
@@ -62,6 +69,8 @@ class OwnClusterSpec(Camel):
     keep_failed: fields.KeepFailed | None = None
     expires_at: fields.ExpiresAt | None = None
     """When its deletion begins by itself; null for never."""
+    kubeconfig_secret: CamelSecret | None = None
+    """A Secret with its kubeconfig that an agent keeps fresh; null for none."""
     tags: fields.Tags | None = None
     limits: ClusterLimits | None = None
     profiles: Annotated[list[CamelChoice], Field(max_length=MAX_PROFILES)] | None = None
@@ -121,7 +130,8 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
         is_described=spec.description is not None,
         kubernetes_version=spec.kubernetes_version or "",
         keep_failed=spec.keep_failed,
-        expiry=Expiry(spec.expires_at) if _says_expiry(document) else None,
+        expiry=Expiry(spec.expires_at) if _says(document, "expires_at") else None,
+        secret=SecretWish(_choice(spec)) if _says(document, "kubeconfig_secret") else None,
         account=spec.cloud_account or "",
         account_place=(*at, "spec", "cloudAccount"),
         tags=None if spec.tags is None else dict(spec.tags),
@@ -131,10 +141,14 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
     )
 
 
-def _says_expiry(document: Mapping[str, Any]) -> bool:
-    """Whether the document says when the cluster's deletion begins, be it by ``null``."""
+def _choice(spec: OwnClusterSpec) -> SecretChoice | None:
+    return None if spec.kubeconfig_secret is None else spec.kubeconfig_secret.choice()
+
+
+def _says(document: Mapping[str, Any], name: str) -> bool:
+    """Whether the document says a field of the specification, be it by ``null``."""
     spec = document.get("spec")
-    return isinstance(spec, Mapping) and to_camel("expires_at") in spec
+    return isinstance(spec, Mapping) and to_camel(name) in spec
 
 
 def _without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,6 +221,12 @@ class OwnForm:
 # --- to a manifest ----------------------------------------------------------------------------------------------------
 
 
+def _secret(cluster: Cluster) -> dict[str, str]:
+    """The Secret as a manifest asks for it; empty for none."""
+    secret = cluster.kubeconfig_secret
+    return {name: secret[name] for name in ("cluster", "namespace", "role")} if secret else {}
+
+
 def own_cluster_manifest(
     cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = (), pools: Sequence[Pool] = (), account: str = ""
 ) -> dict[str, Any]:
@@ -217,6 +237,7 @@ def own_cluster_manifest(
         "description": cluster.description,
         "keepFailed": cluster.keep_failed,
         "expiresAt": cluster.expires_at,
+        "kubeconfigSecret": _secret(cluster),
         "tags": dict(cluster.tags),
         "limits": dict(cluster.limits),
         "profiles": [camel_document(ProfileChoice, profile) for profile in profiles],

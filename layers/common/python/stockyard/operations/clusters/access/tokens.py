@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import IllegalTransition, UnexpectedBehavior, VendorError
+from stockyard.operations.clusters.kept_secrets import minter
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork
 from stockyard.ports.clusters import ClusterToken, MintsTokens
 
 PHASE = "access"
-
-
-def minter(services: Services, cluster: Cluster) -> MintsTokens | None:
-    """The cluster's driver, if the cloud admits people to the cluster; None where they log in to it in the realm."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    return driver if isinstance(driver, MintsTokens) else None
 
 
 def mint(services: Services, cluster: Cluster, role: str, actor: str) -> ClusterToken:

@@ -26,6 +26,7 @@ from stockyard.operations.clusters.changes.reconfigure import (
     warnings_of,
 )
 from stockyard.operations.clusters.creation.expiry import check_expiry_change
+from stockyard.operations.clusters.kept_secrets import changed_secret, secret_writes, without_condition
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.clusters import profile_change
@@ -59,11 +60,15 @@ def change_cluster(
     kind, warnings = _checked(services, cluster, target, version, change)
     choices = change.profiles
     packs = None if choices is None else profile_change(services, cluster, target, choices, change.rights)
-    names = ("manifest" if name == "document" else name for name in change.fields())
+    of_secret = changed_secret(services, cluster, change)
+    names = ("manifest" if name == "document" else name for name in (*change.fields(), *of_secret))
     message = f"Changed: {', '.join(names) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     fields = {name: value for name, value in change.fields().items() if name in _OF_RECORD}
     changed = replace(target, **fields)
+    changed = replace(changed, kubeconfig_secret=of_secret.get("kubeconfig_secret", changed.kubeconfig_secret))
+    if changed.kubeconfig_secret != cluster.kubeconfig_secret:
+        changed = without_condition(changed)
     if change.tags is not None:
         changed = MOVES.change_tags(changed, change.tags, services.now())
         kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else None)
@@ -77,6 +82,7 @@ def change_cluster(
         writes = [*tell(services, actor, changed, transition), *_nothing_to_do(services, actor, queued)]
         writes += packs.writes(services) if packs else []
     writes += budget_writes(services.now(), cluster.limits, changed.limits)
+    writes += secret_writes(services, changed) if of_secret else []
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:

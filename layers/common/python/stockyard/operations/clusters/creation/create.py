@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import SecretChoice
 from stockyard.domain.profiles.pack_rights import with_rights
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.domain.values import ids, times
@@ -30,6 +31,7 @@ from stockyard.operations.clusters.creation.expiry import check_expiry
 from stockyard.operations.clusters.creation.minors import check_new_minor
 from stockyard.operations.clusters.creation.plan import billed_items, plan
 from stockyard.operations.clusters.creation.undo_acceptance import undo
+from stockyard.operations.clusters.kept_secrets import kept_secret, secret_writes
 from stockyard.operations.costs.plan_notes import check_budgets
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.fleet.pools.groups import group_pools
@@ -60,6 +62,7 @@ class NewCluster:
     keep_failed: int = 0
     expires_at: str | None = None
     """See ``Cluster.expires_at``."""
+    kubeconfig_secret: SecretChoice | None = None
     secret: str | None = field(default=None, repr=False)
     organization_id: str = ""
     """Of the caller's organization in the realm; empty where no token says it."""
@@ -83,7 +86,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
     cluster_type = new_cluster.cluster_type
     driver = new_cluster.driver or services.driver_names[provider, cluster_type][0]
     name, settings, is_request = new_cluster.name, new_cluster.settings, not new_cluster.lenient
-    return Cluster(
+    cluster = Cluster(
         id=cluster_id,
         name=name,
         description=new_cluster.description,
@@ -109,6 +112,8 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         updated_at=times.to_text(now),
         lease_expires_at=times.to_text(now + timedelta(seconds=services.settings.lease_seconds)),
     )
+    secret = kept_secret(services, cluster, new_cluster.kubeconfig_secret, new_cluster.rights)
+    return replace(cluster, kubeconfig_secret=secret)
 
 
 def _profiles(services: Services, new_cluster: NewCluster, driver: str) -> Resolved:
@@ -247,6 +252,7 @@ def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
     change = MOVES.prepare(accepted, operation, procedure, now)
     cluster, operation_record, writes = change_writes(services, actor, change)
     pools = [write for pool in group_pools(services, cluster, actor) for write in creation(services, pool, actor)]
+    pools += secret_writes(services, cluster)
     try:
         services.store.commit(
             Replace(cluster, fence={"status": "accepting"}), Create(operation_record), *writes, *pools

@@ -11,7 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from stockyard.domain.clusters.manifests import ACCOUNT, DESCRIPTION, ClusterDocument
+from stockyard.domain.clusters.change import SecretChoice, SecretWish
+from stockyard.domain.clusters.manifests import (
+    ACCOUNT,
+    DESCRIPTION,
+    NO_SECRET,
+    SECRET_CLUSTER,
+    SECRET_ROLE,
+    ClusterDocument,
+)
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check, read, repeated, without_nulls
 from stockyard.domain.models.manifests.manifests import Manifest, Metadata
@@ -20,6 +28,7 @@ from stockyard.domain.models.patterns import worded
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
+from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.eks import KIND as CLUSTER_KIND
 from stockyard.providers.clusters.eks.layout import USUAL_SUBNETS, public_cidrs
@@ -36,6 +45,10 @@ from stockyard.providers.clusters.eks.settings import (
 API_VERSION, EKS_CLUSTER = "infrastructure.modelplane.ai/v1alpha1", "EKSCluster"
 DEFAULT_NAMESPACE, DEFAULT_CREDENTIALS = "default", "default"
 STORAGE_CLASS = "modelplane-rwx-efs"
+_OF_SECRET = frozenset({SECRET_CLUSTER, SECRET_ROLE})
+"""Annotations that the record of the cluster says by a field of its own."""
+ROLES, USUAL_ROLE = (VIEWER, OPERATOR, ADMIN), OPERATOR
+"""What a token in a Secret may do."""
 MOST_DESCRIPTION = 1024
 """Characters, as of any cluster's description."""
 KUBECONFIG = "kubeconfig"
@@ -49,6 +62,13 @@ class ClusterMetadata(Metadata):
     """Names may be as long as ours."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_NAME)]
+
+    @field_validator("annotations")
+    @classmethod
+    def _role_is_one(cls, annotations: dict[str, str]) -> dict[str, str]:
+        if annotations.get(SECRET_ROLE, USUAL_ROLE) not in ROLES:
+            check([((SECRET_ROLE,), f"must be {' or '.join(ROLES)}")])
+        return annotations
 
     @field_validator("annotations")
     @classmethod
@@ -157,13 +177,23 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         namespace=metadata.namespace or "",
         account=account,
         account_place=place,
+        secret=_secret_wish(metadata),
         document={
             "labels": dict(metadata.labels),
-            "annotations": dict(metadata.annotations),
+            "annotations": {name: text for name, text in metadata.annotations.items() if name not in _OF_SECRET},
             "networking": spec.networking is not None,
             "credentials": spec.credentials.model_dump() if spec.credentials else {},
         },
     )
+
+
+def _secret_wish(metadata: Metadata) -> SecretWish | None:
+    """The Secret that annotations ask for. One that is named like the manifest itself is that cluster."""
+    name = metadata.annotations.get(SECRET_CLUSTER)
+    if name is None or name == NO_SECRET:
+        return None if name is None else SecretWish(None)
+    role = metadata.annotations.get(SECRET_ROLE) or USUAL_ROLE
+    return SecretWish(SecretChoice(None if name == metadata.name else name, metadata.namespace, role))
 
 
 def _account(metadata: Metadata, spec: EksClusterSpec, at: Place) -> tuple[str, Place]:
@@ -230,7 +260,7 @@ def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = (
     metadata = {
         "namespace": settings["namespace"],
         "labels": dict(origin.get("labels") or {}),
-        "annotations": dict(origin.get("annotations") or {}),
+        "annotations": {**(origin.get("annotations") or {}), **_of_secret(cluster)},
     }
     return {
         "apiVersion": API_VERSION,
@@ -244,6 +274,12 @@ def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = (
         },
         "status": _status(cluster),
     }
+
+
+def _of_secret(cluster: Cluster) -> dict[str, str]:
+    """The annotations that ask for the cluster's Secret; empty for none."""
+    secret = cluster.kubeconfig_secret
+    return {SECRET_CLUSTER: secret["cluster"], SECRET_ROLE: secret["role"]} if secret else {}
 
 
 def _pool(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,6 +317,7 @@ def _without_empty(optional: Mapping[str, Any]) -> dict[str, Any]:
 # --- pointers ---------------------------------------------------------------------------------------------------------
 
 _PLACES: Mapping[str, tuple[str, ...]] = {
+    "kubeconfig_secret": ("metadata", "annotations", SECRET_CLUSTER),
     "name": ("metadata", "name"),
     "description": ("metadata", "annotations", DESCRIPTION),
     "cloud_account_id": ("metadata", "labels", ACCOUNT),
