@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ORDER = ("claim", "pool", "cluster", "profile", "provider")
 """What is used by others goes after them."""
+NAMESPACED, DEFAULT_NAMESPACE = "EKSCluster", "default"
+"""The kind of clusters that have a namespace, and that of a manifest that names none."""
 _NOUNS = {
     "NodeClaim": "claim",
     "Pool": "pool",
@@ -46,6 +48,10 @@ class Doomed:
     noun: str
     name: str
     cluster: str = ""
+    namespace: str = ""
+    """Of a cluster whose manifest has one: its name is one in that namespace."""
+    has_namespace: bool = False
+    """Whether the manifest says the namespace; the usual one stands for a cluster without any, too."""
 
     @property
     def title(self) -> str:
@@ -74,6 +80,9 @@ def delete(
     context = contexts.of(run)
     documents = documents_of(sources_of(file, recursive=recursive))
     things = ordered([thing for document in documents for thing in doomed(document, cluster)])
+    if any(thing.namespace for thing in things):
+        with context.client() as client:
+            things = identified(client, things)
     if dry_run:
         _plan(context, things, ignore_missing=ignore_missing)
         return
@@ -151,7 +160,28 @@ def doomed(document: Document, cluster: str | None) -> list[Doomed]:
     if noun not in ORDER or not document.name:
         reason = "it has no name" if noun in ORDER else "this kind is not deleted by a document"
         raise BadInput(f"{document.place()}: {reason}")
+    if document.kind == NAMESPACED:
+        metadata = document.value.get("metadata") or {}
+        namespace = metadata.get("namespace")
+        return [Doomed(noun, document.name, "", namespace or DEFAULT_NAMESPACE, bool(namespace))]
     return [Doomed(noun, document.name, _cluster(document, cluster) if noun == "pool" else "")]
+
+
+def identified(client: Client, things: Sequence[Doomed]) -> list[Doomed]:
+    """The things, with what the tenant calls clusters whose manifests have a namespace. A cluster of the same name in
+    another namespace is never meant."""
+    namespaces = {each.name: str(each.settings.get("namespace") or "") for each in client.clusters.list(page_size=200)}
+
+    def name_of(thing: Doomed) -> str:
+        second = f"{thing.namespace}-{thing.name}"
+        if namespaces.get(second) == thing.namespace:
+            manifest = client.clusters.manifest(second)
+            if manifest.get("metadata", {}).get("name") == thing.name:
+                return second
+        own = {thing.namespace} if thing.has_namespace else {thing.namespace, ""}
+        return thing.name if namespaces.get(thing.name) in own else second
+
+    return [replace(thing, name=name_of(thing)) if thing.namespace else thing for thing in things]
 
 
 def _pools_of(value: dict[str, Any]) -> list[str]:

@@ -130,3 +130,18 @@ def test_a_warning_that_is_the_verdict_is_said_once(cli, api):
     result = cli("claim", "create", "--cluster", "demo", "--cpu", "99", "--dry-run")
     assert result.stdout.splitlines() == [text, "! 3 without enough cpu: lab.a, lab.b, lab.c"]
     assert "Warning" not in result.stderr
+
+
+def test_a_cluster_in_a_namespace_is_deleted_and_no_other_of_its_name(cli, api, cluster_document, operation_document):
+    """A manifest's name is one in its namespace: the other cluster of that name stays."""
+    first = {**cluster_document(name="west"), "settings": {"namespace": "platform"}}
+    second = {**cluster_document(name="team-west"), "settings": {"namespace": "team"}}
+    api.answer("GET", "/v1/clusters", {"items": [first, second], "next_page_token": None})
+    api.answer("GET", "/v1/clusters/team-west", {"metadata": {"name": "west", "namespace": "team"}})
+    for name in ("west", "team-west"):
+        api.answer("DELETE", f"/v1/clusters/{name}", operation_document(), status=202)
+    manifest = {"apiVersion": "infrastructure.modelplane.ai/v1alpha1", "kind": "EKSCluster", "spec": {}}
+    for namespace, name in (("platform", "west"), ("team", "team-west"), ("ops", "ops-west")):
+        document = {**manifest, "metadata": {"name": "west", "namespace": namespace}}
+        cli("delete", "-f", "-", "--yes", stdin=json.dumps(document))
+        assert [r.url.path for r in api.requests if r.method == "DELETE"][-1] == f"/v1/clusters/{name}"

@@ -19,6 +19,7 @@ from stockyard.operations.manifests.clusters import cluster_manifest, published_
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.quotas.limits import set_quota, view, within_quota
 from stockyard.ports import Create, Replace
+from stockyard.providers.clouds.aws.resources.child_names import cluster_name
 from tests.unit.operations.clusters.managed_world import ManagedWorld
 from tests.unit.operations.installation import Installation
 
@@ -205,16 +206,6 @@ def test_a_cluster_on_its_way_out_is_left_alone(eks: ManagedWorld) -> None:
 # --- names and accounts -----------------------------------------------------------------------------------------------
 
 
-def test_one_name_in_two_namespaces_is_refused(eks: ManagedWorld) -> None:
-    apply(eks, manifest())
-    text = "There is a cluster called west in the namespace platform; a name stands for one cluster of a tenant."
-    assert faults(eks, manifest(metadata={"namespace": "lab"})) == {"/0/metadata/name": text}
-    without = manifest()
-    del without["metadata"]["namespace"]
-    (again,) = apply(eks, without)
-    assert again["action"] == "unchanged"
-
-
 def test_a_name_of_another_cluster_is_refused(eks: ManagedWorld) -> None:
     create_cluster(eks.world.services, eks.world.new_cluster("west"), USER)
     text = "There is a cluster called west, which the driver memory has made."
@@ -366,3 +357,32 @@ def test_a_driver_that_reads_no_other_products_manifests_shows_none(eks: Managed
     with pytest.raises(InvalidInput) as refused:
         published_manifest(replace(cluster, driver="cudo"))
     assert [fault.pointer for fault in refused.value.errors] == ["/form"]
+
+
+def test_a_name_is_one_in_its_namespace(eks: ManagedWorld) -> None:
+    """Of a second namespace the cluster is called with it; each manifest finds its own again, whatever goes."""
+    services = eks.world.services
+    first, second = manifest(), manifest(metadata={"namespace": "team"})
+    assert [apply(eks, each)[0]["name"] for each in (first, second)] == ["west", "team-west"]
+    for document, name in ((first, "west"), (second, "team-west")):
+        (result,) = apply(eks, document)
+        assert (result["name"], result["action"]) == (name, "unchanged")
+        cluster = find_cluster(services, name)
+        shown = cluster_manifest(services, cluster)
+        assert (shown["metadata"]["name"], shown["metadata"]["namespace"]) == (
+            "west",
+            document["metadata"]["namespace"],
+        )
+        assert plan(eks, shown)["changes"] == []
+        assert apply(eks, shown)[0]["action"] == "unchanged"
+    assert len({cluster_name(find_cluster(services, name)) for name in ("west", "team-west")}) == 2
+    # Without a namespace it is `default`, and a third cluster.
+    third = manifest()
+    third["metadata"].pop("namespace")
+    assert apply(eks, third)[0]["name"] == "default-west"
+    taken_name = manifest(name="ops-west", metadata={"namespace": "x"})
+    assert apply(eks, taken_name)[0]["name"] == "ops-west"
+    assert "/0/metadata/name" in faults(eks, manifest(metadata={"namespace": "ops"}))
+    long_name = "w" * 120
+    apply(eks, manifest(name=long_name))
+    assert "/0/metadata/name" in faults(eks, manifest(name=long_name, metadata={"namespace": "team-of-many"}))

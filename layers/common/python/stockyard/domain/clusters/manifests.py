@@ -18,6 +18,8 @@ ACCOUNT = "stockyard.dev/cloud-account"
 """The label by which a manifest names its cloud account, by number or name."""
 DESCRIPTION = "stockyard.dev/description"
 """The annotation with a cluster's description."""
+NAME = "name"
+"""In the document of a cluster: what its manifest calls it, where the tenant has another cluster of that name."""
 SECRET_CLUSTER, SECRET_ROLE = "stockyard.dev/kubeconfig-secret", "stockyard.dev/kubeconfig-role"
 """Annotations that ask for a Secret with the cluster's kubeconfig: the name of the cluster that it is to stand in, or
 ``NO_SECRET``; and what its token may do."""
@@ -42,6 +44,9 @@ class ClusterDocument:
     description: str
     kubernetes_version: str = ""
     namespace: str = ""
+    default_namespace: str | None = None
+    """The namespace of a manifest that names none, where the form has namespaces: a name is one in its namespace then.
+    None: the form has none, and a name is what the cluster is called in the tenant."""
     account: str = ""
     account_place: Place = ()
     """Where the manifest names the account, or could."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.change import ClusterChange
-from stockyard.domain.clusters.manifests import ClusterDocument, ClusterForm
+from stockyard.domain.clusters.manifests import NAME, ClusterDocument, ClusterForm
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.pools.node_groups import follows, name_of, worker_groups
 from stockyard.domain.pools.records import Pool
@@ -31,6 +31,8 @@ from stockyard.operations.profiles.clusters import packs_record, profile_change
 from stockyard.operations.profiles.resolve import Choice, resolve
 from stockyard.operations.services import Services
 
+LONGEST_NAME = 128
+"""Characters of a cluster's name."""
 _IN_BRACKETS = re.compile(r"\[(.*?)\]")
 
 
@@ -99,8 +101,8 @@ def desired_cluster(services: Services, place: Place, document: ClusterDocument,
     these rights over packs. ``InvalidInput`` has pointers into the document; ``IllegalTransition`` for a cluster that
     cannot be changed now."""
     form = _form(document)
-    current = _current(services, document.name)
     with _in_document(form, place, document):
+        document, current = _identified(services, document)
         if current is None:
             new_cluster = _new_cluster(services, document, form, rights)
             plan = plan_creation(services, new_cluster)
@@ -127,6 +129,38 @@ def _in_document(form: ClusterForm, place: Place, document: ClusterDocument) -> 
             for fault in refused.errors
         ]
         raise type(refused)(refused.detail, errors=faults) from refused
+
+
+def _identified(services: Services, document: ClusterDocument) -> tuple[ClusterDocument, Cluster | None]:
+    """The document with what its cluster is called in the tenant, and that cluster; None where it is not there.
+
+    In a form with namespaces a name is one in its namespace. Of a second namespace the cluster is called
+    ``<namespace>-<name>`` here, since a name stands for one cluster of a tenant.
+    """
+    holder = _current(services, document.name)
+    if document.default_namespace is None:
+        return document, holder
+    namespace = document.namespace or document.default_namespace
+    second = f"{namespace}-{document.name}"
+    named = replace(document, name=second, document={**document.document, NAME: document.name})
+    other_holder = _current(services, second)
+    if other_holder is not None and _is_of(other_holder, document, namespace):
+        return named, other_holder
+    of_another = str(holder.settings.get("namespace") or "") if holder is not None else ""
+    if holder is None or not of_another or _is_of(holder, document, namespace):
+        return document, holder
+    if other_holder is not None:
+        text = f"There is a cluster called {document.name} in the namespace {of_another}, and one called {second}."
+        raise InvalidInput.at("/name", text)
+    if len(second) > LONGEST_NAME:
+        raise InvalidInput.at("/name", f"with its namespace must have at most {LONGEST_NAME} characters: {second}")
+    return named, None
+
+
+def _is_of(cluster: Cluster, document: ClusterDocument, namespace: str) -> bool:
+    """Whether the cluster is the one of that name in that namespace."""
+    name = cluster.document.get(NAME) or cluster.name
+    return (name, cluster.settings.get("namespace")) == (document.name, namespace)
 
 
 def _current(services: Services, name: str) -> Cluster | None:
@@ -182,10 +216,8 @@ def _check_same(services: Services, current: Cluster, document: ClusterDocument)
     if current.driver != document.driver:
         text = f"There is a cluster called {current.name}, which the driver {current.driver} has made."
         raise InvalidInput.at("/name", text)
-    namespace = current.settings.get("namespace") or ""
-    if document.namespace not in ("", namespace):
-        there = f"in the namespace {namespace}" if namespace else "without a namespace"
-        text = f"There is a cluster called {current.name} {there}; a name stands for one cluster of a tenant."
+    if document.namespace and not current.settings.get("namespace"):
+        text = f"There is a cluster called {current.name} without a namespace: name none to change it."
         raise InvalidInput.at("/name", text)
     if document.account and int(_account(services, document).id) != current.cloud_account_id:
         raise InvalidInput.at("/cloud_account_id", "cannot be changed after creation")

@@ -15,6 +15,7 @@ from stockyard.domain.clusters.change import SecretChoice, SecretWish
 from stockyard.domain.clusters.manifests import (
     ACCOUNT,
     DESCRIPTION,
+    NAME,
     NO_SECRET,
     SECRET_CLUSTER,
     SECRET_ROLE,
@@ -175,6 +176,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         is_described=DESCRIPTION in metadata.annotations,
         kubernetes_version=spec.kubernetes_version or "",
         namespace=metadata.namespace or "",
+        default_namespace=DEFAULT_NAMESPACE,
         account=account,
         account_place=place,
         secret=_secret_wish(metadata),
@@ -265,7 +267,7 @@ def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = (
     return {
         "apiVersion": API_VERSION,
         "kind": EKS_CLUSTER,
-        "metadata": {"name": cluster.name, **_without_empty(metadata)},
+        "metadata": {"name": origin.get(NAME) or cluster.name, **_without_empty(metadata)},
         "spec": {
             "region": settings["region_name"],
             "kubernetesVersion": cluster.kubernetes_version,
