@@ -48,7 +48,7 @@ def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
 
 
 def _only_kubeconfigs_of_its_own(rig: RealRig, call: Any, refused: Any) -> None:
-    """Of Secrets with kubeconfigs the agent writes its own, with nothing else in them, outside of kube-system."""
+    """Kubeconfigs that the agent writes are its own, with nothing else in them, outside of kube-system."""
 
     def kubeconfig(name: str, namespace: str = "default", **more: Any) -> dict[str, Any]:
         return {**kubeconfig_secrets.secret_of(namespace, name, {"data": {"kubeconfig": "eA=="}}), **more}

@@ -360,7 +360,7 @@ def test_a_driver_that_reads_no_other_products_manifests_shows_none(eks: Managed
 
 
 def test_a_name_is_one_in_its_namespace(eks: ManagedWorld) -> None:
-    """Of a second namespace the cluster is called with it; each manifest finds its own again, whatever goes."""
+    """The cluster of a second namespace is called with it; each manifest finds its own again."""
     services = eks.world.services
     first, second = manifest(), manifest(metadata={"namespace": "team"})
     assert [apply(eks, each)[0]["name"] for each in (first, second)] == ["west", "team-west"]
@@ -368,13 +368,13 @@ def test_a_name_is_one_in_its_namespace(eks: ManagedWorld) -> None:
         (result,) = apply(eks, document)
         assert (result["name"], result["action"]) == (name, "unchanged")
         cluster = find_cluster(services, name)
-        shown = cluster_manifest(services, cluster)
-        assert (shown["metadata"]["name"], shown["metadata"]["namespace"]) == (
+        printed = cluster_manifest(services, cluster)
+        assert (printed["metadata"]["name"], printed["metadata"]["namespace"]) == (
             "west",
             document["metadata"]["namespace"],
         )
-        assert plan(eks, shown)["changes"] == []
-        assert apply(eks, shown)[0]["action"] == "unchanged"
+        assert plan(eks, printed)["changes"] == []
+        assert apply(eks, printed)[0]["action"] == "unchanged"
     assert len({cluster_name(find_cluster(services, name)) for name in ("west", "team-west")}) == 2
     # Without a namespace it is `default`, and a third cluster.
     third = manifest()

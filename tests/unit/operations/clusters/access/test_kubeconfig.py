@@ -14,6 +14,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.domain.values.times import to_text
 from stockyard.errors import CredentialsRevoked, Fenced, IllegalTransition, NotFound, UnexpectedBehavior
 from stockyard.operations.clusters.access import kubeconfig, tokens
+from stockyard.operations.clusters.kept_secrets import minter
 from stockyard.ports import Remove
 from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER, ClusterToken, MintsTokens
 from tests.unit.operations.conftest import World
@@ -31,8 +32,8 @@ def user_of(config: Mapping[str, Any]) -> Any:
 
 def test_the_driver_is_one_that_mints(minting: Minting, world: World) -> None:
     assert isinstance(minting.driver, MintsTokens)
-    assert tokens.minter(world.services, minting.cluster) is None
-    assert tokens.minter(minting.services, minting.cluster) is minting.driver
+    assert minter(world.services, minting.cluster) is None
+    assert minter(minting.services, minting.cluster) is minting.driver
 
 
 def test_people_ask_the_api_for_tokens(minting: Minting) -> None:

@@ -66,7 +66,7 @@ def conditions(minting: Minting) -> dict[str, tuple[str, str]]:
 
 
 def post(minting: Minting, cluster: Cluster) -> bool:
-    """What an agent's post is answered about Secrets."""
+    """Whether an agent's post is answered that there are Secrets to keep."""
     observation = {
         "sequence": 1, "observed_at": minting.services.now(), "agent_version": "1", "kubernetes_version": "v1.36.0",
         "ca_hash": "sha256:" + "a" * 64, "nodes": [], "results": [], "pods": None,

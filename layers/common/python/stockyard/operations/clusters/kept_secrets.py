@@ -26,7 +26,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 def kept_secret(services: Services, cluster: Cluster, choice: SecretChoice | None, rights: str) -> dict[str, str]:
-    """What the record of the cluster is to have; empty for no Secret. ``rights`` are those of who asks.
+    """The Secret as the record of the cluster is to have it; empty for none. ``rights`` are those of who asks.
 
     ``InvalidInput`` for a cluster that its cloud admits nobody to, for a holder that is not there, and for more rights
     than whoever asks has: who may read the Secret has them.
@@ -52,7 +52,7 @@ def changed_secret(services: Services, cluster: Cluster, change: ClusterChange) 
 
 
 def secret_writes(services: Services, cluster: Cluster) -> list[Write]:
-    """What makes the agent of the cluster that holds the Secret ask for it."""
+    """The fact that makes the agent of the cluster that holds the Secret ask for it."""
     secret = cluster.kubeconfig_secret
     if not secret:
         return []
@@ -77,7 +77,7 @@ def without_condition(cluster: Cluster) -> Cluster:
 
 
 def secret_name(services: Services, cluster: Cluster) -> str:
-    """What the cluster's Secret is called."""
+    """The name of the cluster's Secret."""
     driver = minter(services, cluster)
     if driver is None:
         raise KeyError(cluster.driver)

@@ -37,7 +37,7 @@ class KubeconfigSecretChoice(Input):
 
 
 class SecretResult(Input):
-    """What became of a Secret that the agent was to write or to remove."""
+    """The outcome of a Secret that the agent was to write or to remove."""
 
     namespace: Namespace
     """The namespace of the Secret."""
@@ -68,7 +68,7 @@ class SecretPlace(View):
 
 
 class SecretsAnswer(View):
-    """What an agent is to write and to remove."""
+    """Secrets for an agent to write, and places of Secrets for it to remove."""
 
     secrets: list[dict[str, Any]]
     """Secrets of Kubernetes, each with a token that was made for this answer."""

@@ -14,6 +14,7 @@ from stockyard.domain.values import ids, times
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations import cluster_secrets
 from stockyard.operations.clusters.access import tokens
+from stockyard.operations.clusters.kept_secrets import minter
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ClusterToken
 
@@ -26,7 +27,7 @@ SECRET_KEY = "kubeconfig"  # noqa: S105 - the name of an entry
 def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
     """A kubeconfig whose user asks the command line for a token: one of the realm for this cluster, or one that the
     cloud admits. Holds no secret."""
-    if tokens.minter(services, cluster) is not None:
+    if minter(services, cluster) is not None:
         endpoint, authority = tokens.require_endpoint(cluster)
         return _kubeconfig(cluster, endpoint, authority, _exec_user(["token", "--cluster", cluster.id]))
     certificate = services.secrets.get(cluster_secrets.name(services, cluster, "ca"))
@@ -39,7 +40,7 @@ def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
 def static_kubeconfig(services: Services, cluster: Cluster) -> str:
     """The kubeconfig that the control plane sent, YAML text with a client certificate. ``NotFound`` before that, and
     for a cluster that the cloud admits people to."""
-    if tokens.minter(services, cluster) is not None:
+    if minter(services, cluster) is not None:
         raise NotFound(
             "No kubeconfig of this cluster is stored: ask for one without static (--static), or for a Secret with one"
             " (form=secret, --secret)."

@@ -30,8 +30,10 @@ MOST = 50
 def refreshed(
     services: Services, holder: Cluster, results: Sequence[Mapping[str, Any]], actor: str, *, refresh: bool
 ) -> dict[str, Any]:
-    """What the agent of the cluster is to write, each with a token of now, and to remove. ``results`` are what became
-    of the ones before; without ``refresh`` they are all that is said."""
+    """Secrets that the agent of the cluster is to write, each with a token of now, and those to remove.
+
+    ``results`` are what became of the ones before; without ``refresh`` they are all that is said.
+    """
     by_place = {(str(result["namespace"]), str(result["name"])): result for result in results}
     secrets: list[dict[str, Any]] = []
     removed: list[dict[str, str]] = []
