@@ -92,7 +92,9 @@ def test_roles_have_no_wildcard_and_cannot_read_secrets(documents: dict[tuple[st
     for rule in rules:
         if "secrets" in rule["resources"]:
             assert not {"get", "list", "watch", "patch"} & set(rule["verbs"])
-    assert not any("secrets" in rule["resources"] for rule in documents["ClusterRole", ""]["rules"])
+    # Kubeconfigs stand in the namespace that somebody asks for; the policy says which Secrets these are.
+    (of_secrets,) = (rule for rule in documents["ClusterRole", ""]["rules"] if "secrets" in rule["resources"])
+    assert of_secrets["verbs"] == ["create", "update", "delete"]
 
 
 def test_code_change_rolls_the_pod(
