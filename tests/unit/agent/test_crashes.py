@@ -15,7 +15,7 @@ def test_scenario_without_fault_completes_every_command() -> None:
     assert set(clean.ends.values()) == {"done"}
     assert len(clean.ends) == 11
     remaining = clean.things
-    assert (remaining["nodes"], remaining["pods"], remaining["secrets"], remaining["configmaps"]) == (2, 3, 2, 2)
+    assert (remaining["nodes"], remaining["pods"], remaining["secrets"], remaining["configmaps"]) == (2, 3, 3, 2)
     assert clean.calls > 80
 
 
