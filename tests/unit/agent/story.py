@@ -103,7 +103,7 @@ class Story:
             self.rig.clock.later(agent.round())
             self.rig.clock.later(reports.step())
             self.rig.clock.later(mirror.step())
-            self.rig.clock.later(secrets.step())
+            secrets.step()
         except Killed:
             self.deaths += 1
             self.rig.clock.later(1)
