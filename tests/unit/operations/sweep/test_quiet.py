@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.clusters.change import ClusterChange, Expiry
 from stockyard.domain.nodes.node_types import CAPACITY_BLOCK, SPOT
 from stockyard.domain.nodes.records import Placement
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, Event, NodeClaim
 from stockyard.domain.values import times
 from stockyard.lifecycle import sweeping
+from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.removal.delete import delete_cluster
+from stockyard.operations.listing import every
 from stockyard.operations.sweep.quiet import is_calm
 from stockyard.operations.sweep.tally import Tally
 from tests.harness.sweeping import Reaper
@@ -63,6 +66,23 @@ def test_after_anything_has_happened_it_is_asked_each_time_for_an_hour(quiet: tu
     assert world.drive(deleting, "delete_cluster") == "gone"
     assert looks(*quiet, 60) >= 11
     assert looks(*quiet, 240) <= 5
+
+
+def test_the_end_of_a_cluster_is_met_within_five_minutes_in_a_quiet_tenant_too(quiet: tuple[World, Reaper]) -> None:
+    """Its announcement of a day before as well: clusters are gone through each time."""
+    world, _ = quiet
+    for cluster, days in zip(world.services.store.list(Cluster).items, (0, 1), strict=True):
+        ends_at = world.clock.now() + timedelta(days=days, minutes=122)
+        change = ClusterChange(expiry=Expiry(times.to_text(ends_at)))
+        change_cluster(world.services, cluster.id, cluster.version, change, actor="user:ann", request_id="r")
+
+    def reasons() -> list[str]:
+        return [event.reason for event in every(world.services.store, Event) if event.reason in ("Expiring", "Expired")]
+
+    assert looks(*quiet, 120) < 20
+    assert reasons() == ["Expiring"]
+    looks(*quiet, 5)
+    assert sorted(reasons()) == ["Expired", "Expiring", "Expiring"]
 
 
 def test_what_is_found_is_watched(quiet: tuple[World, Reaper]) -> None:

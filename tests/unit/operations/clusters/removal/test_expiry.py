@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from stockyard.operations.clusters.creation.create import create_cluster, plan_c
 from stockyard.operations.clusters.removal import delete, expiry
 from stockyard.operations.listing import every
 from stockyard.operations.sweep.records import sweep_cluster
+from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 
 DAY = 86_400.0
@@ -124,3 +126,19 @@ def test_a_patch_says_a_time_none_or_nothing(world: World) -> None:
     assert patch.expires_at == "2027-01-01T00:00:00.500Z"
     assert patch.document() == {"expires_at": patch.expires_at}
     assert read(ClusterPatch, {"expires_at": None}).document() == {"expires_at": None}
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_the_protection_of_the_cloud_does_not_keep_a_cluster_past_its_end_and_events_say_so(
+    world: World, is_protected: bool
+) -> None:
+    cluster = expiring(world, DAY / 2)
+    protected = replace(cluster, settings={**cluster.settings, delete.PROTECTION: is_protected})
+    world.services.store.commit(Replace(replace(protected, version=cluster.version + 1)))
+    warnings = delete.plan_deletion(world.services, cluster.id)["warnings"]
+    assert ["/settings/deletion_protection"] * is_protected == [warning["pointer"] for warning in warnings]
+    assert sweep(world, cluster) == "announced"
+    world.clock.advance(DAY / 2)
+    assert sweep(world, cluster) == "expired"
+    about = [event for event in every(world.services.store, Event) if event.reason in ("Expiring", "Expired")]
+    assert ["deletion_protection" in event.message for event in about] == [is_protected] * 2

@@ -24,6 +24,9 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 from stockyard.ports.snapshots import KeepsSnapshots
 
+PROTECTION = "deletion_protection"
+"""The setting by which the cloud refuses to delete a cluster. Every deletion of ours takes the protection away."""
+
 
 @until_written("cluster changes too often to be deleted")
 def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
@@ -55,6 +58,8 @@ def delete_expired(services: Services, cluster_id: str) -> bool:
     if times.from_text(cluster.expires_at) > services.clock.now():
         return False
     detail = f"Its time ended at {cluster.expires_at}."
+    if cluster.settings.get(PROTECTION):
+        detail += f" Its {PROTECTION} is taken away."
     audit = services.audit_record(WORKFLOW_ACTOR, "DeleteCluster", cluster.id, "", detail)
     expired = Transition("Cluster", cluster.status, cluster.status, "Expired", detail)
     _begin(services, cluster, WORKFLOW_ACTOR, [expired], [Create(audit)])
@@ -107,6 +112,9 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     driver: object = services.cluster_drivers.get(cluster.driver)
     kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
     warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]
+    if cluster.settings.get(PROTECTION):
+        text = "The protection is taken away before the cluster is deleted."
+        warnings.append({"pointer": f"/settings/{PROTECTION}", "detail": text})
     items = [*price_items(services, cluster), *nodes]
     verdict = removal_verdict(len(deletes), places(lines), items)
     return plan_of(items, verdict=verdict, deletes=deletes, warnings=warnings)

@@ -10,7 +10,7 @@ from stockyard.errors import Conflict
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.operations.clusters.nodes import claims_of
-from stockyard.operations.clusters.removal.delete import delete_expired
+from stockyard.operations.clusters.removal.delete import PROTECTION, delete_expired
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.services import Services
@@ -35,6 +35,8 @@ def look_at_expiry(services: Services, cluster: Cluster) -> str | None:
 def _announce(services: Services, cluster: Cluster, expires_at: str) -> str | None:
     nodes = sum(not claim.control_plane for claim in claims_of(services, cluster))
     text = f"Its deletion begins at {expires_at}, with {nodes} nodes: change or remove expires_at to keep it."
+    if cluster.settings.get(PROTECTION):
+        text += f" Its {PROTECTION} does not keep it."
     changed = MOVES.touch(cluster, services.now(), sequence=cluster.sequence + 1, expiry_announced=cluster.expires_at)
     expiring = Transition("Cluster", cluster.status, cluster.status, "Expiring", text)
     try:
