@@ -43,7 +43,9 @@ def create_cluster(request: Request, services: Services) -> Answer:
     """Create a cluster. The answer comes at once; the operation makes the cluster in the background.
 
     With `Prefer: handling=lenient`, as the command line sends it, `description`, `settings` and on EC2 `key_pair` may
-    be absent: the description is empty then, each setting has its default, and nobody can log in to the machines.
+    be absent: the description is empty then, each setting has its default, and nobody can log in to the machines. A
+    cluster of the name that is as the body asks is the answer then, with a note at `/name`; one that differs is
+    refused at each field that does.
     """
     from stockyard.operations.clusters.creation import create
     from stockyard.operations.clusters.creation.plan import answer_of
@@ -54,7 +56,8 @@ def create_cluster(request: Request, services: Services) -> Answer:
     profiles = tuple(choice.model_dump() for choice in body.profiles)
     fields = {**dict(body), "secret": secret, "organization_id": organization_id, "profiles": profiles}
     fields["kubeconfig_secret"] = body.kubeconfig_secret and body.kubeconfig_secret.choice()
-    new_cluster = create.NewCluster(**fields, lenient=request.lenient, rights=request.caller.rights)
+    rights, lenient = request.caller.rights, request.lenient
+    new_cluster = create.NewCluster(**fields, lenient=lenient, accepts_existing=lenient, rights=rights)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))
     cluster, findings = create.create_cluster(

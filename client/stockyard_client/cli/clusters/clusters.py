@@ -72,7 +72,7 @@ def create(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Create a cluster from a document."""
+    """Create a cluster from a document. The same document again changes nothing."""
     context = contexts.of(run)
     body = read_body(context, file, "cluster")
     options_given = {
@@ -102,7 +102,9 @@ def create(
             plans.show(context, output, client.clusters.plan_create(body, lenient=True))
             return
         cluster = client.clusters.create(body, lenient=True)
-        context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
+        is_new = all(warning.get("pointer") != "/name" for warning in cluster.warnings)
+        if is_new:
+            context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
         if cluster.price is not None:
             context.say(f"It costs {plans.amount(cluster.price)}.")
         plans.warn(context, cluster.warnings)
@@ -111,7 +113,7 @@ def create(
     show_one(context, output, CLUSTERS, cluster)
     if wait:
         context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")
-    elif cluster.operation_id:
+    elif cluster.operation_id and is_new:
         progress.say_how_to_follow(context, cluster.operation_id)
 
 

@@ -63,6 +63,14 @@ def test_a_document_may_leave_out_what_the_api_demands_and_a_user_of_the_sdk_has
     assert accepted_creation.bodies("POST")[0] == json.loads(text)
 
 
+def test_a_cluster_that_is_there_already_is_said_to_be_so(cli, api, cluster_document):
+    note = {"pointer": "/name", "detail": "There is this cluster already.", "note": True}
+    api.answer("POST", "/v1/clusters", cluster_document(warnings=[note]), status=202)
+    result = cli("cluster", "create", "-f", str(EXAMPLE))
+    assert (result.exit_code, "There is this cluster already." in result.stderr) == (0, True)
+    assert "being made" not in result.stderr
+
+
 def test_an_account_goes_by_its_name(cli, accepted_creation):
     accepted_creation.answer("GET", "/v1/cloud-accounts/prod", {**ACCOUNT, "id": 7})
     for arguments in (("--account", "prod"), ("--account", "7")):

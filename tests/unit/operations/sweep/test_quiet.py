@@ -69,7 +69,7 @@ def test_after_anything_has_happened_it_is_asked_each_time_for_an_hour(quiet: tu
 
 
 def test_the_end_of_a_cluster_is_met_within_five_minutes_in_a_quiet_tenant_too(quiet: tuple[World, Reaper]) -> None:
-    """Its announcement of a day before as well: clusters are gone through each time."""
+    """Sweeps go through clusters each time, and tell of an end a day before."""
     world, _ = quiet
     for cluster, days in zip(world.services.store.list(Cluster).items, (0, 1), strict=True):
         ends_at = world.clock.now() + timedelta(days=days, minutes=122)

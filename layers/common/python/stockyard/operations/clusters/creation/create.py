@@ -13,6 +13,7 @@ from stockyard.domain.clusters.change import SecretChoice
 from stockyard.domain.profiles.pack_rights import with_rights
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.notes import remark
 from stockyard.domain.values.rights import OPERATOR
 from stockyard.errors import (
     ClusterNameInUse,
@@ -25,6 +26,7 @@ from stockyard.errors import (
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import CREATE_CLUSTER
+from stockyard.operations.clusters.creation import existing
 from stockyard.operations.clusters.creation.check import account_of, check
 from stockyard.operations.clusters.creation.deployment import remember_organization
 from stockyard.operations.clusters.creation.expiry import check_expiry
@@ -36,6 +38,7 @@ from stockyard.operations.costs.plan_notes import check_budgets
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.pools import creation
+from stockyard.operations.pricing import plan_of
 from stockyard.operations.profiles.clusters import check_driver, creation_writes, difference
 from stockyard.operations.profiles.resolve import Resolved, check_rights, resolve
 from stockyard.operations.quotas.budget_notes import budget_writes
@@ -76,6 +79,8 @@ class NewCluster:
     """Whether the settings may leave out what only those of a request have to give, as manifests may."""
     rights: str = OPERATOR
     """Of who chooses them, see ``pack_rights``."""
+    accepts_existing: bool = False
+    """Whether a cluster of the name that is already as it is asked for is the answer."""
 
 
 def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str | None = None) -> Cluster:
@@ -144,10 +149,12 @@ def draft_cluster(services: Services, new_cluster: NewCluster) -> Cluster:
 
 def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]:
     """The dry run: every check of a creation, and what it would make and cost. Writes nothing."""
+    if (present := _existing(services, new_cluster)) is not None:
+        return plan_of((), warnings=[remark("/name", existing.present(present).detail)])
     account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)
     cluster = _draft(services, new_cluster, account.provider)
     findings = _checked(services, cluster, account)
-    if _holder(services, new_cluster.name) is not None:
+    if existing.holder_of(services, new_cluster.name) is not None:
         raise ClusterNameInUse(f"There is a cluster called {new_cluster.name}.")
     check_room(services, CLUSTERS)
     planned = plan(services, cluster, findings)
@@ -171,6 +178,8 @@ def create_cluster(
     accepted_cluster = _taken_over(services, id) if id else None
     if accepted_cluster is not None and accepted_cluster.status != "accepting":
         return accepted_cluster, ()
+    if accepted_cluster is None and (present := _existing(services, new_cluster)) is not None:
+        return present, [existing.present(present)]
     findings: Sequence[Finding] = ()
     if accepted_cluster is None:
         account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)
@@ -180,7 +189,13 @@ def create_cluster(
         resolved = _profiles(services, new_cluster, draft.driver)
         profiles = creation_writes(services, draft.id, resolved)
         guards = check_budgets(services, draft, billed_items(services, draft))
-        accepted_cluster = _accept(services, replace(draft, created_by=actor), [*profiles, *guards])
+        try:
+            accepted_cluster = _accept(services, replace(draft, created_by=actor), [*profiles, *guards])
+        except ClusterNameInUse as refused:
+            if not new_cluster.accepts_existing:
+                raise
+            text = f"Another request makes a cluster called {draft.name} now. Send the request again."
+            raise RequestInProgress(text, retry_after=1) from refused
     secret = new_cluster.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
         services.identity.create_client(
@@ -212,9 +227,23 @@ def _taken_over(services: Services, id: str) -> Cluster | None:
     return renewed
 
 
-def _holder(services: Services, name: str) -> Cluster | None:
-    name_record = services.store.get(Name, f"cluster/{name}")
-    return services.store.get(Cluster, name_record.owner) if name_record else None
+def _existing(services: Services, new_cluster: NewCluster) -> Cluster | None:
+    """The cluster that is there already, where that is an answer. ``ClusterNameInUse`` where it differs."""
+    cluster = existing.cluster_in_use(services, new_cluster.name) if new_cluster.accepts_existing else None
+    if cluster is None:
+        return None
+    if (new_cluster.cloud_account_id, new_cluster.cluster_type) != (cluster.cloud_account_id, cluster.cluster_type):
+        raise existing.refusal(cluster, ["/cloud_account_id"])
+    existing.check_no_difference(
+        services,
+        cluster,
+        _draft(services, replace(new_cluster, kubeconfig_secret=None), cluster.provider, cluster.id),
+        minor=new_cluster.kubernetes_version,
+        choices=new_cluster.profiles,
+        secret=new_cluster.kubeconfig_secret,
+        rights=new_cluster.rights,
+    )
+    return cluster
 
 
 def _accept(services: Services, draft: Cluster, profiles: Sequence[Write]) -> Cluster:
@@ -228,7 +257,7 @@ def _accept(services: Services, draft: Cluster, profiles: Sequence[Write]) -> Cl
             raise refusal(CLUSTERS, limit) from conflict
         if conflict.index != 0:
             raise
-        holder = _holder(services, draft.name)
+        holder = existing.holder_of(services, draft.name)
         if holder is None or not _given_up(services, holder):
             raise ClusterNameInUse(f"There is a cluster called {draft.name}.") from conflict
         undo(services, holder)
