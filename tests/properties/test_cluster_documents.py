@@ -5,26 +5,41 @@ Settings are drawn at random with all fields. ``STOCKYARD_SOAK`` raises the coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from random import Random
-from typing import Any
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters.change import SecretChoice
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.clusters import changed_settings, settings_for
-from stockyard.domain.models.manifests.own_clusters import OwnForm, own_cluster_manifest, read_own_cluster
+from stockyard.domain.models.manifests.own_clusters import (
+    OwnClusterSpec,
+    OwnForm,
+    own_cluster_manifest,
+    read_own_cluster,
+)
 from stockyard.domain.models.pools.pools import PoolCreate
 from stockyard.domain.nodes.provider_kinds import loaded
 from stockyard.domain.pools.records import NewPool, Pool, PoolSpec
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
 from stockyard.providers import registry
-from tests.properties.test_pool_documents import limits, requirement, sometimes, taints
+from stockyard.providers.clusters.eks.settings import EksSettings
+from tests.properties.test_pool_documents import disruption, limits, requirement, sometimes, taints
 
 CLUSTERS, MANY = 60, 1_000
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 LABELS = {"team": "a", "example.com/some_key": "some_Value"}
+MINOR = "1.36"
+UPDATES = ({"type": "custom", "max_surge": 2, "max_unavailable": "10%"}, {"type": "remove_first"}, {})
+BACKUP = {"interval_hours": 2, "keep": 9, "on_deletion": "keep", "bucket": "my-snapshots"}
+PRIVATE, PUBLIC = {"private": "subnet-0123456789abcdef1"}, {"public": "subnet-0123456789abcdef2"}
+SUBNETS = (PRIVATE, PUBLIC, {**PRIVATE, **PUBLIC})
 Settings = dict[str, Any]
 
 
@@ -46,20 +61,50 @@ def test_a_cluster_that_is_shown_reads_as_the_same_cluster(seed: int, soaking: b
             assert (document.limits or {}) == cluster.limits
             identity = (document.name, document.description, document.tags or {}, document.account)
             assert identity == (cluster.name, cluster.description, cluster.tags, "prod")
+            assert (document.keep_failed or 0, document.kubernetes_version) == (cluster.keep_failed, MINOR)
+            assert (document.secret and document.secret.choice) == secret_choice(cluster)
             assert [pool.spec() for pool in document.pools] == [pool.spec() for pool in pools], manifest
             cluster_again = replace(cluster, tags=document.tags or {})
             assert own_cluster_manifest(cluster_again, document.profiles or (), pools, "prod") == manifest
 
 
-def test_every_setting_of_every_driver_can_be_said(seed: int) -> None:
-    """Nothing that a person may ask for is left out of the drawing above."""
+def test_every_field_that_can_be_said_is_drawn(seed: int) -> None:
+    """Nothing that a person may ask for is left out above: of settings, of groups and pools within, of the cluster."""
+    registry.introduce()
     chance = Random(seed)
+    pools = [pool_document(chance, "web") for _ in range(200)]
+    assert undrawn(PoolCreate, pools) == []
     for driver, draw in DRAWN.items():
-        names: set[str] = set()
-        for _ in range(200):
-            names |= draw(chance).keys()
         model = loaded(cloud_kinds.cluster_kind_of(driver).settings)
-        assert names == model.model_fields.keys(), driver
+        assert undrawn(model, [draw(chance) for _ in range(300)]) == [], driver
+        clusters = [drawn_cluster(chance, driver, draw) for _ in range(40)]
+        pool = drawn_pool(chance, "web")
+        manifests = [own_cluster_manifest(cluster, drawn_profiles(chance), [pool]) for cluster in clusters]
+        shown_fields = {name for manifest in manifests for name in manifest["spec"]}
+        assert shown_fields == {to_camel(name) for name in OwnClusterSpec.model_fields}
+    assert undrawn(EksSettings, [{"mirror": True, "node_groups": [{"name": "a"}]}])[:1] == ["region_name"]
+
+
+def undrawn(model: type[BaseModel], documents: Sequence[Any], place: str = "") -> list[str]:
+    """The fields of the model, and of the models within, that none of the documents has."""
+    names: list[str] = []
+    for name, part in model.model_fields.items():
+        spellings = {name, to_camel(name)}
+        drawn_values = [document[key] for document in documents for key in spellings & document.keys()]
+        if not drawn_values:
+            names.append(f"{place}{name}")
+        entries = [entry for value in drawn_values for entry in (value if isinstance(value, list) else [value])]
+        objects = [entry for entry in entries if isinstance(entry, Mapping)]
+        for inner in models_of(part.annotation):
+            names += undrawn(inner, objects, f"{place}{name}/") if objects else []
+    return names
+
+
+def models_of(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a field's type names, within lists and unions too."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in models_of(inner)]
 
 
 def drawn_cluster(chance: Random, driver: str, draw: Callable[[Random], Settings]) -> Cluster:
@@ -72,6 +117,9 @@ def drawn_cluster(chance: Random, driver: str, draw: Callable[[Random], Settings
             continue
         optional = {"tags": LABELS, "description": "what it is for", "keep_failed": 30}
         optional |= {"expires_at": "2027-01-01T00:00:00.000Z", "limits": {"usd_month": "900.5"}}
+        secret = {"cluster": chance.choice(("west", "hub")), "namespace": "team-a"}
+        role = chance.choice(("viewer", "operator", "admin"))
+        optional |= {"kubeconfig_secret": {"cluster_id": "clu_2", **secret, "role": role}}
         return Cluster(
             id="clu_1",
             name="west",
@@ -84,30 +132,53 @@ def drawn_cluster(chance: Random, driver: str, draw: Callable[[Random], Settings
             created_at="",
             updated_at="",
             driver=driver,
+            kubernetes_version=MINOR,
             **{"description": "", **sometimes(chance, optional)},
         )
 
 
+def secret_choice(cluster: Cluster) -> SecretChoice | None:
+    """The Secret of the cluster's record as somebody asks for it."""
+    secret = cluster.kubeconfig_secret
+    return SecretChoice(secret["cluster"], secret["namespace"], secret["role"]) if secret else None
+
+
 def drawn_pool(chance: Random, name: str) -> Pool:
-    """A pool with fields of all kinds."""
-    common = {
-        "provider": "p",
-        "requirements": [requirement(chance, own_words=False) for _ in range(chance.randint(0, 3))],
-        "taints": taints(chance),
-        "labels": LABELS,
-        "termination_grace_period": "5m",
-        "expire_after": "Never",
-        "kubelet_args": {"max-pods": "60"},
-    }
-    dynamic = {"limits": {**limits(chance), "nodes": "90"}, "floor": 2, "headroom": {"cpu": "2"}, "weight": 7}
-    kind = {"quantity": chance.randrange(5)} if chance.random() < 0.4 else sometimes(chance, dynamic)
+    """A pool with fields of all kinds; what is refused is drawn again."""
     while True:
         try:
-            new: NewPool = read(PoolCreate, {"name": name, **sometimes(chance, common), **kind}).new_pool()
+            new: NewPool = read(PoolCreate, pool_document(chance, name)).new_pool()
         except InvalidInput:
             continue
         spec = {part.name: getattr(new, part.name) for part in fields(PoolSpec)}
         return Pool(id=f"clu_1/{name}", cluster_id="clu_1", name=name, created_at="", updated_at="", **spec)
+
+
+def pool_document(chance: Random, name: str) -> Settings:
+    """A request for a pool."""
+    common = {
+        "provider": "p",
+        "requirements": [requirement(chance, own_words=False) for _ in range(chance.randint(0, 3))],
+        "properties": {"allocation_strategy": "diversified"},
+        "taints": taints(chance),
+        "startup_taints": taints(chance),
+        "labels": LABELS,
+        "annotations": {"example.com/some_key": "some_Value"},
+        "termination_grace_period": "5m",
+        "expire_after": "Never",
+        "kubelet_args": {"max-pods": "60"},
+        "zones": [ZONES[0], ZONES[1]],
+        "max_price": chance.choice(({"percent": 90}, {"usd_hour": 0.5})),
+        "update_strategy": chance.choice(UPDATES),
+        "disruption": {
+            **disruption(chance, zones=True),
+            **sometimes(chance, {"minimumSaving": 0.25, "paused": True}),
+        },
+    }
+    dynamic = {"limits": {**limits(chance), "nodes": "90"}, "floor": 2, "headroom": {"cpu": "2"}, "weight": 7}
+    kind = {"quantity": chance.randrange(5)} if chance.random() < 0.4 else sometimes(chance, dynamic)
+    kind |= sometimes(chance, {"kind": "static" if "quantity" in kind else "dynamic"})
+    return {"name": name, **sometimes(chance, common), **kind}
 
 
 def drawn_profiles(chance: Random) -> list[dict[str, Any]]:
@@ -138,7 +209,7 @@ def ec2(chance: Random) -> Settings:
                     "zones": [ZONES[0]],
                     "max_price": chance.choice(({"percent": 90}, {"usd_hour": 0.5})),
                     "root_disk_gib": 100,
-                    "update_strategy": {"type": "remove_first"},
+                    "update_strategy": chance.choice(UPDATES),
                 },
             ),
         }
@@ -160,10 +231,12 @@ def ec2(chance: Random) -> Settings:
             "vpc_cidr": "10.40.0.0/16",
             "vpc_id": "vpc-0123456789abcdef0",
             "subnet_id": "subnet-0123456789abcdef0",
-            "subnets": [{"zone": ZONES[0], "private": "subnet-0123456789abcdef1"}],
+            "subnets": [{"zone": ZONES[0], **chance.choice(SUBNETS)}],
             "zones": list(ZONES),
             "nat_gateways": chance.choice(("one", "per_zone")),
-            "bastion": sometimes(chance, {"enabled": True, "instance_type": "t3.nano", "image": None}),
+            "bastion": sometimes(
+                chance, {"enabled": True, "instance_type": "t3.nano", "image": None, "protocol": "ssh"}
+            ),
             "autoscaler_node_groups": groups,
             "integrations": ["jupyterhub"],
             "ssh_cidrs": ["10.0.0.0/8"],
@@ -171,7 +244,7 @@ def ec2(chance: Random) -> Settings:
             "public_control_plane": True,
             "etcd_volume_gib": 40,
             "etcd_snapshots": 3,
-            "etcd_backup": sometimes(chance, {"interval_hours": 2, "keep": 9, "on_deletion": "keep"}),
+            "etcd_backup": sometimes(chance, BACKUP),
             "cloud_controllers": False,
             "image": "ami-0123456789abcdef0",
             "repave_approval": "required",
@@ -199,6 +272,7 @@ def eks(chance: Random) -> Settings:
                     "capacity_reservation_id": "cr-0123456789abcdef0",
                     "labels": LABELS,
                     "taints": taints(chance),
+                    "builtin": True,
                 },
             ),
         }

@@ -59,6 +59,9 @@ def test_a_group_called_system_is_there_instead_of_the_built_in_one() -> None:
     assert "builtin" not in only
     first, last = settings(**group())["node_groups"]
     assert (first["name"], last["name"], last["builtin"]) == ("gpu", "system", True)
+    # one that was read, and sent with another size, is the caller's own: a manifest has it
+    (larger,) = settings(node_groups=[{**builtin_group(), "count": 2}])["node_groups"]
+    assert ("builtin" in larger, larger["count"]) == (False, 2)
 
 
 def test_settings_that_were_read_can_be_sent_again() -> None:

@@ -294,7 +294,8 @@ class EksSettings(ClusterSettings):
         document = super().normal()
         document["subnet_cidrs"] = self.public_cidrs()
         for group in document["node_groups"]:
-            if not group["builtin"]:
+            # One that was read and sent with another size or type is asked for like any other.
+            if group != builtin_group():
                 del group["builtin"]
         if not any(group.name == SYSTEM for group in self.node_groups):
             document["node_groups"] = [*document["node_groups"], builtin_group()]
