@@ -26,8 +26,8 @@ def test_creations_and_changes_of_clusters_are_resumed(procedure: Procedure) -> 
 def test_a_claim_that_failed_is_made_anew() -> None:
     assert hint("PermissionDenied", procedure_of(PROCEDURES, "create_node").advice) == (
         "Give the account the key of somebody who may do it, or update its role from GET "
-        "/v1/cloud-accounts/{id}/template. "
-        "The claim does not try again: delete it and make another."
+        "/v1/cloud-accounts/{id}/template. What a policy of its organization denies needs what that policy asks for, "
+        "as a tag of the cluster's. The claim does not try again: delete it and make another."
     )
 
 

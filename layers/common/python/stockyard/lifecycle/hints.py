@@ -8,7 +8,8 @@ HINTS: dict[str, str] = {
     "CredentialsRevoked": "Check the account's key, or that its role exists and trusts this installation with its "
     "external id (POST /v1/cloud-accounts/{id}/verify).",
     "PermissionDenied": "Give the account the key of somebody who may do it, or update its role from GET "
-    "/v1/cloud-accounts/{id}/template.",
+    "/v1/cloud-accounts/{id}/template. What a policy of its organization denies needs what that policy asks for, as a "
+    "tag of the cluster's.",
     "VendorQuotaExceeded": "Raise the quota in the cloud account, or remove what is no longer used.",
     "InsufficientCapacity": "There is none just now; another instance type, zone or subnet may have some.",
     "VendorNotFound": "Something that it was told to use is gone. Bring it back, or ask anew with other settings.",

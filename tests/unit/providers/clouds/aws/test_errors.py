@@ -9,7 +9,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from stockyard import errors
-from stockyard.providers.clouds.aws.errors import translate, translated
+from stockyard.providers.clouds.aws.errors import classify, translate, translated
 
 ROWS = [
     ("RequestLimitExceeded", "", 503, errors.VendorThrottled),
@@ -66,6 +66,15 @@ def test_error_code_has_one_meaning(code: str, message: str, status: int, expect
     assert error.code == code
     assert error.hint
     assert error.detail.startswith("ec2 run_instances: ")
+
+
+def test_who_is_denied_by_an_organization_is_not_sent_to_the_template() -> None:
+    for code in ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException"):
+        for kind in ("service", "resource"):
+            text = f"not authorized to perform: a:B with an explicit deny in a {kind} control policy"
+            error, hint = classify(code, text, 403)
+            assert error is errors.PermissionDenied
+            assert "organization" in hint
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,13 @@ _BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
         errors.VendorConflict,
         "Another machine of the group has just left; it is tried again.",
     ),
+    (
+        r"(Client\.)?UnauthorizedOperation|AccessDenied(Exception)?|403",
+        r"explicit deny in an? (service|resource) control policy",
+        errors.PermissionDenied,
+        "A policy of the account's organization denies it, whatever the account's template allows; give what it asks"
+        " for, as a tag of the cluster's, or have it changed.",
+    ),
 )
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
