@@ -130,6 +130,7 @@ BODIES: Mapping[str, Any] = {
         "events": [{"at": "0s", "arrive": [{"kind": "Pod", "metadata": {"name": "a"}, "spec": {}}]}],
     },
     "POST /v1/clusters/{id}/ready": machine_report("https://k"),
+    "POST /v1/clusters/{id}/kubeconfig-secrets": {},
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
     "POST /v1/clusters/{id}/observations": {
         "sequence": 1,

@@ -87,6 +87,7 @@ def cluster(served: Served, before: dict[str, list[str]], body: Callable[..., di
 def test_a_created_cluster_is_ready(cluster: dict[str, Any]) -> None:
     assert (cluster["status"], cluster["phase"]) == ("ready", None)
     assert {condition["type"]: condition["status"] for condition in cluster["conditions"]}["Ready"] == "True"
+    assert cluster.pop("kubeconfig_secret") is None
     assert "secret" not in json.dumps(cluster).lower()
 
 

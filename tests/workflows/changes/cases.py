@@ -252,8 +252,15 @@ _SETTINGS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "public_access_cidrs": [CIDRS[:1], []],
         "support": ["extended"],
         "mirror": [False],
+        "endpoint": ["private"],
+        "private_access_cidrs": [["10.0.0.0/8"]],
+        "block_storage": [True],
+        "control_plane_logs": [["api"]],
+        "deletion_protection": [True],
     },
 }
+_WITH_SETTINGS: Mapping[str, Mapping[str, Any]] = {"endpoint": {"public_access_cidrs": []}}
+"""Other settings that change with one, so that all are valid together."""
 _BESIDE_SETTINGS: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]] = {
     name: [("kubernetes_version", {"kubernetes_version": "1.35"}), ("tags", {"tags": {"team": "a"}}),
            ("description", {"description": "other"})]
@@ -278,7 +285,8 @@ def cases() -> list[Case]:
         own = BEGINNINGS[beginning][1]
         for name, values in fields.items():
             for number, value in enumerate(values):
-                listed_cases.append(Case(name, beginning, {"settings": {name: value}}, label=str(number)))
+                patch = {"settings": {name: value, **_WITH_SETTINGS.get(name, {})}}
+                listed_cases.append(Case(name, beginning, patch, label=str(number)))
         for name, value in own.items():
             for number, order in enumerate(
                 _orders(value) if name in MODELS[BEGINNINGS[beginning][0]].CHANGEABLE else ()

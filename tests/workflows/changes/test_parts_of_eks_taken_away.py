@@ -15,7 +15,7 @@ from moto.iam.models import iam_backends
 from functions.reaper.handler import lambda_handler as reaper_handler
 from local.aws.accounts import REGION
 from local.aws.corrections.eks.eks import eks_backends
-from stockyard.lifecycle.sweeping import COMPLETE
+from stockyard.lifecycle.sweeping import COMPLETE, QUIET_SECONDS
 from tests.harness.crash.cells import carry_on
 from tests.harness.crash.ec2 import TENANT_ACCOUNT
 from tests.harness.crash.eks import CrashEks
@@ -134,7 +134,8 @@ def _stands_on_what_is_there() -> list[str]:
 
 def _message(world: CrashWorld) -> str:
     """Message of the cluster after a sweep of parts that are gone."""
-    # In between time passes as if no sweep had come for hours.
+    # A quiet tenant is swept once an hour. In between time passes as if no sweep had come for hours.
+    world.clock.advance(QUIET_SECONDS)
     world.call("reaper", reaper_handler, {"reconciled": True})
     world.reap()
     cluster = world.cluster()

@@ -65,10 +65,11 @@ def test_names_that_limit_nothing_are_told_with_what_was_meant() -> None:
     for name, right in right_names.items():
         assert unknown_limits([name], resources) == [(name, f"no node type has {name}; did you mean {right}?")]
     (fault,) = unknown_limits(["price"], resources)
-    assert fault[1].startswith("no node type has price; a limit is nodes, usd_hour, cpu")
+    assert fault[1].startswith("no node type has price; a limit is nodes, usd_hour, usd_month, cpu")
     known_names = (
         "nodes",
         "usd_hour",
+        "usd_month",
         "pods",
         "ephemeral-storage",
         "hugepages-2Mi",

@@ -102,18 +102,21 @@ def test_controllers_have_a_role_of_their_own_for_volumes_of_this_cluster(yard: 
     assert yard.living() == []
 
 
-SNAPSHOTS = {
-    "Sid": "EtcdSnapshots",
-    "Action": ["s3:GetObject", "s3:PutObject"],
-    "Condition": {"StringEquals": {"aws:ResourceAccount": "222222222222"}},
-}
-"""What a role has where the cluster keeps snapshots in S3; `test_etcd_backup` looks at it."""
+SNAPSHOTS = (
+    {
+        "Sid": "EtcdSnapshots",
+        "Action": ["s3:GetObject", "s3:PutObject"],
+        "Condition": {"StringEquals": {"aws:ResourceAccount": "222222222222"}},
+    },
+    {"Sid": "SnapshotKeys", "Action": ["kms:Decrypt", "kms:GenerateDataKey"]},
+)
+"""What a role has where the cluster keeps snapshots in S3, in a bucket with a key; `test_etcd_backup` looks at it."""
 
 
 def test_boundary_allows_a_control_plane_what_its_policy_says_and_no_more(yard: Any) -> None:
     owner = Owner("inst-1", "acme", yard.cluster.id, "1", yard.cluster.client_id, "vantage")
     own = identity.control_plane_policy(yard.account, owner)["Statement"]
-    own.append(SNAPSHOTS)
+    own.extend(SNAPSHOTS)
     template = tenant_template.render(yard.account, "inst-1", Stage())
     bound = template["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
     assert [(s["Sid"], s["Action"]) for s in bound] == [(s["Sid"], s["Action"]) for s in own]

@@ -7,6 +7,7 @@ LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$"
 CIDR = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9-]{0,126}[A-Za-z0-9])?$"
 DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+LOWER_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 ALLOWED_TYPE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.(\*|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)$"
 EVENT_ACCOUNT = r"^[0-9]{12}$"
 MINOR = r"^[0-9]{1,3}\.[0-9]{1,3}$"
@@ -19,6 +20,7 @@ WORDS = {
     LABEL: "1 to 63 letters, digits, - _ . starting and ending with a letter or digit",
     NAME: "1 to 128 letters, digits and hyphens, starting and ending with a letter or digit",
     DNS_LABEL: "1 to 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit",
+    LOWER_NAME: "1 to 63 lower-case letters, digits and hyphens, a letter first and no hyphen last",
     ALLOWED_TYPE: "the canonical name of a node type, provider.type, or provider.* for all of a provider",
     EVENT_ACCOUNT: "an account of 12 digits",
     MINOR: "a minor of Kubernetes such as 1.36",
@@ -30,6 +32,8 @@ WORDS = {
 
 
 def worded(pattern: str, words: str) -> str:
-    """The pattern, whose words say what it wants: for patterns that one provider's documents have alone."""
-    WORDS[pattern] = words
+    """The pattern, with words for refusals: for patterns that one provider's documents have alone. Raises
+    ``ValueError`` where the same pattern has other words already, which all its fields would lose."""
+    if WORDS.setdefault(pattern, words) != words:
+        raise ValueError(f"the pattern {pattern} has words already: {WORDS[pattern]}")
     return pattern

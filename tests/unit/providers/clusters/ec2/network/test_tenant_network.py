@@ -9,6 +9,8 @@ import pytest
 from stockyard.ports import Finding
 from stockyard.providers.clusters.ec2.network.tenant_network import TenantNetwork, choose
 
+OWNER = "222222222222"
+
 
 class Vpc:
     """A VPC with an internet gateway; a test adds subnets, and the first private one adds a NAT gateway."""
@@ -65,7 +67,9 @@ def test_private_subnet_is_in_zone_of_load_balancer(vpc: Vpc) -> None:
     public = vpc.subnet("public", "f")
     choice = vpc.choose(vpc_id=vpc.id)
     places = ((covered, "us-east-1f"),)
-    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), covered, (public,), public=True, places=places)
+    assert choice == TenantNetwork(
+        vpc.id, ("172.20.0.0/16",), covered, (public,), public=True, places=places, owner=OWNER
+    )
     assert vpc.choose(vpc_id=vpc.id) == choice
 
 
@@ -118,7 +122,9 @@ def test_vpc_without_public_subnet_has_internal_endpoint(vpc: Vpc, yard: Any) ->
     private = vpc.subnet("private", "b")
     choice = vpc.choose(subnet_id=private)
     places = ((private, "us-east-1b"),)
-    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), private, (private,), public=False, places=places)
+    assert choice == TenantNetwork(
+        vpc.id, ("172.20.0.0/16",), private, (private,), public=False, places=places, owner=OWNER
+    )
     yard.with_settings(subnet_id=private)
     warned = [(f.pointer, f.warning) for f in yard.provider.inspect(yard.work("account"))]
     assert warned == [("/settings/subnet_id", True)]

@@ -9,16 +9,9 @@ from pydantic import Field, StringConstraints
 from stockyard.domain.clusters.change import SecretChoice
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.patterns import worded
+from stockyard.domain.models.patterns import DNS_LABEL
 
-Namespace = Annotated[
-    str,
-    StringConstraints(
-        min_length=1,
-        max_length=63,
-        pattern=worded(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", "the name of a namespace of Kubernetes"),
-    ),
-]
+Namespace = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=DNS_LABEL)]
 
 
 class KubeconfigSecretChoice(Input):

@@ -15,9 +15,8 @@ MOST_USD_HOUR = 1000.0
 """More than any machine costs."""
 MOST_ZONES = 10
 _FIGURE = patterns.worded(r"^(100|[0-9]{1,2})%$", "a number of nodes, or a percentage from 0% to 100%")
-_ZONE = patterns.worded(r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", "the name of a zone such as us-east-1a")
 
-Zone = Annotated[str, StringConstraints(max_length=63, pattern=_ZONE)]
+Zone = Annotated[str, StringConstraints(max_length=63, pattern=patterns.LOWER_NAME)]
 Zones = Annotated[
     list[Zone],
     Field(max_length=MOST_ZONES, json_schema_extra={"uniqueItems": True}),

@@ -9,12 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from stockyard.domain.models.base import Fault, Input, Irremovable, check
-from stockyard.domain.models.patterns import worded
+from stockyard.domain.models.patterns import LOWER_NAME, worded
 
-_ID = worded(
-    r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
-    "1 to 63 lower-case letters, digits and hyphens, a letter first and no hyphen last",
-)
 _KEY = re.compile(r"[!-~]{8,512}")
 _ADDRESS = worded(r"^https://[!-~]{1,500}$", "the address of a Vault, https://<host>")
 _ROLE = worded(r"^[!-~]{1,200}$", "the role id of an AppRole")
@@ -39,7 +35,7 @@ def _vault(text: str) -> str:
     return text.rstrip("/")
 
 
-CudoId = Annotated[str, StringConstraints(max_length=63, pattern=_ID)]
+CudoId = Annotated[str, StringConstraints(max_length=63, pattern=LOWER_NAME)]
 Key = Annotated[
     SecretStr,
     AfterValidator(_key),
