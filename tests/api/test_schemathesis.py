@@ -304,7 +304,10 @@ def test_generated_requests_for_existing_resources_get_documented_answers(
         config=("" if soaking else FEWER)
         + "".join(
             f'[[operations]]\ninclude-operation-id = "{name}"\nheaders = {{ Authorization = "Bearer {own}" }}\n'
-            for name in ("ReportReady", "GetAgent", "GetMirror", "PostObservations", "PostPendingPods")
+            for name in (
+                *("ReportReady", "GetAgent", "GetMirror"),
+                *("PostObservations", "PostPendingPods", "RefreshKubeconfigSecrets"),
+            )
         ),
     )
     assert run_reports[part]["cases"]
